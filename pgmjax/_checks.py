@@ -1,0 +1,68 @@
+"""Argument checks with one form of message: what was expected, what came, what to do.
+
+Messages describe structure (names, shapes, counts) and never hold a value of the data.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import numbers
+from types import ModuleType
+from typing import Any
+
+
+def optional(module: str, extra: str) -> ModuleType:
+    """Import an optional dependency, or say which extra brings it.
+
+    Raises:
+        ImportError: the module is not installed; the message names the command that installs it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.split(".")[0]
+        raise ImportError(
+            f"{package} is needed for this and is not installed: run  pip install 'pgmjax[{extra}]'"
+        ) from error
+
+
+def integer(name: str, value: Any, low: int | None = None, high: int | None = None) -> int:
+    """Return `value` as an int; refuse bools, floats and values outside low..high."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}.")
+    result = int(value)
+    if (low is not None and result < low) or (high is not None and result > high):
+        bounds = f">= {low}" if high is None else f"<= {high}" if low is None else f"in {low}..{high}"
+        raise ValueError(f"{name} must be an integer {bounds}, got {result}.")
+    return result
+
+
+def number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+) -> float:
+    """Return `value` as a finite float within the stated bounds; refuse bools, NaN and infinities."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
+    result = float(value)
+    if not math.isfinite(result):
+        raise ValueError(f"{name} must be finite, got {result}.")
+    if above is not None and not result > above:
+        raise ValueError(f"{name} must be > {above:g}, got {result:g}.")
+    if at_least is not None and not result >= at_least:
+        raise ValueError(f"{name} must be >= {at_least:g}, got {result:g}.")
+    if below is not None and not result < below:
+        raise ValueError(f"{name} must be < {below:g}, got {result:g}.")
+    return result
+
+
+def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """Return `value` if it is one of the allowed words."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+    return value

@@ -1,0 +1,44 @@
+"""A progress bar for long work: in a terminal or notebook, silent where output is piped."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from pgmjax import _checks
+
+
+class Progress:
+    """A bar that appears after a second of work, or never where nobody would see it.
+
+    Args:
+        label: what is being done.
+        total: number of units, if known.
+        show: None shows a bar in terminals and notebooks only; False never does.
+    """
+
+    def __init__(self, label: str, total: int | None = None, show: bool | None = None):
+        self._bar = None
+        if show is False:
+            return
+        try:
+            tqdm = _checks.optional("tqdm.auto", extra="report").tqdm
+        except ImportError:
+            return
+        # disable=None is tqdm's word for "only where the output is a terminal or notebook"
+        self._bar = tqdm(desc=label, total=total, disable=None, delay=1.0, leave=False)
+
+    def advance(self, units: int = 1, note: str = "") -> None:
+        """Move the bar on by some units, with a short note behind it."""
+        if self._bar is not None:
+            if note:
+                self._bar.set_postfix_str(note, refresh=False)
+            self._bar.update(units)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()

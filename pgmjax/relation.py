@@ -1,0 +1,46 @@
+"""The neighbouring relation: which pairs of tables a privacy guarantee protects.
+
+It stands in the lowest layer because sensitivities of queries depend on it; privacy code imports
+it from `pgmjax.privacy` and users as `pgmjax.Relation`.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+
+class Relation(enum.Enum):
+    """Which tables are neighbours. There is no default anywhere: the choice is the user's.
+
+    Attributes:
+        ADD_REMOVE: one table is the other with one record added or removed; the number of
+            records is secret.
+        REPLACE_ONE: one table is the other with the values of one record changed; the number
+            of records is public.
+
+    Example:
+        >>> Relation.parse("add-remove") is Relation.ADD_REMOVE
+        True
+    """
+
+    ADD_REMOVE = "add-remove"
+    REPLACE_ONE = "replace-one"
+
+    @classmethod
+    def parse(cls, value: Any) -> Relation:
+        """Return a relation from itself or from its name (`add-remove`, `replace-one`).
+
+        Raises:
+            ValueError: nothing or an unknown name was given.
+        """
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str):
+            for member in cls:
+                if value.replace("_", "-").lower() == member.value:
+                    return member
+        raise ValueError(
+            "relation must be Relation.ADD_REMOVE (the number of records is secret) or "
+            f"Relation.REPLACE_ONE (it is public), got {value!r}; there is no default."
+        )
