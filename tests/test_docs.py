@@ -1,0 +1,57 @@
+"""Every example in a docstring, in README and in docs/ runs.
+
+The Python blocks of one Markdown file share a namespace and run in order in an empty folder. A
+block whose first line is `# not run: REASON` is left out; the reason is there for the reader too.
+"""
+
+import doctest
+import importlib
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+MODULES = sorted(
+    ".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for p in (ROOT / "pgmjax").rglob("*.py")
+    if p.name != "__main__.py"
+)
+PAGES = sorted(p for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")] if p.exists())
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+NOT_RUN = re.compile(r"# not run: \S+")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    module = importlib.import_module(name)
+    result = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+def blocks(path):
+    """(line number, code) of every Python block of a page that is to be run."""
+    text = path.read_text()
+    found = [(text[: m.start(1)].count("\n") + 1, m.group(1)) for m in BLOCK.finditer(text)]
+    return [(line, code) for line, code in found if not NOT_RUN.match(code)]
+
+
+@pytest.mark.parametrize("path", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT)))
+def test_page_examples(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__page__"}
+    for line, code in blocks(path):
+        # leading newlines make the line numbers of a traceback those of the page
+        exec(compile("\n" * (line - 1) + code, str(path), "exec"), namespace)
+
+
+def test_readme_has_an_example_that_runs():
+    assert blocks(ROOT / "README.md")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_inside_the_repository_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)#\s]+)", path.read_text()):
+        if "://" not in target and not target.startswith("mailto:"):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
