@@ -1,0 +1,67 @@
+"""Cliques: tuples of attribute names, in the order in which a table's axes stand."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from typing import Any
+
+Clique = tuple[str, ...]
+
+
+def as_clique(domain: Container[str], attributes: Any) -> Clique:
+    """Return attributes as a clique, in the order given.
+
+    Args:
+        domain: the domain, or anything that holds the known names.
+        attributes: a list or tuple of attribute names.
+
+    Raises:
+        TypeError: a lone string, or names that are not strings.
+        ValueError: no attribute, an unknown one, or one named twice.
+
+    Example:
+        >>> as_clique({"age", "sex"}, ["sex", "age"])
+        ('sex', 'age')
+    """
+    if isinstance(attributes, str):
+        raise TypeError(
+            f"A clique must be a tuple of attribute names, got a lone string: write ({attributes!r},)."
+        )
+    if not isinstance(attributes, Sequence):
+        raise TypeError(f"A clique must be a tuple of attribute names, got {type(attributes).__name__}.")
+    clique = tuple(attributes)
+    if not clique:
+        raise ValueError("A clique must name at least one attribute, got an empty one.")
+    for name in clique:
+        if not isinstance(name, str):
+            raise TypeError(f"A clique must hold attribute names, got {type(name).__name__} in it.")
+        if name not in domain:
+            raise ValueError(f"Clique {clique} names {name!r}, which is not an attribute of the domain.")
+    if len(set(clique)) != len(clique):
+        raise ValueError(f"Clique {clique} names an attribute twice: name each once.")
+    return clique
+
+
+def same_attributes(first: Iterable[str], second: Iterable[str]) -> bool:
+    """Whether two cliques are over the same attributes, in whatever order.
+
+    Example:
+        >>> same_attributes(("age", "sex"), ("sex", "age"))
+        True
+    """
+    return set(first) == set(second)
+
+
+def maximal(cliques: Iterable[Clique]) -> list[Clique]:
+    """Return the cliques not contained in another, each set of attributes once.
+
+    The order of first appearance is kept, and of cliques over the same attributes the first.
+
+    Example:
+        >>> maximal([("a",), ("a", "b"), ("b", "a"), ("c",)])
+        [('a', 'b'), ('c',)]
+    """
+    first: dict[frozenset[str], Clique] = {}
+    for clique in cliques:
+        first.setdefault(frozenset(clique), clique)
+    return [clique for key, clique in first.items() if not any(key < other for other in first)]
