@@ -1,0 +1,116 @@
+"""What a plan will cost, and a refusal with figures before memory is touched."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+
+
+class ModelTooLargeError(ValueError):
+    """The forecast of a model exceeds the memory at hand."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Forecast:
+    """Cost of one inference call.
+
+    Attributes:
+        method: what the plan is, in words.
+        largest: cells of the largest table.
+        cells: cells of all tables that live at the same time.
+        work: exponentials to take, an estimate of the time.
+        culprits: for the largest tables, the variables and the number of cells.
+    """
+
+    method: str
+    largest: int
+    cells: int
+    work: int
+    culprits: tuple[tuple[tuple[int, ...], int], ...]
+
+    def peak_bytes(self, itemsize: int) -> int:
+        """Memory of a fit at its peak: tables, messages and the gradient's copies of them."""
+        return self.cells * itemsize
+
+
+def available_bytes() -> int:
+    """Memory that this process may still take on the host, in bytes.
+
+    The least of what the system has free, the control group's limit and the process's own.
+    """
+    limits = [_meminfo(), _cgroup(), _rlimit()]
+    return min((limit for limit in limits if limit is not None), default=2**63 - 1)
+
+
+def _meminfo() -> int | None:
+    try:
+        for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _cgroup() -> int | None:
+    for limit, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
+        try:
+            return max(int(pathlib.Path(limit).read_text()) - int(pathlib.Path(used).read_text()), 0)
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def _rlimit() -> int | None:
+    try:
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if soft == resource.RLIM_INFINITY:
+            return None
+        pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
+        return max(soft - pages * resource.getpagesize(), 0)
+    except (ImportError, OSError, ValueError):
+        return None
+
+
+def readable_bytes(count: float) -> str:
+    """A number of bytes in words, such as `1.5 GiB`."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.4g} TiB"
+
+
+def require_memory(forecast: Forecast, names: tuple[str, ...], itemsize: int, limit: int) -> None:
+    """Refuse a model whose forecast exceeds a limit.
+
+    Args:
+        forecast: the plan's forecast.
+        names: attribute name of each variable.
+        itemsize: bytes of a cell, 4 or 8.
+        limit: bytes that may be used.
+
+    Raises:
+        ModelTooLargeError: with the figures, the cliques that cause them and what can be done.
+    """
+    need = forecast.peak_bytes(itemsize)
+    if need <= limit:
+        return
+    causes = "; ".join(
+        f"({', '.join(names[v] for v in variables)}) with {cells:,} cells"
+        for variables, cells in forecast.culprits
+    )
+    raise ModelTooLargeError(
+        f"The model needs about {readable_bytes(need)} ({forecast.method}) and {readable_bytes(limit)} is "
+        f"available. The largest tables: {causes}. Measure fewer or smaller cliques that overlap less, "
+        "coarsen the bins of these attributes, or set max_bytes."
+    )

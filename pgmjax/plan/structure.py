@@ -1,0 +1,71 @@
+"""The structure of a model without names: sizes of variables and cliques of integers.
+
+Plans, and so compiled programs, depend on a structure alone: two domains that differ in their
+attribute names share both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+Variables = tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Structure:
+    """Variables 0..n-1 with their sizes, and cliques over them.
+
+    Attributes:
+        sizes: number of values of each variable.
+        cliques: variables of each clique, in the order of its table's axes.
+    """
+
+    sizes: tuple[int, ...]
+    cliques: tuple[Variables, ...]
+
+    @classmethod
+    def named(
+        cls, sizes: Mapping[str, int], cliques: Iterable[Sequence[str]]
+    ) -> tuple[Structure, tuple[str, ...]]:
+        """Number the attributes of the cliques by first appearance.
+
+        Args:
+            sizes: size of each attribute (more than the cliques mention is fine).
+            cliques: attribute names of each clique.
+
+        Returns:
+            The structure, and the attribute name of each variable.
+        """
+        cliques = [tuple(clique) for clique in cliques]
+        names = tuple(dict.fromkeys(name for clique in cliques for name in clique))
+        number = {name: i for i, name in enumerate(names)}
+        structure = cls(
+            tuple(int(sizes[name]) for name in names),
+            tuple(tuple(number[name] for name in clique) for clique in cliques),
+        )
+        return structure, names
+
+    def shape(self, variables: Iterable[int]) -> tuple[int, ...]:
+        """Sizes of some variables."""
+        return tuple(self.sizes[v] for v in variables)
+
+    def cells(self, variables: Iterable[int]) -> int:
+        """Number of cells of a table over some variables, exact."""
+        return math.prod(self.sizes[v] for v in variables)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shape of each clique's table."""
+        return tuple(self.shape(clique) for clique in self.cliques)
+
+    def neighbours(self) -> list[set[int]]:
+        """For each variable the others that share a clique with it."""
+        near: list[set[int]] = [set() for _ in self.sizes]
+        for clique in self.cliques:
+            for v in clique:
+                near[v].update(clique)
+        for v, others in enumerate(near):
+            others.discard(v)
+        return near
