@@ -1,0 +1,115 @@
+"""From zero-concentrated DP to (epsilon, delta) and back, through dp-accounting.
+
+Sums of pure epsilons and of rhos need no accountant: `budget` adds them exactly.
+"""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.privacy.budget import ceil_float, exact_delta, exact_epsilon, exact_rho, floor_float
+
+# dp-accounting's own orders end at 1024 and lose a factor two at rho = 1e-6
+_ORDERS = 1.0 + np.geomspace(1e-3, 1e14, 3401)
+_ROUNDING = 1e-12  # dp-accounting computes in plain float64, rounding to nearest
+_DIGITS = 12
+
+
+@functools.cache
+def _library() -> tuple[Any, Any]:
+    return _checks.optional("dp_accounting", extra="privacy"), _checks.optional(
+        "dp_accounting.rdp", "privacy"
+    )
+
+
+def _epsilon(rho: float, delta: float) -> float:
+    events, rdp = _library()
+    accountant = rdp.RdpAccountant(orders=_ORDERS).compose(events.ZCDpEvent(rho))
+    return float(accountant.get_epsilon(delta)) * (1 + _ROUNDING)
+
+
+def _positive_delta(delta: Any) -> float:
+    result = exact_delta(delta)
+    if result == 0:
+        raise ValueError(
+            "delta must be > 0 to convert from or to zCDP: use pure differential privacy for delta 0."
+        )
+    return floor_float(result)
+
+
+def epsilon_of(rho: Any, delta: Any) -> float:
+    """Return an epsilon for which every rho-zCDP release is (epsilon, delta)-DP.
+
+    Args:
+        rho: zCDP parameter, > 0.
+        delta: in (0, 1).
+
+    Raises:
+        TypeError: a bool or no number.
+        ValueError: a value outside its range.
+
+    Guarantees:
+        (epsilon, delta)-DP by the conversion of Renyi DP, minimised over a grid of orders (within 1e-4 of
+        the minimum over all of them), rounded up.
+
+    References:
+        Canonne, Kamath and Steinke 2020, Proposition 12; Bun and Steinke 2016, "Concentrated
+        differential privacy", Definition 1.1.
+    """
+    return _epsilon(ceil_float(exact_rho(rho)), _positive_delta(delta))
+
+
+@functools.lru_cache(maxsize=256)
+def _rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
+    bound = _positive_delta(delta)
+    low, high = 0.0, ceil_float(epsilon)
+    while Fraction(_epsilon(high, bound)) <= epsilon:
+        low, high = high, 2 * high
+    while high - low > 1e-14 * high:
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        if Fraction(_epsilon(middle, bound)) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    rho = Fraction(_truncate(low))
+    while rho > 0 and not Fraction(_epsilon(ceil_float(rho), bound)) <= epsilon:
+        rho *= Fraction(999_999, 1_000_000)
+    if not rho > 0:
+        raise ValueError(
+            "No rho is small enough for this epsilon and delta: ask for a larger epsilon or delta."
+        )
+    return rho
+
+
+def _truncate(value: float) -> str:
+    """Return a float's decimal with its last digits cut off, so that records stay readable."""
+    digits, exponent = f"{value:.{_DIGITS + 5}e}".split("e")
+    return f"{digits[: _DIGITS + 1]}e{exponent}"
+
+
+def rho_for(epsilon: Any, delta: Any) -> Fraction:
+    """Return the largest rho, to 12 digits, for which a rho-zCDP release is (epsilon, delta)-DP.
+
+    Args:
+        epsilon: > 0.
+        delta: in (0, 1).
+
+    Raises:
+        TypeError: a bool or no number.
+        ValueError: a value outside its range.
+
+    Guarantees:
+        `epsilon_of(rho_for(epsilon, delta), delta) <= epsilon`, checked before it returns.
+
+    Example:
+        >>> float(rho_for(1, "1e-9"))  # doctest: +ELLIPSIS
+        0.0149...
+    """
+    return _rho_for(exact_epsilon(epsilon), exact_delta(delta))

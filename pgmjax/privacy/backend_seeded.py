@@ -1,0 +1,92 @@
+"""Repeatable noise from a seed, for research runs only: whoever knows the seed can subtract it."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.privacy import laws
+from pgmjax.privacy.laws import DiscreteGaussian, DiscreteLaplace, Law
+
+_STREAM = int.from_bytes(b"noise", "big")  # keeps noise apart from other uses of the same seed
+_CHUNK = 1 << 20
+
+
+class SeededBackend:
+    """The same integer laws as the secure backend, drawn by a NumPy generator from a seed.
+
+    Releases made with it say `secure=False` and carry the seed. Each run starts the stream anew, so
+    that a release is repeated by its seed; runs that must be independent need different seeds.
+
+    Args:
+        seed: a non-negative integer.
+        insecure: must be True, as a signature that the release is not to be published.
+
+    Raises:
+        ValueError: the signature is missing.
+
+    References:
+        Canonne, Kamath and Steinke 2020, Algorithm 3 (the Gaussian by rejection).
+
+    Example:
+        >>> backend = SeededBackend(7, insecure=True)
+        >>> backend.secure, backend.draw(DiscreteLaplace(2.0), 3).dtype
+        (False, dtype('int64'))
+    """
+
+    name = "seeded"
+    secure = False
+    seed: int | None
+
+    def __init__(self, seed: int, *, insecure: bool = False):
+        if insecure is not True:
+            raise ValueError(
+                "SeededBackend draws noise that anyone with the seed can subtract. Use it for research only "
+                "and say so: SeededBackend(seed, insecure=True). For a release use the default backend."
+            )
+        self.seed = _checks.integer("seed", seed, low=0)
+        self._generator = np.random.default_rng([_STREAM, self.seed])
+
+    def restart(self) -> SeededBackend:
+        """Return a backend of the same seed at the start of its stream."""
+        assert self.seed is not None
+        return SeededBackend(self.seed, insecure=True)
+
+    def laplace(self, sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
+        """Return the law for an L1 sensitivity and epsilon."""
+        return laws.laplace_for(sensitivity, epsilon)
+
+    def gaussian(self, sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
+        """Return the law for a squared L2 sensitivity and rho."""
+        return laws.gaussian_for(sensitivity_squared, rho)
+
+    def draw(self, law: Law, size: int) -> np.ndarray:
+        """Return independent noise, int64 [size]."""
+        sampler = self._laplace if isinstance(law, DiscreteLaplace) else self._gaussian
+        parts = [sampler(law.scale, min(_CHUNK, size - start)) for start in range(0, size, _CHUNK)]
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+    def _laplace(self, scale: float, size: int) -> np.ndarray:
+        """The difference of two geometric variables is the discrete Laplace law."""
+        success = -math.expm1(-1.0 / scale)
+        return self._generator.geometric(success, size) - self._generator.geometric(success, size)
+
+    def _gaussian(self, scale: float, size: int) -> np.ndarray:
+        """Propose from a discrete Laplace of scale floor(sigma) + 1, accept by the ratio of the laws."""
+        width = math.floor(scale) + 1.0
+        result = np.empty(size, dtype=np.int64)
+        filled = 0
+        while filled < size:
+            proposal = self._laplace(width, int(1.5 * (size - filled)) + 16)
+            excess = np.abs(proposal) - scale**2 / width
+            accepted = proposal[self._generator.random(proposal.size) < np.exp(-(excess**2) / (2 * scale**2))]
+            taken = accepted[: size - filled]
+            result[filled : filled + taken.size] = taken
+            filled += taken.size
+        return result
+
+    def __repr__(self) -> str:
+        return f"SeededBackend({self.seed}, insecure=True)"

@@ -1,0 +1,248 @@
+"""Privacy parameters as exact fractions, and what has been spent of them.
+
+A float epsilon is read as the decimal it prints as, so that 0.1 is one tenth: ten spends of 0.1 are
+exactly 1, and nothing is lost or gained by rounding. Only the sampler's scale is ever a float.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import threading
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+_LIMIT = 400  # decimal places on either side of the point: beyond it a short string is a huge integer
+
+
+class BudgetExceeded(ValueError):
+    """A spend would pass the cap. It is raised before any data is read and changes nothing."""
+
+
+def _decimal(name: str, value: str) -> Fraction:
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        raise ValueError(f"{name} must be a number such as 1, 0.1, '1/3' or '1e-9', got {value!r}.") from None
+    if not number.is_finite():
+        raise ValueError(f"{name} must be finite, got {value}.")
+    if number and not -_LIMIT < number.adjusted() < _LIMIT:
+        raise ValueError(f"{name} must lie between 1e-{_LIMIT} and 1e{_LIMIT}, got {value}.")
+    return Fraction(number)
+
+
+def exact(name: str, value: Any) -> Fraction:
+    """Return a number as a fraction: a float as the decimal it prints as, a string as it reads.
+
+    Args:
+        name: the parameter's name, for messages.
+        value: an int, float, Decimal, Fraction, NumPy number, or a string such as "0.1" or "1/3".
+
+    Raises:
+        TypeError: a bool or something that is no real number.
+        ValueError: NaN, an infinity, or a string that is no number.
+
+    Example:
+        >>> sum([exact("epsilon", 0.1)] * 10) == 1
+        True
+    """
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be a number, got a bool.")
+    if isinstance(value, str):
+        top, slash, bottom = value.strip().partition("/")
+        if slash:
+            divisor = _decimal(name, bottom)
+            if divisor == 0:
+                raise ValueError(f"{name} must be a number, got {value!r}, a division by zero.")
+            return _decimal(name, top) / divisor
+        return _decimal(name, top)
+    if isinstance(value, numbers.Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, Decimal):
+        return _decimal(name, str(value))
+    if isinstance(value, float):  # np.float64 too, whose own repr is not a number
+        return _decimal(name, float.__repr__(value))
+    if isinstance(value, np.floating):
+        return _decimal(name, str(value))
+    raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
+
+
+def _positive(name: str, value: Any) -> Fraction:
+    result = exact(name, value)
+    if result <= 0:
+        raise ValueError(f"{name} must be > 0, got {as_text(result)}.")
+    return result
+
+
+def exact_epsilon(value: Any) -> Fraction:
+    """Return a pure-DP parameter epsilon as a fraction.
+
+    Raises:
+        TypeError: a bool or no number.
+        ValueError: NaN, infinite, zero or negative.
+
+    Example:
+        >>> exact_epsilon("1/3") * 3
+        Fraction(1, 1)
+    """
+    return _positive("epsilon", value)
+
+
+def exact_rho(value: Any) -> Fraction:
+    """Return a zCDP parameter rho as a fraction; refused as `exact_epsilon` refuses."""
+    return _positive("rho", value)
+
+
+def exact_delta(value: Any) -> Fraction:
+    """Return delta, 0 <= delta < 1, as a fraction; 0 is pure differential privacy.
+
+    Raises:
+        TypeError: a bool or no number.
+        ValueError: NaN, infinite, negative, or at least 1.
+    """
+    result = exact("delta", value)
+    if not 0 <= result < 1:
+        raise ValueError(f"delta must be in [0, 1), got {as_text(result)}.")
+    return result
+
+
+def as_text(value: Fraction) -> str:
+    """Return a fraction as an exact string: a plain decimal where it has a short one, else "a/b".
+
+    `exact` reads it back to the same fraction.
+
+    Example:
+        >>> as_text(Fraction(1, 10)), as_text(Fraction(1)), as_text(Fraction(1, 3))
+        ('0.1', '1', '1/3')
+    """
+    if value.denominator == 1:
+        return str(value.numerator)
+    twos = fives = 0
+    rest = value.denominator
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    if rest != 1 or places > 30:
+        return f"{value.numerator}/{value.denominator}"
+    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+    return ("-" if value < 0 else "") + f"{digits[:-places]}.{digits[-places:]}"
+
+
+def split(total: Fraction, weights: Sequence[Any]) -> tuple[Fraction, ...]:
+    """Divide a budget in proportion to weights; the parts sum to it exactly.
+
+    Args:
+        total: the budget to divide (epsilon or rho).
+        weights: one positive number a part.
+
+    Raises:
+        ValueError: no weights, or one that is not positive and finite.
+
+    Example:
+        >>> split(Fraction(1), [1, 2])
+        (Fraction(1, 3), Fraction(2, 3))
+    """
+    exact_weights = [_positive("a weight of the budget", weight) for weight in weights]
+    if not exact_weights:
+        raise ValueError("There is nothing to divide the budget between: give at least one weight.")
+    return tuple(total * weight / sum(exact_weights) for weight in exact_weights)
+
+
+def ceil_float(value: Fraction) -> float:
+    """Return the smallest float that is not below a fraction."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def floor_float(value: Fraction) -> float:
+    """Return the largest float that is not above a fraction."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
+
+
+class Budget:
+    """What may be spent on one table, and what has been.
+
+    Pure epsilons and zCDP rhos add up, also where later parameters are chosen by earlier answers,
+    so that one running sum against a fixed cap is a valid account. The two units never mix.
+
+    Args:
+        cap: all that may be spent, an epsilon or a rho.
+        unit: "epsilon" (pure differential privacy) or "rho" (zero-concentrated).
+
+    Guarantees:
+        Everything that was charged under one budget is together `cap`-DP (unit epsilon) or
+        `cap`-zCDP (unit rho), under the neighbouring relation of the table it was charged for.
+
+    References:
+        Rogers et al. 2016, "Privacy odometers and filters" (pure epsilon); Feldman and Zrnic 2021,
+        "Individual privacy accounting via a Renyi filter" (rho).
+
+    Example:
+        >>> budget = Budget("0.3")
+        >>> for _ in range(3):
+        ...     budget.charge(exact_epsilon(0.1))
+        >>> budget.remaining
+        Fraction(0, 1)
+    """
+
+    def __init__(self, cap: Any, unit: str = "epsilon"):
+        if unit not in ("epsilon", "rho"):
+            raise ValueError(f"unit must be 'epsilon' or 'rho', got {unit!r}.")
+        self._unit = unit
+        self._cap = _positive(unit, cap)
+        self._spent = Fraction(0)
+        self._lock = threading.Lock()
+
+    @property
+    def unit(self) -> str:
+        """What is counted: "epsilon" or "rho"."""
+        return self._unit
+
+    @property
+    def cap(self) -> Fraction:
+        """All that may be spent."""
+        return self._cap
+
+    @property
+    def spent(self) -> Fraction:
+        """All that has been spent."""
+        return self._spent
+
+    @property
+    def remaining(self) -> Fraction:
+        """What may still be spent."""
+        return self._cap - self._spent
+
+    def require(self, cost: Fraction) -> None:
+        """Check that a spend would fit, and spend nothing.
+
+        Raises:
+            BudgetExceeded: it would not.
+        """
+        if not cost > 0:
+            raise ValueError(f"A spend must be > 0, got {as_text(cost)}.")
+        if self._spent + cost > self._cap:
+            raise BudgetExceeded(
+                f"This needs {self._unit} {as_text(cost)}, but of {as_text(self._cap)} only "
+                f"{as_text(self.remaining)} is left. Nothing was spent and no data was read."
+            )
+
+    def charge(self, cost: Fraction) -> None:
+        """Spend, for good: a charge stays even if what it was made for fails afterwards.
+
+        Raises:
+            BudgetExceeded: the spend would pass the cap; nothing was charged.
+        """
+        with self._lock:
+            self.require(cost)
+            self._spent += cost
+
+    def __repr__(self) -> str:
+        return f"Budget({self._unit}: {as_text(self._spent)} of {as_text(self._cap)} spent)"
