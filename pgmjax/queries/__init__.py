@@ -1,1 +1,53 @@
-"""Placeholder."""
+"""Linear queries on a clique, from blocks of one attribute each.
+
+Blocks: `identity`, `total`, `point`, `subset`, `range`, `ranges`, `all_ranges`, `prefix`,
+`compression`, `mean`, `moments`, `matrix`. They combine to `Product` (`kronecker`, `marginal`) and
+`WeightedSum`; `DenseMatrix` is any matrix over joint cells. Every query knows its L1 and L2
+sensitivity under a stated neighbouring relation.
+"""
+
+from pgmjax.queries.base import Query
+from pgmjax.queries.block import AttributeQuery
+from pgmjax.queries.blocks import AllRanges as all_ranges
+from pgmjax.queries.blocks import Identity as identity
+from pgmjax.queries.blocks import Point as point
+from pgmjax.queries.blocks import Prefix as prefix
+from pgmjax.queries.blocks import Range as range
+from pgmjax.queries.blocks import Ranges as ranges
+from pgmjax.queries.blocks import Subset as subset
+from pgmjax.queries.blocks import Total as total
+from pgmjax.queries.coerce import as_query
+from pgmjax.queries.dense import DenseMatrix
+from pgmjax.queries.frozen_array import FrozenArray
+from pgmjax.queries.numeric_blocks import Compression as compression
+from pgmjax.queries.numeric_blocks import Matrix as matrix
+from pgmjax.queries.numeric_blocks import Mean as mean
+from pgmjax.queries.numeric_blocks import Moments as moments
+from pgmjax.queries.product import Product, kronecker, marginal
+from pgmjax.queries.specs import from_spec
+from pgmjax.queries.sums import WeightedSum
+
+__all__ = [
+    "AttributeQuery",
+    "DenseMatrix",
+    "FrozenArray",
+    "Product",
+    "Query",
+    "WeightedSum",
+    "all_ranges",
+    "as_query",
+    "compression",
+    "from_spec",
+    "identity",
+    "kronecker",
+    "marginal",
+    "matrix",
+    "mean",
+    "moments",
+    "point",
+    "prefix",
+    "range",
+    "ranges",
+    "subset",
+    "total",
+]

@@ -1,0 +1,182 @@
+"""The interface of a query on a clique."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.cliques import Clique, as_clique
+from pgmjax.domain import Domain
+from pgmjax.queries.block import AttributeQuery
+from pgmjax.queries.exact import Exact
+from pgmjax.relation import Relation
+
+MAX_MATRIX_ENTRIES = 50_000_000
+"""The most entries an explicit matrix may have (400 MB)."""
+
+Term = tuple[int | float, dict[str, AttributeQuery]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Query(abc.ABC):
+    """Linear answers about a table: a matrix over the cells of a clique, seldom written out.
+
+    Cells and rows are numbered row-major in the order of `clique`. Entries may be negative. Queries
+    are hashable and compared by content, so that they may be static under `jax.jit`.
+
+    Attributes:
+        clique: the attributes, in the order of the table's axes.
+    """
+
+    clique: Clique
+
+    @abc.abstractmethod
+    def shape(self, domain: Domain) -> tuple[int, ...]:
+        """Return the shape of the answers: rows of each attribute, or (rows,) for a joint matrix."""
+
+    @abc.abstractmethod
+    def apply(self, table: Any, xp: Any = np) -> Any:
+        """Return the answers, in the shape of `shape`.
+
+        Args:
+            table: [size of each attribute], the clique's table, NumPy or JAX; integers stay exact in
+                NumPy when `is_integral`.
+            xp: the module of the array, `numpy` or `jax.numpy`.
+        """
+
+    @abc.abstractmethod
+    def is_integral(self, domain: Domain) -> bool:
+        """Return whether every entry is an integer."""
+
+    @abc.abstractmethod
+    def is_nonnegative(self, domain: Domain) -> bool:
+        """Return whether no entry is known to be negative (sums of terms may say False though none is)."""
+
+    @abc.abstractmethod
+    def factors(self, domain: Domain) -> list[Term]:
+        """Return the query as a sum of coefficients times Kronecker products, attribute by attribute.
+
+        Raises:
+            ValueError: the query is one joint matrix and has no such form.
+        """
+
+    @abc.abstractmethod
+    def reorder(self, clique: Clique) -> Query:
+        """Return the same answers with attributes, and so rows, in another order.
+
+        Raises:
+            ValueError: other attributes, or a joint matrix whose columns have their order.
+        """
+
+    @abc.abstractmethod
+    def to_spec(self) -> dict[str, Any]:
+        """Return the form of a workload file: a mapping with `clique` and what is asked of it."""
+
+    @abc.abstractmethod
+    def _check(self, domain: Domain) -> None: ...
+
+    @abc.abstractmethod
+    def _matrix(self, domain: Domain) -> np.ndarray: ...
+
+    @abc.abstractmethod
+    def _max_column(self, domain: Domain, power: int) -> Exact: ...
+
+    @abc.abstractmethod
+    def _max_distance(self, domain: Domain, power: int) -> Exact: ...
+
+    def check(self, domain: Domain) -> None:
+        """Refuse a domain that lacks an attribute or has sizes the query does not fit.
+
+        Raises:
+            ValueError: which attribute, and what was expected of it.
+        """
+        as_clique(domain, self.clique)
+        self._check(domain)
+
+    def num_rows(self, domain: Domain) -> int:
+        """Return the number of answers."""
+        result = 1
+        for rows in self.shape(domain):
+            result *= rows
+        return result
+
+    def matrix(self, domain: Domain) -> np.ndarray:
+        """Return the explicit matrix [rows, cells], int64 when `is_integral`, float64 otherwise.
+
+        Raises:
+            ValueError: it would have more than `MAX_MATRIX_ENTRIES` entries.
+        """
+        self.check(domain)
+        rows, cells = self.num_rows(domain), domain.size(self.clique)
+        if rows * cells > MAX_MATRIX_ENTRIES:
+            raise ValueError(
+                f"the matrix of this query on {self.clique} would have {rows:,} x {cells:,} entries, above "
+                f"the limit of {MAX_MATRIX_ENTRIES:,}: use apply, which needs no matrix."
+            )
+        return self._matrix(domain)
+
+    def l1_sensitivity(self, relation: Relation, domain: Domain, max_weight: int | None = None) -> Exact:
+        """Return how far the answers can move in L1 between neighbouring tables.
+
+        Args:
+            relation: which tables are neighbours.
+            domain: the domain of the table.
+            max_weight: for weighted data the largest weight of a record (public); None without weights.
+
+        Guarantees:
+            Add/remove: the largest column norm. Replace one: the largest distance of two columns,
+            exact where it can be computed (any single attribute or joint matrix up to 4096 cells,
+            Kronecker products that keep an attribute, products of 0-1 blocks), otherwise the upper
+            bound twice the column norm. With weights 0..W, W times that, and under replace one W
+            times the larger of both, since a record of weight W may become one of weight 0.
+            Integers and fractions are exact; a float is never below the exact value.
+        """
+        return self._sensitivity(relation, domain, max_weight, 1)
+
+    def l2_sensitivity_squared(
+        self, relation: Relation, domain: Domain, max_weight: int | None = None
+    ) -> Exact:
+        """Return the square of how far the answers can move in L2 between neighbouring tables.
+
+        Args:
+            relation: which tables are neighbours.
+            domain: the domain of the table.
+            max_weight: for weighted data the largest weight of a record (public); None without weights.
+
+        Guarantees:
+            As `l1_sensitivity`; where the replace-one distance cannot be computed exactly, the upper
+            bound is twice the squared column norm for entries that are not negative, four times
+            otherwise. Times ``max_weight**2``.
+        """
+        return self._sensitivity(relation, domain, max_weight, 2)
+
+    def _sensitivity(self, relation: Relation, domain: Domain, max_weight: int | None, power: int) -> Exact:
+        relation = Relation.parse(relation)
+        weight = 1 if max_weight is None else _checks.integer("max_weight", max_weight, low=1)
+        self.check(domain)
+        if relation is Relation.ADD_REMOVE:
+            return self._max_column(domain, power) * weight**power
+        result = self._max_distance(domain, power)
+        if max_weight is not None:
+            result = max(result, self._max_column(domain, power))
+        return result * weight**power
+
+
+class _AnyName:
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+def attribute_names(attributes: Any) -> Clique:
+    """Return attribute names as a clique, checked without a domain."""
+    return as_clique(_AnyName(), attributes)
+
+
+def specs_of(blocks: Mapping[str, AttributeQuery]) -> dict[str, Any]:
+    """Return blocks in the form of a workload file, without those that keep the attribute."""
+    return {name: block.to_spec() for name, block in blocks.items() if block.kind != "identity"}

@@ -1,0 +1,165 @@
+"""Exact column norms and column distances of query matrices, from which sensitivities follow.
+
+A matrix of floats is scaled by a power of two to integers, since every float is one over such a
+power. Results are then exact integers or fractions. Where integers of 64 bits would overflow and
+the matrix is too large for Python's own, floats are used and rounded up: a sensitivity may be too
+large by a relative 1e-9, never too small.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+Exact = int | Fraction | float
+"""A sensitivity: an exact integer or fraction, or a float that is never below the exact value."""
+
+MAX_PAIRWISE_COLUMNS = 4096
+"""Up to this many columns all pairs are compared."""
+
+_MAX_WORK = 4 * 10**9
+_MAX_PYTHON_WORK = 10**6
+_INT64 = 2**62
+_DOUBLE = 2**53
+
+
+def scaled(matrix: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return integers (int64 or Python's own) and an exponent: ``matrix == integers / 2**exponent``."""
+    if matrix.dtype.kind in "iub":
+        return matrix.astype(np.int64), 0
+    mantissas, exponents = np.frexp(matrix)
+    digits = (mantissas * float(_DOUBLE)).astype(np.int64)
+    lowest = digits & -digits
+    zeros = np.where(digits == 0, 0, np.round(np.log2(np.maximum(lowest, 1)))).astype(np.int64)
+    powers = np.where(digits == 0, 0, exponents.astype(np.int64) - 53 + zeros)
+    digits = digits >> zeros
+    shift = max(0, -int(powers.min()))
+    shifts = powers + shift
+    if float(np.max(np.log2(np.maximum(np.abs(digits), 1)) + shifts)) < 61:
+        return digits << shifts, shift
+    wide = [int(digit) << int(shift) for digit, shift in zip(digits.flat, shifts.flat, strict=True)]
+    return np.array(wide, dtype=object).reshape(matrix.shape), shift
+
+
+def unscale(value: int, exponent: int) -> int | Fraction:
+    """Return ``value / 2**exponent``, as an int where it is one."""
+    result = Fraction(value, 2**exponent)
+    return int(result) if result.denominator == 1 else result
+
+
+def max_column(matrix: np.ndarray, power: int) -> Exact:
+    """Return the largest sum over a column of ``abs(entry) ** power``, for power 1 or 2.
+
+    Args:
+        matrix: [rows, columns].
+        power: 1 or 2.
+    """
+    if _float_needed(matrix, power, matrix.size):
+        return round_up(float((np.abs(matrix) ** power).sum(axis=0).max()), len(matrix))
+    integers, exponent = scaled(matrix)
+    magnitudes = np.abs(_safe(integers, power))
+    return unscale(int((magnitudes**power).sum(axis=0).max()), exponent * power)
+
+
+def max_distance(matrix: np.ndarray, power: int) -> Exact | None:
+    """Return the largest sum over rows of ``abs(difference of two columns) ** power``.
+
+    Args:
+        matrix: [rows, columns].
+        power: 1 or 2.
+
+    Returns:
+        the exact value, or None where there are too many columns or too much work to compare all.
+    """
+    matrix = np.unique(matrix, axis=1)
+    rows, columns = matrix.shape
+    if rows == 1:
+        return _one_row(matrix[0], power)
+    if columns > MAX_PAIRWISE_COLUMNS:
+        return None
+    if _float_needed(matrix, power, matrix.size * columns):
+        return _pairwise(matrix, power, exact=False)
+    integers, exponent = scaled(matrix)
+    if integers.dtype != object and _largest(integers) < 2**31:
+        gram = _through_products(integers, power)
+        if gram is not None:
+            return unscale(gram, exponent * power)
+    result = _pairwise(_safe(integers, power), power, exact=True)
+    return None if result is None else unscale(int(result), exponent * power)
+
+
+def round_up(value: float, terms: int) -> float:
+    """Return a float at least as large as the exact sum of `terms` terms that `value` approximates."""
+    return value * (1.0 + 8.0 * (terms + 4) * 2.0**-53)
+
+
+def _one_row(row: np.ndarray, power: int) -> Exact:
+    low, high = Fraction(row.min().item()), Fraction(row.max().item())
+    result = (high - low) ** power
+    return int(result) if result.denominator == 1 else result
+
+
+def _largest(integers: np.ndarray) -> int:
+    return max(abs(int(integers.max())), abs(int(integers.min()))) if integers.size else 0
+
+
+def _safe(integers: np.ndarray, power: int) -> np.ndarray:
+    """Return Python integers where sums of 64-bit ones could overflow."""
+    if integers.dtype == object or (2 * _largest(integers)) ** power * len(integers) < _INT64:
+        return integers
+    return integers.astype(object)
+
+
+def _float_needed(matrix: np.ndarray, power: int, work: int) -> bool:
+    if work <= _MAX_PYTHON_WORK:
+        return False
+    if matrix.dtype.kind in "iub":
+        return (2 * _largest(matrix)) ** power * len(matrix) >= _INT64
+    integers, _ = scaled(matrix)
+    return _safe(integers, power).dtype == object
+
+
+def _pairwise(matrix: np.ndarray, power: int, exact: bool) -> Exact | None:
+    rows, columns = matrix.shape
+    if rows * columns**2 > _MAX_WORK:
+        return None
+    best = max(
+        (np.abs(matrix[:, j:] - matrix[:, j : j + 1]) ** power).sum(axis=0).max() for j in range(columns)
+    )
+    return int(best) if exact else round_up(float(best), rows)
+
+
+def _through_products(integers: np.ndarray, power: int) -> int | None:
+    """Return the largest squared distance from inner products, exact in float64; None if it does not fit.
+
+    An L1 distance becomes a squared L2 distance when each row is replaced by its indicators of
+    ``entry >= t`` for every value t in it, weighted by the gap to the value before.
+    """
+    weights = np.ones(len(integers), np.int64)
+    if power == 1:
+        expanded = [_indicators(row) for row in integers]
+        if sum(len(gaps) for _, gaps in expanded) > max(64, 4 * len(integers)):
+            return None
+        weights = np.concatenate([gaps for _, gaps in expanded])
+        if not len(weights):
+            return 0
+        integers = np.concatenate([rows for rows, _ in expanded])
+    largest = _largest(integers)
+    if 4 * largest**2 * int(weights.max()) * len(integers) >= _DOUBLE:
+        return None
+    floats = integers.astype(np.float64)
+    products = (floats * weights[:, None]).T @ floats
+    squares = np.diag(products)
+    return int(max((squares + squares[j] - 2 * products[j]).max() for j in range(len(squares))))
+
+
+def _indicators(row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    values = np.unique(row)
+    return (row[None, :] >= values[1:, None]).astype(np.int64), np.diff(values)
+
+
+def exact_sqrt_bound(value: Exact) -> float:
+    """Return a float that is at least the square root of `value`."""
+    return round_up(math.sqrt(float(value)), 4)

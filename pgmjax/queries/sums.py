@@ -1,0 +1,177 @@
+"""Weighted sums of Kronecker products, such as the difference of two ranges."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.cliques import Clique, same_attributes
+from pgmjax.domain import Domain
+from pgmjax.queries import exact, sensitivity
+from pgmjax.queries.base import Query, Term
+from pgmjax.queries.exact import Exact
+from pgmjax.queries.product import Product
+
+_MAX_EXPLICIT = 4_000_000
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class WeightedSum(Query):
+    """A sum of coefficients times products over the same attributes, row by row.
+
+    Args:
+        terms: pairs (coefficient, product); coefficients are finite numbers, negative ones too. All
+            products have the same attributes (in any order: the first one's counts) and numbers of rows.
+
+    Raises:
+        TypeError: a term is not a pair of a number and a product.
+        ValueError: no term, or other attributes.
+
+    Example:
+        >>> from pgmjax.queries import point
+        >>> query = WeightedSum([(1, Product({"a": point(0)})), (-1, Product({"a": point(1)}))])
+        >>> query.apply(np.array([5, 2])).tolist()
+        [3]
+    """
+
+    coefficients: tuple[int | float, ...]
+    products: tuple[Product, ...]
+
+    def __init__(self, terms: Iterable[tuple[float, Product]]) -> None:
+        pairs = [_term(term) for term in terms]
+        if not pairs:
+            raise ValueError("a weighted sum needs at least one term (coefficient, product), got none.")
+        clique = pairs[0][1].clique
+        for _, product in pairs:
+            if not same_attributes(product.clique, clique):
+                raise ValueError(
+                    f"the terms of a sum must have the same attributes, got {clique} and {product.clique}: "
+                    "name the others with queries.total()."
+                )
+        object.__setattr__(self, "clique", clique)
+        object.__setattr__(self, "coefficients", tuple(coefficient for coefficient, _ in pairs))
+        object.__setattr__(self, "products", tuple(product.reorder(clique) for _, product in pairs))
+
+    def shape(self, domain: Domain) -> tuple[int, ...]:
+        """Return the rows of each attribute's block, the same in all terms."""
+        return self.products[0].shape(domain)
+
+    def apply(self, table: Any, xp: Any = np) -> Any:
+        """Return the answers [rows of each attribute] to a table [size of each attribute]."""
+        answers = [coefficient * product.apply(table, xp) for coefficient, product in self._terms()]
+        return sum(answers[1:], start=answers[0])
+
+    def is_integral(self, domain: Domain) -> bool:
+        """Return whether every coefficient and every entry is an integer."""
+        return all(isinstance(c, int) and product.is_integral(domain) for c, product in self._terms())
+
+    def is_nonnegative(self, domain: Domain) -> bool:
+        """Return whether no coefficient and no entry is negative."""
+        return all(c >= 0 and product.is_nonnegative(domain) for c, product in self._terms())
+
+    def factors(self, domain: Domain) -> list[Term]:
+        """Return the terms: a coefficient and a block for each attribute."""
+        return [(c, product.factors(domain)[0][1]) for c, product in self._terms()]
+
+    def reorder(self, clique: Clique) -> WeightedSum:
+        """Return the sum with its attributes in another order."""
+        return WeightedSum([(c, product.reorder(clique)) for c, product in self._terms()])
+
+    def to_spec(self) -> dict[str, Any]:
+        """Return the form of a workload file: `clique` and `terms`."""
+        terms = [
+            {"coefficient": c, "queries": product.to_spec().get("queries", {})}
+            for c, product in self._terms()
+        ]
+        return {"clique": list(self.clique), "terms": terms}
+
+    def _terms(self) -> list[tuple[int | float, Product]]:
+        return list(zip(self.coefficients, self.products, strict=True))
+
+    def _check(self, domain: Domain) -> None:
+        for product in self.products:
+            product.check(domain)
+        shapes = {product.shape(domain) for product in self.products}
+        if len(shapes) > 1:
+            raise ValueError(
+                f"the terms of the sum on {self.clique} must have the same rows, got {sorted(shapes)}."
+            )
+
+    def _matrix(self, domain: Domain) -> np.ndarray:
+        explicit = self._explicit(domain)
+        if explicit is not None and explicit[1] == 1:
+            return explicit[0]
+        matrices = [product.matrix(domain).astype(np.float64) for product in self.products]
+        return np.sum([c * m for c, m in zip(self.coefficients, matrices, strict=True)], axis=0)
+
+    def _explicit(self, domain: Domain) -> tuple[np.ndarray, int] | None:
+        """Return integers and what to divide them by, where the matrix is integral up to a factor."""
+        entries = self.num_rows(domain) * domain.size(self.clique)
+        if entries > _MAX_EXPLICIT or not all(product.is_integral(domain) for product in self.products):
+            return None
+        divisor = math.lcm(*(Fraction(c).denominator for c in self.coefficients))
+        whole = [int(Fraction(c) * divisor) for c in self.coefficients]
+        norms = [product._max_column(domain, 1) for product in self.products]
+        if sum(abs(c) * norm for c, norm in zip(whole, norms, strict=True)) >= 2**61:
+            return None
+        matrices = [product.matrix(domain) for product in self.products]
+        return np.sum([c * m for c, m in zip(whole, matrices, strict=True)], axis=0), divisor
+
+    def _max_column(self, domain: Domain, power: int) -> Exact:
+        explicit = self._explicit(domain)
+        if explicit is not None:
+            return _divided(exact.max_column(explicit[0], power), explicit[1] ** power)
+        return self._combined([product._max_column(domain, power) for product in self.products], power)
+
+    def _max_distance(self, domain: Domain, power: int) -> Exact:
+        explicit = self._explicit(domain)
+        result = None if explicit is None else exact.max_distance(explicit[0], power)
+        if explicit is not None and result is not None:
+            return _divided(result, explicit[1] ** power)
+        by_terms = self._combined([product._max_distance(domain, power) for product in self.products], power)
+        bound = sensitivity.distance_bound(
+            self._max_column(domain, power), self.is_nonnegative(domain), power
+        )
+        return min(by_terms, bound)
+
+    def _combined(self, norms: list[Exact], power: int) -> Exact:
+        """Return the triangle inequality over the terms; exact for one term."""
+        if len(norms) == 1:
+            return _times(abs(self.coefficients[0]), norms[0], power)
+        if power == 1:
+            scaled = [_times(abs(c), norm, 1) for c, norm in zip(self.coefficients, norms, strict=True)]
+            total = sum(scaled)
+            return exact.round_up(total, len(scaled)) if isinstance(total, float) else total
+        roots = [
+            abs(float(c)) * exact.exact_sqrt_bound(norm)
+            for c, norm in zip(self.coefficients, norms, strict=True)
+        ]
+        return exact.round_up(math.fsum(roots) ** 2, len(roots))
+
+
+def _term(term: Any) -> tuple[int | float, Product]:
+    if not isinstance(term, tuple | list) or len(term) != 2:
+        raise TypeError(f"a term of a sum is a pair (coefficient, product), got {type(term).__name__}.")
+    coefficient, product = term
+    if not isinstance(product, Product):
+        raise TypeError(f"a term of a sum needs a queries.Product, got {type(product).__name__}.")
+    number = _checks.number("the coefficient of a term", coefficient)
+    return (int(number) if number.is_integer() and abs(number) < 2**53 else number), product
+
+
+def _times(coefficient: int | float, norm: Exact, power: int) -> Exact:
+    result = Fraction(coefficient) ** power * norm
+    return exact.round_up(result, 1) if isinstance(result, float) else _divided(result, 1)
+
+
+def _divided(value: Exact, divisor: int) -> Exact:
+    if isinstance(value, float):
+        return exact.round_up(value / divisor, 1)
+    result = Fraction(value) / divisor
+    return int(result) if result.denominator == 1 else result
