@@ -1,0 +1,95 @@
+"""The L1 loss: the sum of absolute residuals in standard deviations, smoothed for gradients."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.cliques import Clique
+from pgmjax.domain import Domain
+from pgmjax.losses.base import BoundLoss, Loss
+from pgmjax.losses.linear import LinearResiduals, linear_residuals
+from pgmjax.measurements import LinearMeasurement
+
+
+@dataclasses.dataclass(frozen=True)
+class L1(Loss):
+    """``sum(abs(Q mu - y) / stddev)``, up to a factor the negative log-likelihood under Laplace noise.
+
+    Gradients are those of a Huber function that lies below it by at most ``rows * smoothing / 2``.
+
+    Attributes:
+        smoothing: up to how many standard deviations a residual counts quadratically.
+
+    References:
+        McKenna et al. 2019, Appendix C.1 and C.2.
+    """
+
+    name: ClassVar[str] = "l1"
+    smoothing: float = 0.01
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "smoothing", _checks.number("smoothing", self.smoothing, above=0))
+
+    def bind(
+        self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float, dtype: Any = "float32"
+    ) -> BoundL1:
+        """Return the loss of these measurements (see `Loss.bind`)."""
+        linear = linear_residuals(domain, measurements, total, dtype)
+        return BoundL1(linear, np.asarray(self.smoothing, linear.values.dtype))
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False)
+class BoundL1(BoundLoss):
+    """The L1 loss of given measurements.
+
+    Attributes:
+        linear: the residuals; their numbers are leaves.
+        delta: the smoothing in standard deviations, a scalar leaf.
+    """
+
+    linear: LinearResiduals
+    delta: Any
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques whose marginals `__call__` takes."""
+        return self.linear.layout.cliques
+
+    def __call__(self, marginals: Sequence[Any]) -> jax.Array:
+        """Return the smoothed loss of marginals in probabilities, a scalar.
+
+        A residual r counts ``r**2 / (2 delta)`` up to delta and ``abs(r) - delta / 2`` beyond.
+        """
+        residuals = self.linear(marginals)
+        # Without a branch, so that no unused one can overflow into the gradient.
+        near = jnp.clip(residuals, -self.delta, self.delta)
+        return jnp.sum((near / self.delta) * (residuals - 0.5 * near))
+
+    def exact(self, marginals: Sequence[np.ndarray]) -> float:
+        """Return the loss, not smoothed, in float64, on the host."""
+        return float(np.sum(np.abs(self.linear.exact(marginals))))
+
+    def lipschitz(self) -> float:
+        """Return the constant of the smoothed loss: that of the L2 loss over the smoothing."""
+        return self.linear.on_host().curvature / float(self.delta)
+
+    @property
+    def smoothing(self) -> Any:
+        """How far the loss is smoothed, in standard deviations."""
+        return self.delta
+
+    def with_smoothing(self, delta: Any) -> BoundL1:
+        """Return the loss smoothed otherwise; the structure stays, so nothing is traced again."""
+        return dataclasses.replace(self, delta=jnp.asarray(delta, self.linear.values.dtype))
+
+    def slack(self) -> Any:
+        """Return ``rows * smoothing / 2``: the most the loss lies above its smoothed form."""
+        return self.linear.values.shape[-1] * self.delta / 2

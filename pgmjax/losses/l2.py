@@ -1,0 +1,67 @@
+"""The L2 loss: half the sum of squared residuals in standard deviations."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax.cliques import Clique
+from pgmjax.domain import Domain
+from pgmjax.losses.base import BoundLoss, Loss
+from pgmjax.losses.linear import LinearResiduals, linear_residuals
+from pgmjax.measurements import LinearMeasurement
+
+
+@dataclasses.dataclass(frozen=True)
+class L2(Loss):
+    """``0.5 * sum(((Q mu - y) / stddev)**2)``, the negative log-likelihood under Gaussian noise.
+
+    Example:
+        >>> L2().name
+        'l2'
+
+    References:
+        McKenna et al. 2019, Appendix C.1 and C.2.
+    """
+
+    name: ClassVar[str] = "l2"
+
+    def bind(
+        self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float, dtype: Any = "float32"
+    ) -> BoundL2:
+        """Return the loss of these measurements (see `Loss.bind`)."""
+        return BoundL2(linear_residuals(domain, measurements, total, dtype))
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False)
+class BoundL2(BoundLoss):
+    """The L2 loss of given measurements.
+
+    Attributes:
+        linear: the residuals; their numbers are the leaves.
+    """
+
+    linear: LinearResiduals
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques whose marginals `__call__` takes."""
+        return self.linear.layout.cliques
+
+    def __call__(self, marginals: Sequence[Any]) -> jax.Array:
+        """Return the loss of marginals in probabilities, a scalar."""
+        return 0.5 * jnp.sum(jnp.square(self.linear(marginals)))
+
+    def exact(self, marginals: Sequence[np.ndarray]) -> float:
+        """Return the loss in float64, on the host."""
+        return float(0.5 * np.sum(np.square(self.linear.exact(marginals))))
+
+    def lipschitz(self) -> float:
+        """Return the sum over measurements of ``max_j sum_i (Q_ij total / stddev_i)**2``."""
+        return self.linear.on_host().curvature

@@ -1,0 +1,131 @@
+"""Noisy linear answers about a table, as they left the privacy boundary."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.cliques import Clique
+from pgmjax.domain import Domain
+from pgmjax.queries import Query, as_query
+from pgmjax.queries.base import attribute_names
+
+NOISE_LAWS = ("gaussian", "laplace")
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
+class LinearMeasurement:
+    """Answers to a query on a clique, each with added noise of a stated standard deviation.
+
+    Args:
+        clique: the attributes, in the order of the values' axes.
+        values: one number (counts) a query row, flat in the clique's row-major order or in the shape
+            of the query's rows (without query: the clique's shape). Integers are kept as int64.
+        stddev: standard deviation (counts) of the noise really added, of the discrete law where it
+            was discrete: one for all rows, or one a row. Never the scale of a Laplace law.
+        query: what was asked: None for every cell, or anything `queries.as_query` takes.
+        noise: the family of the law, `gaussian` or `laplace`.
+
+    Raises:
+        TypeError: something that is not a number, a name or a query.
+        ValueError: values not finite, a standard deviation not finite and positive, numbers of
+            values and standard deviations that differ, or a clique that does not fit the query.
+
+    Example:
+        >>> LinearMeasurement(("age",), [10, 7], stddev=2.0, query="prefix")
+        LinearMeasurement(('age',), 2 values, stddev=2, query={'age': 'prefix'}, noise='gaussian')
+    """
+
+    clique: Clique
+    values: np.ndarray
+    stddev: np.ndarray
+    query: Query
+    noise: str
+
+    def __init__(
+        self, clique: Any, values: Any, stddev: Any, query: Any = None, noise: str = "gaussian"
+    ) -> None:
+        clique = attribute_names(clique)
+        said = f"measurement on {clique}"
+        object.__setattr__(self, "clique", clique)
+        object.__setattr__(self, "query", as_query(clique, query))
+        object.__setattr__(self, "values", _numbers(f"the values of the {said}", values))
+        object.__setattr__(self, "stddev", _stddev(said, stddev, self.values))
+        object.__setattr__(self, "noise", _checks.choice(f"the noise of the {said}", noise, NOISE_LAWS))
+
+    def validate(self, domain: Domain) -> None:
+        """Check the measurement against a domain: attributes, sizes, number and shape of the values.
+
+        Raises:
+            ValueError: what was expected and what came.
+        """
+        self.query.check(domain)
+        rows = self.query.num_rows(domain)
+        shape = self.query.shape(domain)
+        if self.values.shape not in ((rows,), shape):
+            also = "" if shape == (rows,) else f" or of shape {shape}"
+            raise ValueError(
+                f"the measurement on {self.clique} must have one value a query row, {rows:,} flat{also}, got "
+                f"shape {self.values.shape}."
+            )
+
+    def flat_values(self) -> np.ndarray:
+        """Return the values [rows] in float64, row-major in the clique's order (counts)."""
+        return self.values.astype(np.float64).reshape(-1)
+
+    def row_stddevs(self) -> np.ndarray:
+        """Return the standard deviation of every value [rows] (counts)."""
+        return np.broadcast_to(self.stddev.reshape(-1), (self.values.size,))
+
+    def __repr__(self) -> str:
+        asked = self.query.to_spec().get("queries")
+        query = "" if asked is None else f", query={asked}"
+        if type(self.query).__name__ != "Product":
+            query = f", query={type(self.query).__name__}"
+        spread = f"{float(self.stddev):g}" if self.stddev.ndim == 0 else "one a row"
+        return (
+            f"LinearMeasurement({self.clique}, {self.values.size} values, stddev={spread}{query}, "
+            f"noise={self.noise!r})"
+        )
+
+
+def _numbers(said: str, values: Any) -> np.ndarray:
+    try:
+        array = np.atleast_1d(np.asarray(values))
+    except ValueError as error:
+        raise ValueError(f"{said} must be rectangular: the rows have different lengths.") from error
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{said} must be real numbers, got entries of type {array.dtype}.")
+    if array.size == 0:
+        raise ValueError(f"{said} must not be empty, got shape {array.shape}.")
+    if array.dtype.kind == "u" and int(array.max()) > np.iinfo(np.int64).max:
+        raise ValueError(f"{said} must fit 64-bit signed integers.")
+    array = np.array(array, np.float64 if array.dtype.kind == "f" else np.int64, order="C")
+    wrong = int((~np.isfinite(array)).sum())
+    if wrong:
+        raise ValueError(f"{said} must be finite; {wrong} of {array.size} are not.")
+    array.flags.writeable = False
+    return array
+
+
+def _stddev(said: str, stddev: Any, values: np.ndarray) -> np.ndarray:
+    array = np.asarray(stddev)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"the stddev of the {said} must be real numbers, got type {array.dtype}.")
+    array = np.array(array, np.float64, order="C")
+    wrong = int((~(np.isfinite(array) & (array > 0))).sum())
+    if wrong:
+        raise ValueError(
+            f"the stddev of the {said} must be finite and > 0; {wrong} of {array.size} are not. It is the "
+            "standard deviation of the noise really added, in counts."
+        )
+    if array.ndim and array.shape not in (values.shape, (values.size,)):
+        raise ValueError(
+            f"the stddev of the {said} must be one number or one a value: expected shape {values.shape}, got "
+            f"{array.shape}."
+        )
+    array.flags.writeable = False
+    return array
