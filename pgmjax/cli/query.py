@@ -1,0 +1,77 @@
+"""`pgmjax query`: ask a release; the answers come from its model and cost no privacy."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pgmjax import query_text, release_folder
+from pgmjax.cliques import as_clique
+from pgmjax.model import GraphicalModel
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser's subcommands."""
+    parser = commands.add_parser(
+        "query",
+        help="ask a release: how many rows satisfy a condition, or a marginal",
+        description="Ask a release. Answers come from its model: they cost no privacy, and are estimates.",
+        epilog="Conditions are joined by commas: NAME=VALUE, !=, <, <=, >, >=, or NAME in {VALUE|VALUE}. A "
+        "bound on a binned attribute must be one of its edges. Example: pgmjax query DIR 'sex=Male,age<30'",
+    )
+    parser.add_argument("folder", metavar="DIR", help="folder written by `pgmjax release`")
+    parser.add_argument("condition", nargs="*", metavar="CONDITION", help="such as 'sex=Male,age<30'")
+    parser.add_argument("--marginal", metavar="NAMES", help="all cells of attributes, such as age,income")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Answer and print."""
+    if not arguments.condition and not arguments.marginal:
+        raise ValueError("Give a condition such as 'sex=Male,age<30', or --marginal with attribute names.")
+    if arguments.condition and arguments.marginal:
+        raise ValueError("Give conditions or --marginal, not both.")
+    model = release_folder.read(arguments.folder).model
+    if arguments.marginal:
+        _marginal(model, arguments.marginal, arguments.json)
+    else:
+        _conditions(model, arguments.condition, arguments.json)
+
+
+def _conditions(model: GraphicalModel, texts: list[str], as_json: bool) -> None:
+    asked = [query_text.parse(text, model.domain) for text in texts]
+    answers = [
+        {"query": text, "estimate": float(np.ravel(model.answer(query))[0])}
+        for text, query in zip(texts, asked, strict=True)
+    ]
+    if as_json:
+        print(json.dumps({"total": model.total, "answers": answers}))
+        return
+    for answer in answers:
+        share = answer["estimate"] / model.total
+        print(f"{answer['query']}: {answer['estimate']:,.1f} of {model.total:,.1f} rows ({share:.2%})")
+
+
+def _marginal(model: GraphicalModel, text: str, as_json: bool) -> None:
+    clique = as_clique(model.domain, next(csv.reader([text], skipinitialspace=True), []))
+    table = model.marginal(clique)
+    names = [model.domain.attribute(name).code_names() for name in clique]
+    if as_json:
+        values = dict(zip(clique, names, strict=True))
+        print(json.dumps({"total": model.total, "values": values, "estimate": table.tolist()}))
+        return
+    for line in _lines(clique, names, table):
+        print("\t".join(line))
+
+
+def _lines(clique: tuple[str, ...], names: list[list[str]], table: np.ndarray) -> Iterator[list[str]]:
+    yield [*clique, "estimate"]
+    for cell, count in zip(itertools.product(*names), np.ravel(table), strict=True):
+        yield [*cell, f"{count:.1f}"]

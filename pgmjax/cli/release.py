@@ -1,0 +1,170 @@
+"""`pgmjax release`: from a table to a folder with everything that may be published."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+from typing import Any
+
+from pgmjax import demo, mechanisms, release_folder, report_text
+from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
+from pgmjax.estimate import Estimator
+from pgmjax.privacy.backend import default_backend
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.relation import Relation
+from pgmjax.workload import Workload
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser's subcommands."""
+    parser = commands.add_parser(
+        "release",
+        help="measure a table with noise, fit a model, write a folder",
+        description="Measure a table with noise, fit one model to the noisy answers and write a folder: "
+        "release.json, model/, measurements.parquet, answers.parquet, synthetic rows and report.html.",
+        epilog="Example: pgmjax release people.csv.gz --domain people.yaml --all-kway 2 --max-cells 1000000 "
+        "--epsilon 1 --relation add-remove --out people-release",
+    )
+    _add_table(parser)
+    _add_privacy(parser)
+    _add_output(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_table(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("table and questions")
+    group.add_argument("table", nargs="?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, ...")
+    group.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
+    group.add_argument("--domain", metavar="FILE", help="the table's public domain: .json or .yaml")
+    group.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+    group.add_argument("--weights", metavar="NAME", help="column of record weights (whole numbers)")
+    group.add_argument("--max-weight", type=int, metavar="N", help="public bound on a weight")
+    group.add_argument("--workload", metavar="FILE", help="JSON list of what to measure and answer")
+    group.add_argument("--all-kway", type=int, metavar="K", help="instead: all marginals of K attributes")
+    group.add_argument(
+        "--max-cells",
+        type=int,
+        metavar="N",
+        help="with --all-kway: take them smallest first while the model stays under N cells",
+    )
+
+
+def _add_privacy(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("privacy")
+    # kept as text: 0.1 is then one tenth and not its nearest float
+    group.add_argument("--epsilon", required=True, metavar="E", help="privacy budget, such as 1, 0.1 or 1/3")
+    group.add_argument("--delta", default="0", metavar="D", help="0 (default) is pure differential privacy")
+    group.add_argument(
+        "--relation",
+        required=True,
+        choices=[relation.value for relation in Relation],
+        help="which tables are neighbours; there is no default",
+    )
+    group.add_argument("--mechanism", default="marginals", choices=list(mechanisms.names()))
+    group.add_argument(
+        "--insecure-seed", type=int, metavar="N", help="repeatable noise that protects nothing: research only"
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("fit and output")
+    group.add_argument("--steps", type=int, default=1000, metavar="N", help="most steps of the fit (1000)")
+    group.add_argument("--solver", default="auto", metavar="NAME", help="method of the fit (auto)")
+    group.add_argument("--dtype", default="float32", choices=["float32", "float64"])
+    group.add_argument("--rows", type=int, metavar="N", help="synthetic rows (the estimated total)")
+    group.add_argument("--synthetic", default="parquet", choices=release_folder.SYNTHETIC_FORMATS)
+    group.add_argument("--out", required=True, metavar="DIR", help="folder to make; it must not exist")
+    group.add_argument("--json", action="store_true", help="print one JSON object")
+    group.add_argument("--quiet", action="store_true", help="print nothing and show no progress")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Make the release and print where it lies and what was spent."""
+    out = release_folder.check_target(arguments.out)
+    _check_combination(arguments)
+    show = False if arguments.quiet else None
+    domain = demo.domain() if arguments.demo else Domain.read(arguments.domain)
+    workload = _workload(arguments, domain)
+    mechanism = _mechanism(arguments)
+    if arguments.rows is not None and arguments.rows < 0:
+        raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
+    data = _data(arguments, domain)
+    release = mechanism.run(data, workload, show_progress=show)
+    release_folder.write(
+        release,
+        out,
+        synthetic_rows=arguments.rows,
+        synthetic_format=arguments.synthetic,
+        source=demo.TERMS if arguments.demo else None,
+        show_progress=show,
+    )
+    record = release_folder.read(out).record
+    if arguments.json:
+        print(json.dumps({"out": str(out), **record}))
+    elif not arguments.quiet:
+        _print(arguments, out, record)
+
+
+def _check_combination(arguments: argparse.Namespace) -> None:
+    """Refuse options that do not go together, before anything is read."""
+    if arguments.demo == (arguments.table is not None):
+        raise ValueError("Name a TABLE, or give --demo for the table that comes with the extra 'demo'.")
+    if arguments.demo and (arguments.domain or arguments.no_header or arguments.weights):
+        raise ValueError("--demo brings its own domain: leave out --domain, --no-header and --weights.")
+    if not arguments.demo and arguments.domain is None:
+        raise ValueError("--domain is missing: the domain must be public and is never read off the table.")
+    if arguments.workload is not None and arguments.all_kway is not None:
+        raise ValueError("Give --workload or --all-kway, not both.")
+    if arguments.workload is None and arguments.all_kway is None and not arguments.demo:
+        raise ValueError("Say what to measure: --workload FILE, or --all-kway K.")
+    if arguments.max_cells is not None and arguments.workload is not None:
+        raise ValueError("--max-cells goes with --all-kway: a workload file is measured whole.")
+
+
+def _workload(arguments: argparse.Namespace, domain: Domain) -> Workload:
+    if arguments.workload is not None:
+        workload = Workload.read(arguments.workload)
+        workload.validate(domain)
+        return workload
+    k, limit = arguments.all_kway or 2, arguments.max_cells
+    return Workload.all_kway(domain, k, demo.MAX_CELLS if arguments.demo and limit is None else limit)
+
+
+def _mechanism(arguments: argparse.Namespace) -> Any:
+    backend = default_backend()
+    if arguments.insecure_seed is not None:
+        backend = SeededBackend(arguments.insecure_seed, insecure=True)
+    return mechanisms.names()[arguments.mechanism](
+        epsilon=arguments.epsilon,
+        delta=arguments.delta,
+        relation=Relation.parse(arguments.relation),
+        estimator=Estimator(max_steps=arguments.steps, solver=arguments.solver, dtype=arguments.dtype),
+        backend=backend,
+    )
+
+
+def _data(arguments: argparse.Namespace, domain: Domain) -> Dataset:
+    if arguments.demo:
+        return demo.load()
+    if not pathlib.Path(arguments.table).exists():
+        raise ValueError(f"There is no table {arguments.table}.")
+    return Dataset.read(
+        arguments.table,
+        domain,
+        header=not arguments.no_header,
+        weights=arguments.weights,
+        max_weight=arguments.max_weight,
+    )
+
+
+def _print(arguments: argparse.Namespace, out: pathlib.Path, record: Any) -> None:
+    fit = record["fit"]
+    print(f"Release written to {out}")
+    print(f"  report   {out / 'report.html'}")
+    print(f"  ask it   pgmjax query {arguments.out} --help")
+    print(f"  fit      {fit['status']} after {fit['steps']} steps, loss {fit['loss']:,.6g}, gap {fit['gap']}")
+    if arguments.demo:
+        print(f"  table    {demo.TERMS}")
+    print(report_text.cost(record))

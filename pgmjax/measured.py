@@ -1,0 +1,81 @@
+"""Noisy counts over any attributes, gathered from the measured marginals that contain them.
+
+For looking, not for estimating: a plot wants to set noisy counts beside fitted ones even where
+exactly this marginal was not measured. Only released numbers go in, so only such come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgmjax.cliques import Clique
+from pgmjax.domain import Domain
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.queries import marginal
+
+
+@dataclass(frozen=True)
+class NoisyMarginal:
+    """Noisy counts of one marginal.
+
+    Attributes:
+        values: unbiased noisy counts, in the shape of the clique.
+        stddev: their standard deviations, same shape.
+        sources: how many measurements they were gathered from.
+    """
+
+    values: np.ndarray
+    stddev: np.ndarray
+    sources: int
+
+
+def is_marginal(measurement: LinearMeasurement) -> bool:
+    """Whether a measurement is of all cells of its clique, one number a cell."""
+    return measurement.query == marginal(measurement.clique)
+
+
+def noisy_marginal(
+    domain: Domain, measurements: Sequence[LinearMeasurement], clique: Clique
+) -> NoisyMarginal | None:
+    """Gather the noisy counts of a marginal from all measured marginals that contain it.
+
+    Each of them is summed onto the clique, where noise adds up; the sums are averaged with
+    weights 1/variance, cell by cell.
+
+    Args:
+        domain: the domain of the measurements.
+        measurements: released answers; those that are not marginals are left aside.
+        clique: the attributes wanted, in the order of the axes.
+
+    Returns:
+        The noisy counts, or None where no measured marginal contains the clique.
+
+    Example:
+        >>> domain = Domain({"a": 2, "b": 2})
+        >>> measured = LinearMeasurement(("a", "b"), [5.0, 7.0, 1.0, 3.0], stddev=2.0)
+        >>> noisy_marginal(domain, [measured], ("b",)).values.tolist()
+        [6.0, 10.0]
+    """
+    shape = domain.shape_of(clique)
+    weighted, weight, sources = np.zeros(shape), np.zeros(shape), 0
+    for measurement in measurements:
+        if not (set(clique) <= set(measurement.clique) and is_marginal(measurement)):
+            continue
+        full = domain.shape_of(measurement.clique)
+        values = measurement.flat_values().reshape(full)
+        variance = np.square(measurement.row_stddevs()).reshape(full)
+        precision = 1.0 / _onto(variance, measurement.clique, clique)
+        weighted += _onto(values, measurement.clique, clique) * precision
+        weight += precision
+        sources += 1
+    return NoisyMarginal(weighted / weight, np.sqrt(1.0 / weight), sources) if sources else None
+
+
+def _onto(table: np.ndarray, have: Clique, want: Clique) -> np.ndarray:
+    """Sum a table over the attributes not wanted and put its axes in the order wanted."""
+    kept = [name for name in have if name in want]
+    table = table.sum(axis=tuple(i for i, name in enumerate(have) if name not in want))
+    return np.transpose(table, [kept.index(name) for name in want])

@@ -1,0 +1,219 @@
+"""A release on disk: a folder that is there in full or not at all.
+
+It is written beside its final place and renamed when complete, so that an interrupt or a full disk
+leaves nothing behind. Everything in it is made from released numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.metadata
+import json
+import math
+import os
+import pathlib
+import platform
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pgmjax import _checks, release_tables
+from pgmjax._version import __version__
+from pgmjax.model import GraphicalModel
+from pgmjax.privacy.budget import as_text
+from pgmjax.progress import Progress
+from pgmjax.release import Release
+from pgmjax.report import render
+
+FORMAT = "pgmjax-release"
+FORMAT_VERSION = 1
+SYNTHETIC_FORMATS = ("parquet", "csv")
+_KEYS = ("mechanism", "epsilon", "delta", "relation", "spent", "secure", "seed", "total", "versions", "fit")
+
+
+def check_target(out: str | os.PathLike[str]) -> pathlib.Path:
+    """Check that a release can be written here; to be called before anything is spent.
+
+    Args:
+        out: the folder to be made. Folders above it are made as needed when the release is written.
+
+    Raises:
+        ValueError: something is there already, or the folder above cannot be written to.
+    """
+    target = pathlib.Path(out).absolute()
+    if os.path.lexists(target):
+        raise ValueError(f"{os.fspath(out)} exists already: name a new folder, none is ever overwritten.")
+    above = next(parent for parent in target.parents if parent.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        raise ValueError(f"{os.fspath(out)} cannot be made: {above} is not a folder that can be written to.")
+    return target
+
+
+def write(
+    release: Release,
+    out: str | os.PathLike[str],
+    *,
+    synthetic_rows: int | None = None,
+    synthetic_format: str = "parquet",
+    synthetic_seed: int = 0,
+    source: str | None = None,
+    show_progress: bool | None = None,
+) -> pathlib.Path:
+    """Write a release as a folder.
+
+    Args:
+        release: what a mechanism returned.
+        out: the folder to be made; it must not exist.
+        synthetic_rows: rows to draw from the model; None draws the model's total, rounded.
+        synthetic_format: "parquet" or "csv".
+        synthetic_seed: seed of the drawing, which is not noise.
+        source: a public word on which table it was, for the report.
+        show_progress: None shows a bar in terminals only, False never.
+
+    Returns:
+        The folder: `release.json`, `model/`, `measurements.parquet`, `answers.parquet`,
+        `synthetic.parquet` (or `.csv`) and `report.html`.
+
+    Raises:
+        ValueError: the folder exists, or an argument is out of range; nothing is written.
+    """
+    target = check_target(out)
+    _checks.choice("synthetic_format", synthetic_format, SYNTHETIC_FORMATS)
+    rows = round(release.model.total) if synthetic_rows is None else synthetic_rows
+    rows = _checks.integer("synthetic_rows", rows, low=0)
+    record = {**describe(release), **({"source": source} if source else {})}
+    with _aside(target) as folder, Progress("writing", 4, show_progress) as progress:
+        release.model.save(folder / "model")
+        release_tables.write_measurements(release.measurements, folder / "measurements.parquet")
+        release_tables.write_answers(release, folder / "answers.parquet")
+        progress.advance(note="synthetic rows")
+        columns = release.model.sample(rows, seed=synthetic_seed)
+        release_tables.write_rows(columns, folder / f"synthetic.{synthetic_format}")
+        progress.advance(note="report")
+        page = render(record, release.model, release.measurements, show_progress=show_progress)
+        (folder / "report.html").write_text(page, encoding="utf-8")
+        progress.advance()
+        (folder / "release.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        progress.advance()
+    return target
+
+
+@contextlib.contextmanager
+def _aside(target: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A folder beside the target that becomes it at the end, or vanishes with all made for it."""
+    made = [parent for parent in target.parents if not parent.exists()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    folder = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        folder.mkdir()
+        yield folder
+        check_target(target)
+        folder.rename(target)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        for parent in made:
+            with contextlib.suppress(OSError):
+                parent.rmdir()
+        raise
+
+
+def describe(release: Release) -> dict[str, Any]:
+    """Return what `release.json` holds: numbers of the budget as exact strings."""
+    fit = release.fit
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "mechanism": release.mechanism,
+        "epsilon": as_text(release.epsilon),
+        "delta": as_text(release.delta),
+        "relation": release.relation.value,
+        "spent": release.spent.to_dict(),
+        "secure": release.secure,
+        "seed": release.seed,
+        "total": release.model.total,
+        "fit": {
+            "status": fit.status.name,
+            "steps": int(fit.steps),
+            "loss": _finite(fit.loss),
+            "gap": _finite(fit.gap),
+        },
+        "statement": release.statement(),
+        "workload": release.workload.to_list(),
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of this package and of those that compute or draw noise."""
+    names = ("jax", "jaxlib", "numpy", "opendp", "dp-accounting")
+    found = {"pgmjax": __version__, "python": platform.python_version()}
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON has no infinities."""
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class SavedRelease:
+    """A release read back from its folder.
+
+    Attributes:
+        folder: where it lies.
+        record: what `release.json` holds.
+    """
+
+    folder: pathlib.Path
+    record: Mapping[str, Any]
+
+    @functools.cached_property
+    def model(self) -> GraphicalModel:
+        """The fitted model, loaded when first asked for."""
+        return GraphicalModel.load(self.folder / "model")
+
+    def measurements(self) -> Any:
+        """Return the noisy answers as an Arrow table: clique, row, value, stddev, noise."""
+        return release_tables.read(self.folder / "measurements.parquet")
+
+    def answers(self) -> Any:
+        """Return the workload's answers as an Arrow table: clique, cell, estimate, stddev."""
+        return release_tables.read(self.folder / "answers.parquet")
+
+
+def read(folder: str | os.PathLike[str]) -> SavedRelease:
+    """Read a release's folder; the model in it is loaded when asked for.
+
+    Args:
+        folder: a folder made by `write`.
+
+    Raises:
+        ValueError: there is no such folder, or it is no release, is damaged, or of a later format.
+    """
+    where = pathlib.Path(folder)
+    name = os.fspath(folder)
+    if not where.is_dir():
+        raise ValueError(f"There is no folder {name}: expected one written by `pgmjax release`.")
+    path = where / "release.json"
+    if not path.is_file():
+        raise ValueError(f"{name} is not a release: there is no release.json in it.")
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise ValueError(f"{path} is damaged: it is not JSON. Make or copy the release again.") from None
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise ValueError(f"{path} was not written by pgmjax: its format is not {FORMAT!r}.")
+    if record.get("format_version") != FORMAT_VERSION:
+        raise ValueError(
+            f"{path} has format version {record.get('format_version')!r}; expected {FORMAT_VERSION}. "
+            "Install the version of pgmjax it names."
+        )
+    lacking = [key for key in _KEYS if key not in record]
+    if lacking:
+        raise ValueError(f"{path} is damaged: it lacks {', '.join(lacking)}. Make or copy the release again.")
+    return SavedRelease(where, record)

@@ -1,0 +1,106 @@
+"""The tables of a release as Parquet (or CSV): noisy answers, workload answers, synthetic rows."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.cliques import Clique
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.release import Release
+
+
+def write_measurements(measurements: Sequence[LinearMeasurement], path: pathlib.Path) -> None:
+    """Write noisy answers: clique (list of names), row, value, stddev of the noise, noise (its law).
+
+    Values that are integers, as released, are stored as int64.
+    """
+    arrow = _checks.optional("pyarrow", extra="tables")
+    integral = all(m.values.dtype.kind == "i" for m in measurements)
+    sizes = [m.values.size for m in measurements]
+    noise = arrow.array([m.noise for m in measurements], arrow.string())
+    columns = {
+        "clique": _cliques([m.clique for m in measurements], sizes),
+        "row": _joined([np.arange(n) for n in sizes], np.int64),
+        "value": _joined([m.values.reshape(-1) for m in measurements], np.int64 if integral else np.float64),
+        "stddev": _joined([m.row_stddevs() for m in measurements]),
+        "noise": arrow.DictionaryArray.from_arrays(_which(sizes), noise).cast(arrow.string()),
+    }
+    _write_parquet(arrow.table(columns), path)
+
+
+def write_answers(release: Release, path: pathlib.Path) -> None:
+    """Write the answers to the workload: clique, cell, estimate, stddev of the noise of its measurement.
+
+    One row for each answer of each workload entry, in its order; `cell` counts them from 0, row-major
+    in the order of the clique. The noise is that of the measurement of the same query; null where
+    exactly this was not measured.
+    """
+    arrow = _checks.optional("pyarrow", extra="tables")
+    cliques, sizes, estimates, stddevs = [], [], [], []
+    measured = {(m.clique, m.query): m for m in release.measurements}
+    for entry in release.workload.entries:
+        query = entry.query
+        estimate = np.ravel(np.asarray(release.model.answer(query), dtype=np.float64))
+        measurement = measured.get((query.clique, query))
+        stddev = np.full(estimate.size, np.nan) if measurement is None else measurement.row_stddevs()
+        cliques.append(query.clique)
+        sizes.append(estimate.size)
+        estimates.append(estimate)
+        stddevs.append(stddev)
+    columns = {
+        "clique": _cliques(cliques, sizes),
+        "cell": _joined([np.arange(n) for n in sizes], np.int64),
+        "estimate": _joined(estimates),
+        "stddev": arrow.array(_joined(stddevs), from_pandas=True),
+    }
+    _write_parquet(arrow.table(columns), path)
+
+
+def write_rows(columns: Mapping[str, np.ndarray], path: pathlib.Path) -> None:
+    """Write rows of codes, columns named as in the domain, as the path's ending says: .parquet or .csv."""
+    arrow = _checks.optional("pyarrow", extra="tables")
+    table = arrow.table({name: np.asarray(codes, dtype=np.int32) for name, codes in columns.items()})
+    if path.suffix == ".csv":
+        _checks.optional("pyarrow.csv", extra="tables").write_csv(table, path)
+    else:
+        _write_parquet(table, path)
+
+
+def read(path: pathlib.Path) -> Any:
+    """Read a Parquet file of a release as an Arrow table.
+
+    Raises:
+        ValueError: the file is missing or damaged.
+    """
+    parquet = _checks.optional("pyarrow.parquet", extra="tables")
+    if not path.is_file():
+        raise ValueError(f"There is no {path}: the release is not complete.")
+    try:
+        return parquet.read_table(path)
+    except Exception as error:
+        raise ValueError(f"{path} is damaged: it cannot be read as Parquet.") from error
+
+
+def _write_parquet(table: Any, path: pathlib.Path) -> None:
+    _checks.optional("pyarrow.parquet", extra="tables").write_table(table, path, compression="zstd")
+
+
+def _joined(parts: Iterable[np.ndarray], dtype: Any = np.float64) -> np.ndarray:
+    parts = list(parts)
+    return np.concatenate(parts).astype(dtype) if parts else np.zeros(0, dtype=dtype)
+
+
+def _which(sizes: Sequence[int]) -> np.ndarray:
+    """For each row of the table the number of the entry it belongs to."""
+    return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+
+
+def _cliques(cliques: Sequence[Clique], sizes: Sequence[int]) -> Any:
+    """A column of lists of names, one clique for each run of rows."""
+    arrow = _checks.optional("pyarrow", extra="tables")
+    return arrow.array([list(clique) for clique in cliques], arrow.list_(arrow.string())).take(_which(sizes))

@@ -1,0 +1,155 @@
+"""The report of a release as one HTML file that opens without a network, by day and by night.
+
+It is made from what is released, and from nothing else: the record of what was spent, the noisy
+answers and the fitted model. It has no access to the table, so it can hold no error against it.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from pgmjax import report_figures, report_text
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.model import GraphicalModel
+
+
+def render(
+    record: Mapping[str, Any],
+    model: GraphicalModel,
+    measurements: Sequence[LinearMeasurement],
+    *,
+    show_progress: bool | None = None,
+) -> str:
+    """Return the report as the text of an HTML page.
+
+    Args:
+        record: what `release.json` holds.
+        model: the fitted model.
+        measurements: the released noisy answers.
+        show_progress: None shows a bar in terminals only, False never.
+    """
+    values = sum(np.size(measurement.values) for measurement in measurements)
+    sections = [
+        _heading(record, model, len(measurements), values),
+        _promise(record),
+        _spent(record),
+        _certificate(record, values),
+        report_figures.one_way(model, measurements, show_progress),
+        report_figures.two_way(model, measurements, show_progress),
+        report_figures.measured(model, measurements),
+        _asking(model),
+        _versions(record),
+    ]
+    style = importlib.resources.files("pgmjax").joinpath("report.css").read_text(encoding="utf-8")
+    body = "\n".join(filter(None, sections))
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Release under differential privacy</title>
+<style>
+{style}</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+def _heading(record: Mapping[str, Any], model: GraphicalModel, measurements: int, values: int) -> str:
+    delta = "" if record["delta"] == "0" else f", δ = {record['delta']}"
+    estimated = " (estimate)" if record["relation"] == "add-remove" else ""
+    facts = {
+        "privacy": f"ε = {record['epsilon']}{delta}",
+        "neighbours": record["relation"],
+        f"records{estimated}": f"{record['total']:,.0f}",
+        "attributes": f"{len(model.domain):,}",
+        "measured queries": f"{measurements:,}",
+        "noisy values": f"{values:,}",
+    }
+    tiles = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
+    source = f" Table: {escape(record['source'])}." if record.get("source") else ""
+    return f"""<header>
+<h1>Release under differential privacy</h1>
+<p class="sub">Mechanism {escape(record["mechanism"])}.{source}</p>
+{_warning(record)}<dl class="facts">{tiles}</dl>
+</header>"""
+
+
+def _warning(record: Mapping[str, Any]) -> str:
+    if record["secure"]:
+        return ""
+    return f"""<p class="warn"><strong>Not for publication.</strong> The noise can be repeated (seed
+    {record["seed"]}), so
+anyone who knows how can take it away again. A release like this is for repeatable research and protects
+nobody.</p>
+"""
+
+
+def _promise(record: Mapping[str, Any]) -> str:
+    return _section("What is promised", _paragraphs(report_text.promise(record)))
+
+
+def _spent(record: Mapping[str, Any]) -> str:
+    head = '<tr><th>parameter</th><th class="n">exact value</th></tr>'
+    return _section("What was spent", _table(report_text.spent_rows(record), head))
+
+
+def _certificate(record: Mapping[str, Any], values: int) -> str:
+    rows = report_text.fit_rows(record, values)
+    words = _paragraphs(report_text.certificate(record, values))
+    return _section("How well the model fits the noisy answers", _table(rows) + words)
+
+
+def _asking(model: GraphicalModel) -> str:
+    first = model.domain.attribute(model.domain.attributes[0])
+    pair = model.domain.attributes[:2]
+    commands = (
+        f'pgmjax query DIR "{first.name}={first.code_names()[0]}"\n'
+        f'pgmjax query DIR --marginal "{",".join(pair)}"'
+    )
+    python = (
+        "import pgmjax as pj\n"
+        'model = pj.load("DIR/model")\n'
+        f"model.marginal({pair!r})   # counts, axes in this order\n"
+        "model.sample(1000, seed=0)   # synthetic rows, as codes of the domain"
+    )
+    files = {
+        "measurements.parquet": "the noisy answers: clique, row, value, stddev, noise",
+        "answers.parquet": "every cell of the workload: clique, cell, estimate, stddev of its noise",
+        "synthetic.*": "rows drawn from the model, as codes of the domain",
+        "model/": "the fitted model",
+        "release.json": "what was spent, for machines",
+    }
+    items = "".join(f"<li><code>{name}</code>: {words}</li>\n" for name, words in files.items())
+    return _section(
+        "How to ask more",
+        "<p>With DIR the folder this report lies in. Answers come from the model and cost nothing.</p>\n"
+        f"<pre>{escape(commands)}</pre>\n<pre>{escape(python)}</pre>\n<ul>\n{items}</ul>",
+    )
+
+
+def _versions(record: Mapping[str, Any]) -> str:
+    return _section("Made with", _table(record["versions"].items()))
+
+
+def _section(title: str, content: str) -> str:
+    return f"<section>\n<h2>{title}</h2>\n{content}\n</section>"
+
+
+def _paragraphs(texts: Iterable[str]) -> str:
+    return "".join(f"<p>{escape(text)}</p>\n" for text in texts)
+
+
+def _table(rows: Iterable[tuple[str, str]], head: str = "") -> str:
+    lines = "\n".join(f'<tr><td>{escape(k)}</td><td class="n">{escape(v)}</td></tr>' for k, v in rows)
+    return f'<div class="scroll"><table>\n{head}\n{lines}\n</table></div>\n'

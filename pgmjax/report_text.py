@@ -1,0 +1,98 @@
+"""The sentences a release says about itself, in one place for the report and the command line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+
+def cost(record: Mapping[str, Any]) -> str:
+    """Return the sentence of what was spent.
+
+    Args:
+        record: what `release.json` holds; of it spent, relation and secure are used.
+
+    Example:
+        >>> cost({"spent": {"epsilon": "1", "delta": "0"}, "relation": "add-remove", "secure": True})
+        'Spent: epsilon = 1, delta = 0 under add-remove (the number of records is secret).'
+    """
+    spent = ", ".join(f"{name} = {value}" for name, value in record["spent"].items())
+    number = "secret" if record["relation"] == "add-remove" else "public"
+    warning = "" if record["secure"] else " Seeded noise: it protects NOBODY, for research only."
+    return f"Spent: {spent} under {record['relation']} (the number of records is {number}).{warning}"
+
+
+def promise(record: Mapping[str, Any]) -> list[str]:
+    """Return the paragraphs for somebody who answers for the data."""
+    epsilon = float(Fraction(record["spent"]["epsilon"]))
+    factor = f" exp({record['spent']['epsilon']}) is {math.exp(epsilon):,.4g}." if epsilon < 50 else ""
+    if record["relation"] == "add-remove":
+        number = "The number of records is protected too: the one shown here is an estimate."
+    else:
+        number = "The number of records is not protected and is shown here as it is."
+    return [
+        record["statement"] + factor,
+        f"The unit protected is one record: a person who stands in several is protected less. {number}",
+        _plain("""All else here, from the model to the synthetic rows, was computed from the noisy counts
+            without looking at the table again, and so costs nothing more. Releasing from the same table
+            another time adds up: epsilons and deltas are summed."""),
+        _plain("""The attributes and their values, the choice of what to measure and all settings are taken to
+            be public; if one of them was chosen by looking at the table, that choice is not covered. The time
+            the computation took is not covered either."""),
+    ]
+
+
+def spent_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the table of what was spent: parameter and exact value."""
+    yield "epsilon asked for", record["epsilon"]
+    yield "delta asked for", record["delta"]
+    for name, value in record["spent"].items():
+        yield f"{name} spent", value
+    yield "neighbouring tables", record["relation"]
+    yield "noise", "secure" if record["secure"] else f"seeded ({record['seed']})"
+
+
+def fit_rows(record: Mapping[str, Any], values: int) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the fit's table: what, and its number."""
+    fit = record["fit"]
+    yield "status", fit["status"]
+    yield "steps", f"{fit['steps']:,}"
+    yield "loss", _number(fit["loss"])
+    yield "gap", _number(fit["gap"])
+    yield "noisy values fitted", f"{values:,}"
+
+
+def certificate(record: Mapping[str, Any], values: int) -> list[str]:
+    """Return what the numbers of the fit mean.
+
+    Args:
+        record: what `release.json` holds.
+        values: how many noisy values were fitted.
+    """
+    loss, gap = record["fit"]["loss"], record["fit"]["gap"]
+    said = []
+    if loss is not None and gap is not None:
+        share = f"{gap / max(loss, 1.0):.2%}"
+        said.append(
+            _plain(f"""The gap is a certificate: no distribution at all, of whatever structure, has a loss
+                below loss - gap. Stopping where the fit did costs at most {share} of the loss.""")
+        )
+    half = f"{values / 2:,.0f}"
+    said.append(
+        _plain(f"""The loss is half the sum of squared distances between fitted and noisy values, each in
+            standard deviations of its noise. Distances that are noise and nothing else would give about
+            {half}, half the number of noisy values; a consistent model takes some of the noise away and stays below.
+            Much more than that would mean that the noisy answers contradict one another by more than their
+            noise. All this says how well the noisy answers are met, not how near they are to the table.""")
+    )
+    return said
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:,.6g}"
