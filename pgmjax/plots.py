@@ -18,7 +18,7 @@ import numpy as np
 from pgmjax import _checks
 
 MOST_BARS = 120
-MOST_LABELS = 12
+MOST_LABELS = 8
 # what matplotlib is told to draw with, and the CSS variable each stands for
 _COLOURS = {"#010101": "ink", "#020202": "muted", "#030303": "grid", "#040404": "fit", "#050505": "noisy"}
 _INK, _MUTED, _GRID, _FIT, _NOISY = _COLOURS
@@ -33,9 +33,10 @@ _CLEANING = [
     (r' id="[A-Za-z0-9.]+_\d+"', ""),
     (r" font-family: [^;\"]*;", ""),
     (r"font: (?:[a-z]+ )*([\d.]+px)[^;\"]*", r"font-size: \1"),
+    (r' transform="rotate\(-0 [^"]*"', ""),
     (r">\s+<", ">\n<"),
 ]
-_MAP = ["#f3f1ea", "#c9dcd6", "#8fbfb6", "#4f9a97", "#256f7c", "#10475f", "#071f3a"]
+_MAP = ["#f2f2f1", "#c9dcd6", "#8fbfb6", "#4f9a97", "#256f7c", "#10475f", "#071f3a"]
 
 
 def one_way_svg(
@@ -110,15 +111,15 @@ def two_way_svg(
             np.clip(table, 0, None), norm=scale, cmap=palette, aspect="auto", interpolation="none",
             origin="lower",
         )  # fmt: skip
-        axes.set_title(label, color=_MUTED, fontsize=9, loc="left")
-        _name_ticks(axes.set_xticks, column_names)
-        axes.set_xlabel(_short(axis_names[1], 60), color=_INK, fontsize=9)
+        axes.set_title(label, color=_MUTED, fontsize=10, loc="left")
+        _name_ticks(axes.set_xticks, column_names, width=26)
+        axes.set_xlabel(_short(axis_names[1], 60), color=_INK, fontsize=10)
     _name_ticks(panels[0].set_yticks, row_names, upright=True)
-    panels[0].set_ylabel(_short(axis_names[0], 60), color=_INK, fontsize=9)
+    panels[0].set_ylabel(_short(axis_names[0], 60), color=_INK, fontsize=10)
     panels[1].set_yticks([])
     bar = figure.colorbar(image, ax=list(panels), fraction=0.03, pad=0.015, format=_thousands)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(colors=_MUTED, labelsize=8, length=0)
+    bar.ax.tick_params(colors=_MUTED, labelsize=9.5, length=0)
     return _svg(figure, f"{axis_names[0]} by {axis_names[1]}: measured noisy counts beside fitted counts")
 
 
@@ -129,7 +130,7 @@ def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
     panels = figure.subplots(1, columns, squeeze=False)[0]
     for axes in panels:
         axes.patch.set_visible(False)
-        axes.tick_params(colors=_MUTED, labelsize=8, length=0)
+        axes.tick_params(colors=_MUTED, labelsize=9.5, length=0)
         for side in axes.spines.values():
             side.set_visible(False)
     return figure, panels if columns > 1 else panels[0]
@@ -141,11 +142,11 @@ def _grouped(values: np.ndarray, group: int) -> np.ndarray:
     return np.add.reduceat(values, np.arange(0, len(values), group))
 
 
-def _name_ticks(set_ticks: Any, names: Sequence[str], upright: bool = False) -> None:
+def _name_ticks(set_ticks: Any, names: Sequence[str], upright: bool = False, width: int = 36) -> None:
     """Write at most a dozen value names along an axis, slanted where they are long."""
     step = -(-len(names) // MOST_LABELS)
     shown = [_short(names[i]) for i in range(0, len(names), step)]
-    slant = not upright and sum(map(len, shown)) > 42
+    slant = not upright and sum(map(len, shown)) > width
     look = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if slant else {}
     set_ticks(range(0, len(names), step), shown, **look)
 

@@ -70,7 +70,7 @@ def _heading(record: Mapping[str, Any], model: GraphicalModel, measurements: int
     estimated = " (estimate)" if record["relation"] == "add-remove" else ""
     facts = {
         "privacy": f"ε = {record['epsilon']}{delta}",
-        "neighbours": record["relation"],
+        "neighbouring tables": record["relation"],
         f"records{estimated}": f"{record['total']:,.0f}",
         "attributes": f"{len(model.domain):,}",
         "measured queries": f"{measurements:,}",
@@ -107,7 +107,10 @@ def _spent(record: Mapping[str, Any]) -> str:
 def _certificate(record: Mapping[str, Any], values: int) -> str:
     rows = report_text.fit_rows(record, values)
     words = _paragraphs(report_text.certificate(record, values))
-    return _section("How well the model fits the noisy answers", _table(rows) + words)
+    return _section(
+        "How well the model fits the noisy answers",
+        f'<div class="beside">{_table(rows)}<div>{words}</div></div>',
+    )
 
 
 def _asking(model: GraphicalModel) -> str:

@@ -27,7 +27,9 @@ def cost(record: Mapping[str, Any]) -> str:
 def promise(record: Mapping[str, Any]) -> list[str]:
     """Return the paragraphs for somebody who answers for the data."""
     epsilon = float(Fraction(record["spent"]["epsilon"]))
-    factor = f" exp({record['spent']['epsilon']}) is {math.exp(epsilon):,.4g}." if epsilon < 50 else ""
+    factor = (
+        f" The factor exp({record['spent']['epsilon']}) is {math.exp(epsilon):,.4g}." if epsilon < 50 else ""
+    )
     if record["relation"] == "add-remove":
         number = "The number of records is protected too: the one shown here is an estimate."
     else:
@@ -83,9 +85,9 @@ def certificate(record: Mapping[str, Any], values: int) -> list[str]:
     said.append(
         _plain(f"""The loss is half the sum of squared distances between fitted and noisy values, each in
             standard deviations of its noise. Distances that are noise and nothing else would give about
-            {half}, half the number of noisy values; a consistent model takes some of the noise away and stays below.
-            Much more than that would mean that the noisy answers contradict one another by more than their
-            noise. All this says how well the noisy answers are met, not how near they are to the table.""")
+            {half}, half the number of noisy values; a consistent model takes some of the noise away and stays
+            below. Much more than that would mean that the noisy answers contradict one another by more than
+            their noise. All this says how well the noisy answers are met, not how near the table is.""")
     )
     return said
 
