@@ -64,4 +64,13 @@ def maximal(cliques: Iterable[Clique]) -> list[Clique]:
     first: dict[frozenset[str], Clique] = {}
     for clique in cliques:
         first.setdefault(frozenset(clique), clique)
-    return [clique for key, clique in first.items() if not any(key < other for other in first)]
+    holders: dict[str, list[frozenset[str]]] = {}
+    for key in first:
+        for name in key:
+            holders.setdefault(name, []).append(key)
+    # whatever holds a clique holds its rarest attribute
+    return [
+        clique
+        for key, clique in first.items()
+        if not any(key < other for other in min((holders[name] for name in key), key=len, default=first))
+    ]

@@ -8,6 +8,7 @@ that fit nowhere are counted and never shown.
 
 from __future__ import annotations
 
+import bisect
 import math
 import numbers
 import re
@@ -69,6 +70,7 @@ class Coder:
         self._regular = size - missing
         self._has_missing = missing
         self._labels = labels
+        self._bins = bins
         self._edges = None if bins is None else np.asarray(bins, dtype=np.float64)
         self._clip = clip
         by_text: dict[str, int] = {}
@@ -89,7 +91,7 @@ class Coder:
         if self._labels is not None:
             return OUTSIDE
         if self._edges is not None:
-            return int(self._into_bins(np.array([value], dtype=np.float64))[0])
+            return self._bin(float(value))
         fits = isinstance(value, numbers.Integral) and 0 <= int(value) < self._regular
         return int(value) if fits else OUTSIDE
 
@@ -198,6 +200,15 @@ class Coder:
                 return self.raw_codes(range(low, high + 1))[(values - values.dtype.type(low)).astype(np.intp)]
         distinct, index = np.unique(values, return_inverse=True)
         return self.raw_codes(distinct.tolist())[index]
+
+    def _bin(self, value: float) -> int:
+        edges = self._bins
+        assert edges is not None
+        if self._clip:
+            value = min(max(value, edges[0]), edges[-1])
+        if not edges[0] <= value <= edges[-1]:
+            return OUTSIDE
+        return min(bisect.bisect_right(edges, value), len(edges) - 1) - 1
 
     def _into_bins(self, values: np.ndarray) -> np.ndarray:
         edges = self._edges
