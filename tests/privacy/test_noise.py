@@ -1,0 +1,399 @@
+"""The choke point: integer answers with the stated noise, a budget charged before the table is read."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pgmjax import queries
+from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.privacy import noise, tape
+from pgmjax.privacy.backend_opendp import OpenDPBackend
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.relation import Relation
+
+DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
+COLUMNS = {"a": [0, 1, 2, 2, 0], "b": [0, 1, 1, 0, 0], "c": [3, 2, 1, 0, 3]}
+AB, BC, C = (
+    queries.marginal(("a", "b")),
+    queries.marginal(("c", "b")),
+    queries.Product({"c": queries.prefix()}),
+)
+BOTH = list(Relation)
+
+
+class Silent(SeededBackend):
+    """Noise that is always zero, to look at the exact answers; keeps what was asked of it."""
+
+    def __init__(self):
+        super().__init__(0, insecure=True)
+        self.asked = []
+
+    def restart(self):
+        return self
+
+    def draw(self, law, size):
+        self.asked.append((law, size))
+        return np.zeros(size, dtype=np.int64)
+
+
+class Watched:
+    """Counts how often a table is validated and read."""
+
+    def __init__(self, monkeypatch):
+        self.log = []
+        for name in ("validate", "marginals", "count"):
+            monkeypatch.setattr(Dataset, name, self.wrap(name, getattr(Dataset, name)))
+
+    def wrap(self, name, method):
+        def watched(*args, **kwargs):
+            self.log.append(name)
+            return method(*args, **kwargs)
+
+        return watched
+
+
+@pytest.fixture
+def data():
+    return Dataset.from_columns(DOMAIN, COLUMNS)
+
+
+@pytest.fixture
+def watched(data, monkeypatch):
+    return Watched(monkeypatch)
+
+
+def table(data, relation=Relation.ADD_REMOVE, budget=None, backend=None):
+    budget = Budget(1) if budget is None else budget
+    return noise.PrivateTable(
+        data, relation, budget, SeededBackend(0, insecure=True) if backend is None else backend
+    )
+
+
+def test_answers_are_exact_counts_plus_noise(data):
+    measured = table(data, backend=Silent()).measure([AB, BC, C], epsilons=["1/3"] * 3)
+    a, b, c = (np.array(COLUMNS[name]) for name in "abc")
+    assert [m.clique for m in measured] == [("a", "b"), ("c", "b"), ("c",)]
+    assert measured[0].values.tolist() == [
+        int(((a == i) & (b == j)).sum()) for i in range(3) for j in range(2)
+    ]
+    assert measured[1].values.tolist() == [
+        int(((c == i) & (b == j)).sum()) for i in range(4) for j in range(2)
+    ]
+    assert measured[2].values.tolist() == [int((c <= i).sum()) for i in range(4)]
+    assert [m.query for m in measured] == [AB, BC, C]
+
+
+@pytest.mark.parametrize("backend", [SeededBackend(0, insecure=True), OpenDPBackend()], ids=str)
+def test_released_values_are_int64_with_the_discrete_laws_stddev(data, backend):
+    laplace = table(data, backend=backend).measure([AB, C], epsilons=[0.5, 0.5])
+    gaussian = table(data, budget=Budget(1, "rho"), backend=backend).measure([AB, C], rhos=[0.5, 0.5])
+    assert all(isinstance(m, LinearMeasurement) and m.values.dtype == np.int64 for m in laplace + gaussian)
+    assert [m.noise for m in laplace + gaussian] == ["laplace"] * 2 + ["gaussian"] * 2
+    # a prefix row counts a record up to four times: L1 sensitivity 4, squared L2 sensitivity 4
+    for measured, law in zip(
+        laplace + gaussian,
+        [DiscreteLaplace(2.0), DiscreteLaplace(8.0), DiscreteGaussian(1.0), DiscreteGaussian(2.0)],
+        strict=True,
+    ):
+        np.testing.assert_allclose(measured.stddev, law.stddev, rtol=1e-14)
+
+
+SCALES = [
+    (Relation.ADD_REMOVE, None, 1.0, 1.0),
+    (Relation.REPLACE_ONE, None, 2.0, math.sqrt(2)),
+    (Relation.ADD_REMOVE, 5, 5.0, 5.0),
+    (Relation.REPLACE_ONE, 5, 10.0, 5 * math.sqrt(2)),
+]
+
+
+@pytest.mark.parametrize("relation, max_weight, l1, l2", SCALES)
+def test_scales_follow_relation_and_weights(relation, max_weight, l1, l2):
+    weights = {} if max_weight is None else {"weights": [1, 0, 5, 2, 1], "max_weight": max_weight}
+    data = Dataset.from_columns(DOMAIN, COLUMNS, **weights)
+    backend = Silent()
+    table(data, relation, backend=backend).measure([AB], epsilons=[1])
+    table(data, relation, Budget("0.5", "rho"), backend).measure([AB], rhos=["0.5"])
+    assert [law.scale for law, _ in backend.asked] == pytest.approx([l1, l2], rel=1e-14)
+
+
+def test_a_weighted_query_without_neighbours_in_value_still_moves_by_its_weight():
+    """Replacing a record of weight 5 by one of weight 0 moves the total by 5."""
+    data = Dataset.from_columns(DOMAIN, COLUMNS, weights=[1, 0, 5, 2, 1], max_weight=5)
+    backend = Silent()
+    table(data, Relation.REPLACE_ONE, backend=backend).measure(
+        [queries.Product({"a": queries.total()})], epsilons=[1]
+    )
+    assert backend.asked[0][0].scale == 5.0
+
+
+def test_queries_of_one_law_are_drawn_together(data):
+    backend = Silent()
+    table(data, backend=backend).measure([AB, C, BC], epsilons=["0.25", "0.5", "0.25"])
+    assert sorted(size for _, size in backend.asked) == [4, 14]
+
+
+def test_noise_of_queries_is_not_shared(data):
+    first, second = table(data).measure([AB, AB], epsilons=["0.001", "0.001"])
+    assert (first.values != second.values).all()
+
+
+def test_one_scan_for_all_queries(data, watched):
+    table(data).measure([AB, BC, C, AB], epsilons=["1/4"] * 4)
+    assert watched.log.count("marginals") == 1
+
+
+def test_a_budget_is_charged_exactly(data):
+    budget = Budget(1)
+    for _ in range(10):
+        table(data, budget=budget).measure([AB], epsilons=[0.1])
+    assert budget.remaining == 0
+    with pytest.raises(BudgetExceeded):
+        table(data, budget=budget).measure([AB], epsilons=["1e-9"])
+
+
+NOT_INTEGRAL = queries.DenseMatrix(("a",), np.array([[0.5, 0.5, 0.5]]))
+HALVES = queries.DenseMatrix(("a",), np.array([[0.5, 0.5, 0.5], [0.5, -0.5, 0.5]]))
+UNKNOWN = queries.marginal(("a", "zip"))
+REFUSED = [
+    ([], {"epsilons": []}, ValueError, "nothing to measure"),
+    ([AB], {}, ValueError, "either epsilons"),
+    ([AB], {"epsilons": [1], "rhos": [1]}, ValueError, "either epsilons"),
+    ([AB], {"rhos": [1]}, ValueError, "budget counts epsilon"),
+    ([AB], {"epsilons": [0.5, 0.5]}, ValueError, "one epsilon a query: expected 1, got 2"),
+    ([AB], {"epsilons": [math.nan]}, ValueError, "epsilon must be finite"),
+    ([AB], {"epsilons": [math.inf]}, ValueError, "epsilon must be finite"),
+    ([AB], {"epsilons": [0]}, ValueError, "epsilon must be > 0"),
+    ([AB], {"epsilons": [-1]}, ValueError, "epsilon must be > 0"),
+    ([AB], {"epsilons": [True]}, TypeError, "epsilon must be a number, got a bool"),
+    ([AB], {"epsilons": [2]}, BudgetExceeded, "needs epsilon 2, but of 1 only 1 is left"),
+    ([AB], {"epsilons": ["1e-30"]}, ValueError, "overflow 64-bit"),
+    ([NOT_INTEGRAL], {"epsilons": [1]}, ValueError, r"\('a',\) is not integral.*matrix of integers"),
+    ([HALVES], {"epsilons": [1]}, ValueError, "is not integral"),
+    ([UNKNOWN], {"epsilons": [1]}, ValueError, "zip"),
+    ([("a", "b")], {"epsilons": [1]}, TypeError, "Query, got tuple"),
+]
+
+
+@pytest.mark.parametrize("asked, costs, error, words", REFUSED)
+def test_bad_requests_cost_nothing_and_read_nothing(data, watched, asked, costs, error, words):
+    budget = Budget(1)
+    with pytest.raises(error, match=words):
+        table(data, budget=budget).measure(asked, **costs)
+    assert budget.spent == 0 and watched.log == []
+
+
+def test_bad_arguments(data):
+    with pytest.raises(ValueError, match="there is no default"):
+        noise.PrivateTable(data, None, Budget(1))
+    with pytest.raises(TypeError, match="relation"):
+        noise.PrivateTable(data, budget=Budget(1))
+    with pytest.raises(TypeError, match="Budget, got int"):
+        noise.PrivateTable(data, Relation.ADD_REMOVE, 1)
+    with pytest.raises(TypeError, match="Dataset, got dict"):
+        noise.PrivateTable(COLUMNS, Relation.ADD_REMOVE, Budget(1))
+
+
+def test_a_spend_comes_before_the_counts_and_noise_before_both(data, watched, monkeypatch):
+    """Order: table validated, charged, noise drawn, counts read."""
+
+    class Logged(Silent):
+        def draw(self, law, size):
+            watched.log.append("draw")
+            return super().draw(law, size)
+
+    charge = Budget.charge
+    monkeypatch.setattr(Budget, "charge", lambda *args: watched.log.append("charge") or charge(*args))
+    table(data, backend=Logged()).measure([AB], epsilons=[1])
+    assert [word for word in watched.log if word != "count"][:4] == [
+        "validate",
+        "charge",
+        "draw",
+        "marginals",
+    ]
+
+
+def test_a_failed_validation_costs_nothing(data, monkeypatch):
+    budget = Budget(1)
+
+    def fail(self):
+        raise ValueError("3 rows are outside the domain")
+
+    monkeypatch.setattr(Dataset, "validate", fail)
+    with pytest.raises(ValueError, match="outside the domain"):
+        table(data, budget=budget).measure([AB], epsilons=[1])
+    assert budget.spent == 0
+
+
+def test_a_failed_scan_costs_and_tells_nothing(data, monkeypatch):
+    """A query that fails after the charge keeps it, or it could be asked for ever; its message is ours."""
+    budget = Budget(1)
+
+    def fail(self, cliques):
+        raise OSError("line 7: 'ANNA MEIER'")
+
+    monkeypatch.setattr(Dataset, "marginals", fail)
+    with pytest.raises(noise.TableReadError, match="failed with OSError") as caught:
+        table(data, budget=budget).measure([AB], epsilons=[1])
+    assert budget.spent == 1 and "ANNA" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_keyboard_interrupt_passes_through_and_the_charge_stays(data):
+    class Interrupted(Silent):
+        def draw(self, law, size):
+            raise KeyboardInterrupt
+
+    budget = Budget(1)
+    with pytest.raises(KeyboardInterrupt):
+        table(data, budget=budget, backend=Interrupted()).measure([AB], epsilons=[1])
+    assert budget.spent == 1
+
+
+def test_answers_that_could_wrap_around_are_refused(data):
+    huge = queries.DenseMatrix(("a",), np.array([[2**52, 2**52, 2**52]]))
+    many = Dataset.from_columns(DOMAIN, {name: codes * 300 for name, codes in COLUMNS.items()})
+    with pytest.raises(noise.TableReadError, match="overflow 64-bit"):
+        table(many, budget=Budget("1e9"), backend=Silent()).measure([huge], epsilons=["1e9"])
+    exact = table(data, budget=Budget("1e9"), backend=Silent()).measure([huge], epsilons=["1e9"])
+    assert exact[0].values.tolist() == [5 * 2**52]
+
+
+def test_counts_above_float32_stay_exact():
+    """16,777,217 = 2^24 + 1 has no float32."""
+    data = Dataset.from_columns(
+        Domain({"a": 2}), {"a": [0, 1, 1]}, weights=[2**24 + 1, 2**40, 3], max_weight=2**40
+    )
+    measured = table(data, backend=Silent()).measure([queries.marginal(("a",))], epsilons=[1])
+    assert measured[0].values.tolist() == [2**24 + 1, 2**40 + 3]
+
+
+def test_the_count_is_public_only_where_records_are_replaced(data):
+    assert table(data, Relation.REPLACE_ONE).public_count() == 5
+    assert table(data, Relation.REPLACE_ONE).public_total() == 5
+    assert table(data).public_total() is None
+    with pytest.raises(ValueError, match=r"private under Relation\.ADD_REMOVE"):
+        table(data).public_count()
+    weighted = Dataset.from_columns(DOMAIN, COLUMNS, weights=[1, 0, 5, 2, 1], max_weight=5)
+    with pytest.raises(ValueError, match="total weight of a weighted table is private"):
+        table(weighted, Relation.REPLACE_ONE).public_count()
+    assert table(weighted, Relation.REPLACE_ONE).public_total() is None
+
+
+def test_a_private_table_shows_nothing(data):
+    private = table(data)
+    assert repr(private).startswith("PrivateTable(") and "epsilon: 0 of 1 spent" in repr(private)
+    public = {name for name in dir(private) if not name.startswith("_")}
+    assert public == {
+        "budget", "domain", "measure", "public_count", "public_total", "relation", "secure", "seed"
+    }  # fmt: skip
+
+
+def test_secure_means_secure_noise_and_no_tape(data):
+    assert table(data, backend=OpenDPBackend()).secure and table(data, backend=OpenDPBackend()).seed is None
+    seeded = table(data, backend=SeededBackend(5, insecure=True))
+    assert not seeded.secure and seeded.seed == 5
+    with tape.Tape().recording():
+        assert not table(data, backend=OpenDPBackend()).secure
+    assert noise.PrivateTable(data, Relation.ADD_REMOVE, Budget(1)).secure
+
+
+def neighbours(relation, rng):
+    """A random pair of neighbouring tables, sometimes with extreme records."""
+    rows = int(rng.integers(2, 12))
+    codes = np.stack([rng.integers(0, size, rows) for size in DOMAIN.shape])
+    if rng.random() < 0.3:
+        codes[:] = codes[:, :1]
+    other = codes.copy()
+    if relation is Relation.REPLACE_ONE:
+        other[:, int(rng.integers(rows))] = rng.choice([[0, 0, 0], [2, 1, 3], [2, 0, 0]])
+    else:
+        other = np.delete(codes, int(rng.integers(rows)), axis=1)
+    pair = [Dataset.from_columns(DOMAIN, dict(zip("abc", c, strict=True))) for c in (codes, other)]
+    return pair if rng.random() < 0.5 else pair[::-1]
+
+
+def ask(data, relation, unit):
+    costs = {"epsilons" if unit == "epsilon" else "rhos": ["1/3"] * 3}
+    return table(data, relation, Budget(1, unit)).measure([AB, BC, C], **costs)
+
+
+@pytest.mark.parametrize("relation", BOTH)
+@pytest.mark.parametrize("unit", ["epsilon", "rho"])
+def test_non_interference(relation, unit):
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        tape.check_pair(lambda data: ask(data, relation, unit), *neighbours(relation, rng))
+
+
+def tape_tries(relation, unit="epsilon"):
+    """Whether the replay of 60 pairs raises, and with what words."""
+    rng = np.random.default_rng(8)
+    try:
+        for _ in range(60):
+            tape.check_pair(lambda data: ask(data, relation, unit), *neighbours(relation, rng))
+    except tape.NonInterferenceError as error:
+        return str(error)
+    return None
+
+
+def test_mutant_sensitivity_of_the_other_relation_is_caught(monkeypatch):
+    """Replace-one with the sensitivity of add-remove: 1 instead of 2."""
+    for method in ("l1_sensitivity", "l2_sensitivity_squared"):
+        true = getattr(queries.Query, method)
+        monkeypatch.setattr(
+            queries.Query,
+            method,
+            lambda self, relation, *rest, true=true: true(self, Relation.ADD_REMOVE, *rest),
+        )
+    assert "2 apart in L1 distance, declared sensitivity is 1" in tape_tries(Relation.REPLACE_ONE)
+    assert "2 apart in squared L2 distance" in tape_tries(Relation.REPLACE_ONE, "rho")
+    assert tape_tries(Relation.ADD_REMOVE) is None
+
+
+def test_mutant_forgotten_maximum_weight_is_caught(monkeypatch):
+    true = queries.Query.l1_sensitivity
+    monkeypatch.setattr(queries.Query, "l1_sensitivity", lambda self, *given: true(self, *given[:2]))
+    heavy = Dataset.from_columns(DOMAIN, COLUMNS, weights=[1, 1, 5, 1, 1], max_weight=5)
+    lighter = Dataset.from_columns(
+        DOMAIN, {k: v[:2] + v[3:] for k, v in COLUMNS.items()}, weights=[1, 1, 1, 1], max_weight=5
+    )
+    with pytest.raises(tape.NonInterferenceError, match="5 apart in L1 distance, declared sensitivity is 1"):
+        tape.check_pair(lambda data: table(data).measure([AB], epsilons=[1]), heavy, lighter)
+
+
+def test_mutant_skipping_empty_cells_is_caught(monkeypatch):
+    true = noise._exact_answers
+    monkeypatch.setattr(noise, "_exact_answers", lambda plan, counts: (x := true(plan, counts))[x > 0])
+    monkeypatch.setattr(noise.PrivateTable, "_draw", lambda self, planned, show: [np.int64(0)] * len(planned))
+    assert "the shape depends on the table" in tape_tries(Relation.ADD_REMOVE)
+
+
+def test_mutant_true_count_under_add_remove_is_caught():
+    def measure_and_tell(data):
+        return ask(data, Relation.ADD_REMOVE, "epsilon"), data.count()
+
+    rng = np.random.default_rng(9)
+    with pytest.raises(tape.NonInterferenceError, match=r"result\[1\]"):
+        tape.check_pair(measure_and_tell, *neighbours(Relation.ADD_REMOVE, rng))
+
+
+def test_a_public_count_that_is_not_public_is_caught(monkeypatch):
+    """The tape bounds it by zero: on neighbours under the wrong relation it is found."""
+    rng = np.random.default_rng(9)
+    with pytest.raises(tape.NonInterferenceError, match="1 apart in L1 distance, declared sensitivity is 0"):
+        tape.check_pair(
+            lambda data: table(data, Relation.REPLACE_ONE).public_count(),
+            *neighbours(Relation.ADD_REMOVE, rng),
+        )
+
+
+def test_fractions_of_budget_need_no_rounding(data):
+    budget = Budget(Fraction(1, 3))
+    table(data, budget=budget).measure([AB, BC, C], epsilons=[Fraction(1, 9)] * 3)
+    assert budget.remaining == 0
