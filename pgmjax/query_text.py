@@ -98,13 +98,18 @@ def _read_name(text: str, position: int, domain: Domain) -> tuple[str, int]:
     for name in sorted(domain.attributes, key=len, reverse=True):
         if text.startswith(name, start) and _OPERATOR.match(text, start + len(name)):
             return name, start + len(name)
-    condition = _PLAIN.match(text, start)
-    assert condition is not None
-    found = _OPERATOR.search(condition.group())
-    name = (condition.group()[: found.start()] if found else condition.group()).strip()
-    if name in domain:
-        raise ValueError(f"Expected an operator ({' '.join(_OPERATORS)}, or in {{a|b}}) behind {name!r}.")
-    raise ValueError(_unknown(name, domain))
+    match = _PLAIN.match(text, start)
+    condition = match.group().strip() if match else ""
+    for name in sorted(domain.attributes, key=len, reverse=True):
+        if condition == name or condition.startswith(f"{name} "):
+            raise ValueError(_no_operator(name))
+    operator_found = _OPERATOR.search(condition)
+    name = condition[: operator_found.start()] if operator_found else condition
+    raise ValueError(_unknown(name.strip(), domain))
+
+
+def _no_operator(name: str) -> str:
+    return f"Expected an operator ({' '.join(_OPERATORS)}, or in {{a|b}}) behind {name!r}."
 
 
 def _unknown(name: str, domain: Domain) -> str:
@@ -115,7 +120,7 @@ def _unknown(name: str, domain: Domain) -> str:
 def _read_operator(text: str, position: int, name: str) -> tuple[str, int]:
     match = _OPERATOR.match(text, position)
     if not match:
-        raise ValueError(f"Expected an operator ({' '.join(_OPERATORS)}, or in {{a|b}}) behind {name!r}.")
+        raise ValueError(_no_operator(name))
     return {"==": "="}.get(match.group(1), match.group(1)), match.end()
 
 

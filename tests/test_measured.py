@@ -1,0 +1,44 @@
+"""Noisy marginals gathered from measurements against sums and averages written out."""
+
+import numpy as np
+
+from pgmjax.domain import Domain
+from pgmjax.measured import is_marginal, noisy_marginal
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.queries import prefix
+
+DOMAIN = Domain({"a": 2, "b": 3, "c": 2})
+
+
+def test_one_measurement_is_summed_and_its_noise_adds_up():
+    values = np.arange(6)
+    found = noisy_marginal(DOMAIN, [LinearMeasurement(("a", "b"), values, stddev=2.0)], ("b",))
+    assert found.values.tolist() == [3, 5, 7] and found.sources == 1
+    np.testing.assert_allclose(found.stddev, np.sqrt(2 * 4.0))
+
+
+def test_average_is_weighted_by_inverse_variance_cell_by_cell():
+    spread = np.array([1.0, 2.0, 3.0, 1.0, 1.0, 1.0])
+    first = LinearMeasurement(("b", "a"), [10, 11, 12, 13, 14, 15], stddev=spread)
+    second = LinearMeasurement(("a",), [30, 50], stddev=4.0)
+    found = noisy_marginal(DOMAIN, [first, second], ("a",))
+    sums, variances = [10 + 12 + 14, 11 + 13 + 15], [1 + 9 + 1, 4 + 1 + 1]
+    for cell in range(2):
+        weights = np.array([1 / variances[cell], 1 / 16])
+        mean = np.dot(weights, [sums[cell], [30, 50][cell]]) / weights.sum()
+        np.testing.assert_allclose(found.values[cell], mean)
+        np.testing.assert_allclose(found.stddev[cell], weights.sum() ** -0.5)
+    assert found.sources == 2
+
+
+def test_axes_stand_in_the_order_asked_for():
+    values = np.arange(12).reshape(2, 3, 2)
+    found = noisy_marginal(DOMAIN, [LinearMeasurement(("a", "b", "c"), values, stddev=1.0)], ("c", "a"))
+    np.testing.assert_array_equal(found.values, values.sum(axis=1).T)
+
+
+def test_other_queries_and_other_attributes_give_nothing():
+    cumulative = LinearMeasurement(("b",), [1, 2, 3], stddev=1.0, query=prefix())
+    assert not is_marginal(cumulative)
+    assert noisy_marginal(DOMAIN, [cumulative], ("b",)) is None
+    assert noisy_marginal(DOMAIN, [LinearMeasurement(("a",), [1, 2], stddev=1.0)], ("b",)) is None

@@ -1,0 +1,74 @@
+"""Plots: what is drawn, that it follows the page's colours, and that it holds nothing to fetch."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+from pgmjax import plots
+
+
+def elements(svg, tag):
+    return list(ElementTree.fromstring(svg).iter(tag))
+
+
+def points(svg):
+    """The y places of the markers drawn in the colour of noisy counts."""
+    return [float(e.get("y")) for e in elements(svg, "use") if "--noisy" in e.get("style", "")]
+
+
+def test_bars_and_points_stand_for_the_numbers():
+    svg = plots.one_way_svg(
+        ["x", "y", "z"], np.array([10.0, 20, 30]), np.array([12, 18, -5]), np.full(3, 2.0)
+    )
+    heights = points(svg)
+    assert len(heights) == 3 and heights[1] < heights[0] < heights[2]  # SVG counts downwards
+    assert [e.text for e in elements(svg, "text")][:3] == ["x", "y", "z"]
+    # places are linear in the counts: 18 to 12 is 6 counts, 12 to -5 is 17
+    assert (heights[2] - heights[0]) / (heights[0] - heights[1]) == pytest.approx(17 / 6, rel=1e-3)
+
+
+def test_without_measurement_there_are_no_points():
+    assert not points(plots.one_way_svg(["x", "y"], np.array([1.0, 2.0])))
+
+
+def test_many_values_are_grouped_and_keep_their_sum():
+    assert plots._grouped(np.ones(1000), 9).sum() == 1000
+    svg = plots.one_way_svg([str(i) for i in range(1000)], np.ones(1000), np.ones(1000), np.ones(1000))
+    assert len(points(svg)) == -(-1000 // 9)
+    assert len(elements(svg, "text")) < 30
+
+
+def test_two_way_draws_both_tables():
+    tables = np.arange(6.0).reshape(2, 3), np.ones((2, 3))
+    svg = plots.two_way_svg(["a", "b"], ["1", "2", "3"], *tables, axis_names=("first", "second"))
+    assert len(elements(svg, "image")) == 3  # two tables and the scale
+    words = [e.text for e in elements(svg, "text")]
+    assert {"first", "second", "fitted", "measured (noisy)", "a", "b", "3"} <= set(words)
+
+
+def test_a_table_without_counts_can_be_drawn():
+    zeros = np.zeros((2, 2))
+    assert plots.two_way_svg(["a", "b"], ["1", "2"], zeros - 3, zeros, axis_names=("r", "c"))
+
+
+@pytest.mark.parametrize("name", ["$5$ & <b>", "a" * 50, '"quoted"'])
+def test_names_are_escaped_and_shortened(name):
+    svg = plots.one_way_svg([name, "other"], np.array([1.0, 2.0]), title=name)
+    shown = elements(svg, "text")[0].text
+    assert shown == (name if len(name) <= 16 else name[:15] + "…")
+
+
+def test_colours_are_the_pages_and_nothing_is_fetched():
+    svg = plots.one_way_svg(["x"], np.ones(1), np.ones(1), np.ones(1), title="age")
+    assert "var(--fit)" in svg and "var(--noisy)" in svg and "#0" not in svg
+    assert "http" not in svg and "font-family" not in svg
+    assert 'aria-label="age: fitted' in svg
+    ids = re.findall(r' id="([^"]*)"', svg)
+    assert len(ids) == len(set(ids))
+
+
+def test_equal_plots_are_equal_text():
+    draw = lambda: plots.one_way_svg(["x"], np.ones(1), np.ones(1), np.ones(1), title="age")  # noqa: E731
+    assert draw() == draw()

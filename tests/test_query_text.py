@@ -1,0 +1,120 @@
+"""Conditions as text against selections worked out by hand."""
+
+import numpy as np
+import pytest
+
+from pgmjax import query_text
+from pgmjax.domain import Domain
+
+DOMAIN = Domain(
+    {
+        "age": {"bins": [0, 20, 30, 99], "missing": "?"},
+        "sex": {"labels": ["Female", "Male"]},
+        "income": 4,
+        "income>50K": 2,
+        "weeks": {"labels": [1, 2, 5]},
+        "price": {"bins": [0, 1, 2], "clip": True},
+        "state": {"labels": ["a,b", "White", "x|y", "in"]},
+        "visits": {"size": 3, "missing": True},
+    }
+)
+
+CASES = {
+    "sex=Male": {"sex": (1,)},
+    "sex == Male": {"sex": (1,)},
+    "sex=Male,age<30": {"sex": (1,), "age": (0, 1)},
+    "  sex = Male ,  age < 30 ": {"sex": (1,), "age": (0, 1)},
+    "income>50K=1": {"income>50K": (1,)},  # a name that holds an operator
+    "income>50K>=1": {"income>50K": (1,)},
+    "income>2": {"income": (3,)},
+    "'income>50K'=0": {"income>50K": (0,)},
+    "age=[20, 30)": {"age": (1,)},
+    "age=[30, 99]": {"age": (2,)},
+    "age>=20": {"age": (1, 2)},
+    "age>=0": {"age": (0, 1, 2)},
+    "age<=99": {"age": (0, 1, 2)},
+    "age<1000": {"age": (0, 1, 2)},
+    "age>-5": {"age": (0, 1, 2)},
+    "age>=20, age<30": {"age": (1,)},
+    "age=missing": {"age": (3,)},
+    "age=?": {"age": (3,)},
+    "age!=?": {"age": (0, 1, 2)},
+    "age != [0, 20)": {"age": (1, 2, 3)},
+    "age in {[0, 20)|missing}": {"age": (0, 3)},
+    "sex in {Male|Female}": {"sex": (0, 1)},
+    "sex in{ Male | 'Female' }": {"sex": (0, 1)},
+    "weeks<=2": {"weeks": (0, 1)},
+    "weeks>1": {"weeks": (1, 2)},
+    "weeks=5": {"weeks": (2,)},
+    "weeks=5.0": {"weeks": (2,)},
+    "price<1": {"price": (0,)},
+    "price>=1": {"price": (1,)},
+    "state='a,b'": {"state": (0,)},
+    'state="x|y", sex=Male': {"state": (2,), "sex": (1,)},
+    "state=in": {"state": (3,)},
+    "visits<2": {"visits": (0, 1)},
+    "visits!=0": {"visits": (1, 2, 3)},
+    "visits=missing": {"visits": (3,)},
+    "weeks in {1|5}, weeks in {2|5}": {"weeks": (2,)},
+}
+
+
+@pytest.mark.parametrize("text", CASES, ids=str)
+def test_selection(text):
+    assert query_text.selection(text, DOMAIN) == CASES[text]
+
+
+ERRORS = {
+    "": "empty",
+    "   ": "empty",
+    "sex=Male,": "ends with a comma",
+    "height=3": "Unknown attribute 'height'; the model has age, sex",
+    "'height'=3": "Unknown attribute 'height'",
+    "sex": "Expected an operator",
+    "sex Male": "Expected an operator .* behind 'sex'",
+    "sex=": "value is missing",
+    "sex=,age<30": "value is missing",
+    "sex=male": "'male' is not a value of 'sex': it has Female, Male",
+    "sex in {Male|}": "A value is missing in",
+    "sex in {Male": "closed by }",
+    "sex in Male": "Expected an operator .*or in {a|b}.* behind 'sex'",
+    "sex<Male": "needs a number",
+    "sex<3": "words without an order",
+    "age<x": "needs a number",
+    "age<nan": "needs a number",
+    "age<inf": "needs a number",
+    "age<25": "25 cuts through a bin of 'age'; nearest edges: 20 and 30",
+    "age<=30": "write age<30 or age>=30",
+    "age>20": "write age<20 or age>=20",
+    "age<99": "write age<=99",
+    "age>=99": "write age<=99",
+    "age=25": "binned and '25' is not one of its bins",
+    "price<=2": "2 cuts through a bin of 'price'; nearest edges: 1",
+    "price>=0": "cuts through a bin of 'price'",
+    "age<20,age>=20": "No value of 'age' satisfies",
+    "income>3": "No value of 'income' satisfies",
+    "income=4": "'4' is not a value of 'income'",
+    "income=1.5": "is not a value of 'income'",
+    "state='a,b' sex=Male": "Expected a comma before",
+}
+
+
+@pytest.mark.parametrize("text", ERRORS, ids=repr)
+def test_message(text):
+    with pytest.raises(ValueError, match="(?s)" + ERRORS[text].replace("[", r"\[")):
+        query_text.selection(text, DOMAIN)
+
+
+def test_answer_is_the_count_of_matching_cells():
+    table = np.random.default_rng(0).integers(0, 50, (2, 4))  # axes: sex, age
+    query = query_text.parse("sex=Male,age<30", DOMAIN)
+    assert query.clique == ("sex", "age")
+    assert np.ravel(query.apply(table)).tolist() == [table[1, :2].sum()]
+
+
+def test_many_values_are_not_all_listed():
+    domain = Domain({"n": 500, **{f"a{i}": 2 for i in range(40)}})
+    with pytest.raises(ValueError, match=r"500 in all"):
+        query_text.selection("n=x", domain)
+    with pytest.raises(ValueError, match=r"a28, \.\.\."):
+        query_text.selection("m=1", domain)
