@@ -1,0 +1,125 @@
+"""Answers to factored queries by contracting their factors into the model.
+
+The factor of an attribute is one more table, over the attribute and the query's rows, so that the
+attribute is summed out as soon as possible and the marginal is never built. Tables live in log
+space; a factor with negative entries is split into its positive and its negative part, which are
+contracted apart and subtracted at the end.
+
+References:
+    Paper 004, Algorithm 3 (Appendix B).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pgmjax.attribute import Attribute
+from pgmjax.cliques import Clique
+from pgmjax.domain import Domain
+from pgmjax.oracles.host import HostModel
+from pgmjax.plan.forecast import available_bytes, readable_bytes
+from pgmjax.plan.structure import Variables
+from pgmjax.queries import AttributeQuery, DenseMatrix, Query
+
+
+def answer(
+    domain: Domain, host: HostModel, numbers: Callable[[Clique], Variables], query: Query
+) -> np.ndarray:
+    """Expected answers to a query for one record, in the query's shape.
+
+    Args:
+        domain: the attributes.
+        host: the model.
+        numbers: gives the variables of attribute names.
+        query: the query.
+    """
+    require_cells(query.num_rows(domain), "the answer")
+    if isinstance(query, DenseMatrix):
+        require_cells(domain.size(query.clique), f"the marginal of {query.clique}")
+        table = np.exp(host.log_sum(numbers(query.clique)) - host.log_partition)
+        return np.asarray(query.apply(table))
+    result = np.zeros(query.shape(domain))
+    for coefficient, factors in query.factors(domain):
+        blocks = [(name, factors[name]) for name in query.clique]
+        result += coefficient * _product(domain, host, numbers, blocks)
+    return result
+
+
+def _product(
+    domain: Domain,
+    host: HostModel,
+    numbers: Callable[[Clique], Variables],
+    blocks: list[tuple[str, AttributeQuery]],
+) -> np.ndarray:
+    """Answers of one Kronecker product [rows of each block]."""
+    output: list[int] = []
+    options: list[list[tuple[int, np.ndarray, Variables]]] = []  # signed log-tables of each factor
+    new = len(host.structure.sizes)
+    for name, block in blocks:
+        (variable,) = numbers((name,))
+        if block.kind == "identity":
+            output.append(variable)
+            continue
+        matrix = block.matrix(domain[name]).astype(np.float64)
+        with np.errstate(divide="ignore"):
+            parts = [
+                (sign, np.log(np.maximum(sign * matrix, 0)), (new, variable))
+                for sign in (1, -1)
+                if sign == 1 or (matrix < 0).any()
+            ]
+        options.append(parts)
+        output.append(new)
+        new += 1
+    shape = tuple(block.rows(domain[name]) for name, block in blocks)
+    result = np.zeros(shape)
+    for signs in itertools.product(*options):
+        extra = [(table, variables) for _, table, variables in signs]
+        logs = host.log_sum(tuple(output), extra) - host.log_partition
+        result += np.prod([sign for sign, _, _ in signs]) * np.exp(logs)
+    return result
+
+
+def evidence_mask(domain: Domain, name: str, wanted: Any) -> np.ndarray:
+    """Log-mask of an attribute's values that agree with evidence: 0 there, minus infinity elsewhere.
+
+    Raises:
+        ValueError: unknown attribute, a value outside its domain, or no value.
+    """
+    if name not in domain:
+        raise ValueError(f"evidence names {name!r}, which is not an attribute of the domain.")
+    attribute = domain.attribute(name)
+    many = isinstance(wanted, list | tuple | set | frozenset | range | np.ndarray)
+    codes = [_code(attribute, value) for value in (wanted if many else [wanted])]
+    if not codes:
+        raise ValueError(f"evidence on {name!r} allows no value: name at least one.")
+    mask = np.full(domain[name], -np.inf)
+    mask[codes] = 0.0
+    return mask
+
+
+def _code(attribute: Attribute, value: Any) -> int:
+    if attribute.labels is not None and value in attribute.labels:
+        return attribute.labels.index(value)
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < attribute.size:
+        return int(value)
+    raise ValueError(
+        f"evidence on {attribute.name!r} must be one of its labels or a code in 0..{attribute.size - 1}."
+    )
+
+
+def require_cells(cells: int, what: str) -> None:
+    """Refuse a result that memory cannot hold.
+
+    Raises:
+        ValueError: with the figures.
+    """
+    need, limit = 24 * cells, available_bytes()  # the table, its exponential and one copy
+    if need > limit:
+        raise ValueError(
+            f"{what} has {cells:,} cells and needs about {readable_bytes(need)}; {readable_bytes(limit)} "
+            "is available. Ask for fewer attributes or a coarser query."
+        )

@@ -1,0 +1,47 @@
+"""A table for each of several cliques, as one value that JAX sees through."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+
+from pgmjax.cliques import Clique, same_attributes
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class CliqueVector(Mapping[Clique, Any]):
+    """Tables aligned with cliques: potentials, marginals or gradients.
+
+    The cliques are static and the tables are leaves, so `jit`, `grad`, `vmap` and `tree.map` go
+    through it. As a mapping it gives the table of a clique, whatever order its attributes are
+    named in.
+
+    Attributes:
+        cliques: attribute names of each table's axes.
+        tables: one array for each clique.
+
+    Example:
+        >>> import numpy as np
+        >>> vector = CliqueVector((("a", "b"),), (np.zeros((2, 3)),))
+        >>> vector["b", "a"].shape
+        (3, 2)
+    """
+
+    cliques: tuple[Clique, ...] = dataclasses.field(metadata={"static": True})
+    tables: tuple[Any, ...]
+
+    def __getitem__(self, clique: Clique) -> Any:
+        for own, table in zip(self.cliques, self.tables, strict=True):
+            if same_attributes(own, clique):
+                return table.transpose([own.index(name) for name in clique])
+        raise KeyError(f"no table over {tuple(clique)}; there are tables over {list(self.cliques)}.")
+
+    def __iter__(self) -> Iterator[Clique]:
+        return iter(self.cliques)
+
+    def __len__(self) -> int:
+        return len(self.cliques)

@@ -1,0 +1,241 @@
+"""The graphical model: what an estimation gives and what new queries are asked of."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import html
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks, answering, sampling
+from pgmjax.clique_vector import CliqueVector
+from pgmjax.cliques import Clique, as_clique
+from pgmjax.domain import Domain
+from pgmjax.oracles.host import HostModel
+from pgmjax.plan.structure import Structure, Variables
+from pgmjax.queries import Query
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class GraphicalModel:
+    """A distribution over a domain, as log-potentials on cliques, times a total.
+
+    Answers are computed on the host in float64 and are in counts: they sum to `total`.
+
+    Attributes:
+        domain: the attributes.
+        potentials: natural-log potentials, float64; minus infinity marks impossible cells.
+            Attributes in no clique are uniform and independent.
+        total: number of records (counts), need not be whole.
+        marginals: for some cliques the marginals (probabilities) already known.
+
+    Example:
+        >>> model = GraphicalModel.from_potentials(Domain({"a": 2, "b": 2}), {("a",): [0.0, 0.0]}, total=8)
+        >>> model.marginal(("a", "b")).tolist()
+        [[2.0, 2.0], [2.0, 2.0]]
+    """
+
+    domain: Domain
+    potentials: CliqueVector
+    total: float
+    marginals: CliqueVector = dataclasses.field(default_factory=lambda: CliqueVector((), ()))
+
+    @classmethod
+    def from_potentials(
+        cls, domain: Domain, potentials: Mapping[Clique, Any], total: float = 1.0
+    ) -> GraphicalModel:
+        """Make a model from log-potentials.
+
+        Args:
+            domain: the attributes.
+            potentials: for each clique its log-potentials [size of each attribute], nats, finite or
+                minus infinity. Cliques over the same attributes, in whatever order, add up.
+            total: number of records (counts), > 0.
+
+        Raises:
+            ValueError: a shape that does not fit, NaN or plus infinity, or no possible cell at all.
+        """
+        total = _checks.number("total", total, above=0)
+        sums: dict[frozenset[str], tuple[Clique, np.ndarray]] = {}
+        for names, values in potentials.items():
+            clique = as_clique(domain, names)
+            table = _log_table(domain, clique, values)
+            key = frozenset(clique)
+            if key in sums:
+                first, before = sums[key]
+                table = before + table.transpose([clique.index(name) for name in first])
+                clique = first
+            sums[key] = (clique, table)
+        vector = CliqueVector(
+            tuple(clique for clique, _ in sums.values()), tuple(table for _, table in sums.values())
+        )
+        model = cls(domain, vector, total)
+        if not math.isfinite(model.log_partition()):
+            raise ValueError(
+                "the potentials leave no possible cell: some clique or combination of cliques is minus "
+                "infinity everywhere."
+            )
+        return model
+
+    @functools.cached_property
+    def _variables(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.domain.attributes)}
+
+    @functools.cached_property
+    def _host(self) -> HostModel:
+        """The model in numbers: every attribute has a variable, free ones a flat potential."""
+        covered = {name for clique in self.potentials.cliques for name in clique}
+        free = [name for name in self.domain.attributes if name not in covered]
+        number = self._variables
+        cliques = [tuple(number[name] for name in clique) for clique in self.potentials.cliques]
+        structure = Structure(self.domain.shape, (*cliques, *((number[name],) for name in free)))
+        flat = tuple(np.zeros(self.domain[name]) for name in free)
+        return HostModel(structure, (*self.potentials.tables, *flat))
+
+    def _numbers(self, clique: Clique) -> Variables:
+        return tuple(self._variables[name] for name in clique)
+
+    def log_partition(self) -> float:
+        """Log of the sum of the exponentiated potentials over all cells of the domain (nats)."""
+        return self._host.log_partition
+
+    def marginal(self, clique: Clique) -> np.ndarray:
+        """Expected counts of some attributes, in a clique of the model or not.
+
+        Args:
+            clique: attribute names; the axes follow their order.
+
+        Returns:
+            Counts [size of each attribute], float64; they sum to `total`.
+
+        Raises:
+            ValueError: an unknown or repeated attribute, or a table larger than memory.
+        """
+        return self.total * self._probabilities(as_clique(self.domain, clique))
+
+    def _probabilities(self, clique: Clique) -> np.ndarray:
+        for known, table in zip(self.marginals.cliques, self.marginals.tables, strict=True):
+            if set(clique) <= set(known):
+                summed = table.sum(axis=tuple(i for i, name in enumerate(known) if name not in clique))
+                kept = [name for name in known if name in clique]
+                return summed.transpose([kept.index(name) for name in clique])
+        answering.require_cells(self.domain.size(clique), f"the marginal of {clique}")
+        table = np.exp(self._host.log_sum(self._numbers(clique)) - self._host.log_partition)
+        return table / table.sum()
+
+    def answer(self, query: Query) -> np.ndarray:
+        """Answer a linear query, factor by factor where it has factors.
+
+        Args:
+            query: a query of `pgmjax.queries` over any attributes of the domain; those it does not
+                name are summed out. Entries may be negative.
+
+        Returns:
+            Expected answers (counts times the query's unit), in the query's shape.
+
+        References:
+            Paper 004, Algorithm 3 and Table 2 (Appendix B).
+        """
+        query.check(self.domain)
+        if any(set(query.clique) <= set(known) for known in self.marginals.cliques):
+            return self.total * np.asarray(query.apply(self._probabilities(query.clique)), np.float64)
+        return self.total * answering.answer(self.domain, self._host, self._numbers, query)
+
+    def condition(self, evidence: Mapping[str, Any]) -> GraphicalModel:
+        """The model of those records that agree with some evidence.
+
+        Args:
+            evidence: for each attribute a code, a label, or a list of either (any of them).
+
+        Returns:
+            A model over the same domain, in which other values of these attributes are impossible.
+            Its total is the expected number of records that agree.
+
+        Raises:
+            ValueError: unknown attribute or value, or evidence that the model holds impossible.
+        """
+        masks = {
+            (name,): answering.evidence_mask(self.domain, name, wanted) for name, wanted in evidence.items()
+        }
+        if not masks:
+            return self
+        joined: dict[Clique, Any] = dict(self.potentials)
+        for clique, mask in masks.items():
+            joined[clique] = joined.get(clique, 0.0) + mask
+        vector = CliqueVector(tuple(joined), tuple(joined.values()))
+        narrowed = GraphicalModel(self.domain, vector, self.total)
+        share = math.exp(narrowed.log_partition() - self.log_partition())
+        if share == 0:
+            raise ValueError(f"the model gives this evidence on {tuple(evidence)} probability zero.")
+        return dataclasses.replace(narrowed, total=self.total * share)
+
+    def entropy(self) -> float:
+        """Shannon entropy of the distribution (nats)."""
+        expected = 0.0
+        for clique, table in zip(self.potentials.cliques, self.potentials.tables, strict=True):
+            mu = self._probabilities(clique)
+            expected += float(np.sum(np.where(mu > 0, mu, 0) * np.where(np.isfinite(table), table, 0)))
+        return self.log_partition() - expected
+
+    def mode(self) -> dict[str, int]:
+        """The most likely cell: a code for each attribute."""
+        return dict(zip(self.domain.attributes, sampling.mode(self._host), strict=True))
+
+    def sample(
+        self, rows: int | None = None, *, seed: int = 0, method: str = "multinomial"
+    ) -> dict[str, np.ndarray]:
+        """Draw synthetic rows.
+
+        Args:
+            rows: how many; the rounded total by default.
+            seed: the same seed gives the same rows. Rows are post-processing: the seed protects
+                nothing and needs no secrecy.
+            method: `multinomial` (independent rows) or `round` (less sampling error).
+
+        Returns:
+            For each attribute the codes [rows]; `domain.decode` turns them into labels.
+
+        Raises:
+            ValueError: a negative number of rows or an unknown method.
+        """
+        rows = round(self.total) if rows is None else _checks.integer("rows", rows, low=0)
+        columns = sampling.sample(self._host, rows, seed, method)
+        return dict(zip(self.domain.attributes, columns, strict=True))
+
+    def save(self, folder: Any) -> None:
+        """Save to a folder: `model.npz` and `model.json`, no pickle (see `pgmjax.load`)."""
+        from pgmjax import model_io
+
+        model_io.save(self, folder)
+
+    def __repr__(self) -> str:
+        cells = sum(t.size for t in self.potentials.tables)
+        return (
+            f"GraphicalModel({len(self.domain)} attributes, {len(self.potentials)} cliques, "
+            f"{cells:,} potentials, total={self.total:,.1f})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(', '.join(clique))}</td><td style='text-align:right'>{table.size:,}</td></tr>"
+            for clique, table in zip(self.potentials.cliques, self.potentials.tables, strict=True)
+        )
+        return (
+            f"<p><b>GraphicalModel</b>: {len(self.domain)} attributes, total {self.total:,.1f}</p>"
+            f"<table><thead><tr><th>clique</th><th>cells</th></tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+
+def _log_table(domain: Domain, clique: Clique, values: Any) -> np.ndarray:
+    table = np.array(values, dtype=np.float64)
+    if table.shape != domain.shape_of(clique):
+        raise ValueError(
+            f"the potentials of {clique} must have shape {domain.shape_of(clique)}, got {table.shape}."
+        )
+    if np.isnan(table).any() or np.isposinf(table).any():
+        raise ValueError(f"the potentials of {clique} must be finite or minus infinity.")
+    return table

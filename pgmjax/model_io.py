@@ -1,0 +1,91 @@
+"""Models on disk: a folder with `model.json` and `model.npz`, readable without this library."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from pgmjax._version import __version__
+from pgmjax.clique_vector import CliqueVector
+from pgmjax.cliques import as_clique
+from pgmjax.domain import Domain
+from pgmjax.model import GraphicalModel
+
+FORMAT, FORMAT_VERSION = "pgmjax.model", 1
+
+
+def save(model: GraphicalModel, folder: Any) -> None:
+    """Write a model into a folder, which is made where it is missing.
+
+    Args:
+        model: the model.
+        folder: path; the files `model.json` and `model.npz` in it are replaced.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {f"potential_{i}": table for i, table in enumerate(model.potentials.tables)}
+    arrays |= {f"marginal_{i}": table for i, table in enumerate(model.marginals.tables)}
+    np.savez_compressed(folder / "model.npz", **arrays)
+    description = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "pgmjax": __version__,
+        "domain": model.domain.to_dict(),
+        "total": model.total,
+        "potentials": [list(clique) for clique in model.potentials.cliques],
+        "marginals": [list(clique) for clique in model.marginals.cliques],
+    }
+    (folder / "model.json").write_text(json.dumps(description, indent=1), encoding="utf-8")
+
+
+def load(folder: Any) -> GraphicalModel:
+    """Read a model that `GraphicalModel.save` wrote.
+
+    Args:
+        folder: path of the folder.
+
+    Raises:
+        FileNotFoundError: the folder or one of its files is missing.
+        ValueError: the files are corrupt, of another program, or of a newer version.
+    """
+    folder = pathlib.Path(folder)
+    for name in ("model.json", "model.npz"):
+        if not (folder / name).is_file():
+            raise FileNotFoundError(f"{folder} holds no {name}: it is not the folder of a saved model.")
+    try:
+        description = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{folder / 'model.json'} is corrupt: it is not JSON.") from error
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
+        raise ValueError(f"{folder / 'model.json'} is not a model of pgmjax: no format {FORMAT!r} in it.")
+    if description.get("format_version") != FORMAT_VERSION:
+        raise ValueError(
+            f"{folder / 'model.json'} has format version {description.get('format_version')!r}, this pgmjax "
+            f"reads version {FORMAT_VERSION}."
+        )
+    try:
+        with np.load(folder / "model.npz", allow_pickle=False) as arrays:
+            domain = Domain(description["domain"])
+            potentials = _vector(domain, description["potentials"], arrays, "potential")
+            marginals = _vector(domain, description["marginals"], arrays, "marginal")
+            total = float(description["total"])
+    except (KeyError, TypeError, ValueError, zipfile.BadZipFile, OSError, EOFError) as error:
+        raise ValueError(f"{folder} is corrupt: {error}") from error
+    bad = any(np.isnan(t).any() or np.isposinf(t).any() for t in potentials.tables)
+    if bad or not (total > 0) or not np.isfinite(total):
+        raise ValueError(f"{folder} is corrupt: its potentials or total are not finite.")
+    return GraphicalModel(domain, potentials, total, marginals)
+
+
+def _vector(domain: Domain, cliques: list[list[str]], arrays: Any, kind: str) -> CliqueVector:
+    tables = []
+    for i, names in enumerate(cliques):
+        clique, table = as_clique(domain, names), arrays[f"{kind}_{i}"]
+        if table.shape != domain.shape_of(clique) or table.dtype != np.float64:
+            raise ValueError(f"the {kind} of {clique} has shape {table.shape} and type {table.dtype}.")
+        tables.append(table)
+    return CliqueVector(tuple(tuple(names) for names in cliques), tuple(tables))

@@ -1,0 +1,106 @@
+"""Which oracle a structure gets: named by the user, or the cheaper of those that fit in memory."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+
+from pgmjax.oracles.base import Oracle
+from pgmjax.oracles.brute_force import BruteForce
+from pgmjax.oracles.contraction import Contraction
+from pgmjax.oracles.message_passing import MessagePassing
+from pgmjax.plan import forecast
+from pgmjax.plan.structure import Structure
+
+_BY_NAME = {
+    "contraction": Contraction,
+    "message_passing": MessagePassing,
+    "brute_force": BruteForce,
+}
+
+
+def names() -> tuple[str, ...]:
+    """Names that `Estimator(oracle=...)` takes beside `auto`."""
+    return tuple(_BY_NAME)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """An oracle for named attributes, with what it will cost.
+
+    Attributes:
+        oracle: the chosen oracle.
+        attributes: name of each of its variables.
+        itemsize: bytes of a cell.
+        limit: bytes of memory that the forecast was held against.
+    """
+
+    oracle: Oracle
+    attributes: tuple[str, ...]
+    itemsize: int
+    limit: int
+
+    def summary(self) -> str:
+        """The plan in a few lines of text.
+
+        Example:
+            >>> structure, names = Structure.named({"a": 2, "b": 3}, [("a", "b")])
+            >>> print(plan(structure, names, "message_passing").summary().splitlines()[0])
+            message passing: junction tree of 1 cliques, 6 cells
+        """
+        cost = self.oracle.forecast
+        lines = [
+            f"{_words(type(self.oracle).__name__)}: {cost.method}",
+            f"about {forecast.readable_bytes(cost.peak_bytes(self.itemsize))} of "
+            f"{forecast.readable_bytes(self.limit)} available; {cost.work:,} exponentials a step",
+        ]
+        for variables, cells in cost.culprits:
+            names = ", ".join(self.attributes[v] for v in variables)
+            lines.append(f"  {cells:>15,} cells over ({names})")
+        return "\n".join(lines)
+
+
+def _words(name: str) -> str:
+    return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
+
+
+def plan(
+    structure: Structure,
+    attributes: tuple[str, ...],
+    oracle: str = "auto",
+    *,
+    itemsize: int = 4,
+    max_bytes: int | None = None,
+) -> Plan:
+    """Plan inference, or refuse with figures.
+
+    Args:
+        structure: sizes and cliques.
+        attributes: name of each variable.
+        oracle: `auto` or one of `names()`.
+        itemsize: bytes of a cell, 4 or 8.
+        max_bytes: memory that may be used; None asks the device.
+
+    Raises:
+        ValueError: unknown oracle.
+        ModelTooLargeError: the forecast exceeds the memory.
+    """
+    if oracle != "auto" and oracle not in _BY_NAME:
+        raise ValueError(f"oracle must be 'auto' or one of {names()}, got {oracle!r}.")
+    limit = device_bytes() if max_bytes is None else max_bytes
+    kinds = [Contraction, MessagePassing] if oracle == "auto" else [_BY_NAME[oracle]]
+    built = sorted((kind.build(structure) for kind in kinds), key=lambda o: o.forecast.work)
+    fitting = [o for o in built if o.forecast.peak_bytes(itemsize) <= limit]
+    if not fitting:
+        least = min(built, key=lambda o: o.forecast.peak_bytes(itemsize))
+        forecast.require_memory(least.forecast, attributes, itemsize, limit)
+    return Plan(fitting[0], attributes, itemsize, limit)
+
+
+def device_bytes() -> int:
+    """Memory that the default device may still give, in bytes, read from the device itself."""
+    stats = jax.local_devices()[0].memory_stats()
+    if stats and stats.get("bytes_limit"):
+        return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
+    return forecast.available_bytes()

@@ -1,0 +1,100 @@
+"""Accelerated mirror descent with adaptive step size and restart: the default solver.
+
+Entropic mirror descent moves the potentials of a model, which are the dual variables of its
+marginals. Nesterov's extrapolation is applied to them; the momentum restarts from the best point
+whenever the loss would rise (O'Donoghue and Candes 2015, function scheme), so that the result is
+never above the best loss seen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from pgmjax.solvers.problem import Evaluation, Problem, Tables, select, step
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class State:
+    """What is carried from step to step.
+
+    Attributes:
+        candidate: potentials to ask the oracle about next.
+        previous: the last point before extrapolation.
+        best: the best point evaluated.
+        step_size: current step size.
+        age: steps since the momentum last restarted.
+        searching: whether the first step size is still being found.
+        since: steps since the best loss last fell.
+    """
+
+    candidate: Tables
+    previous: Tables
+    best: Evaluation
+    step_size: jax.Array
+    age: jax.Array
+    searching: jax.Array
+    since: jax.Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Accelerated:
+    """Accelerated mirror descent with restart.
+
+    Attributes:
+        first: factor by which the step size grows until a step first fails.
+        grow: factor by which it grows with every later step.
+        shrink: factor by which a failed step shrinks it.
+        patience: steps without a lower loss after which the solver counts as stalled.
+
+    References:
+        Paper 004, Algorithm 1 (the step); Nesterov (1983) (the extrapolation).
+    """
+
+    first: Any = 1.3
+    grow: Any = 1.01
+    shrink: Any = 0.6
+    patience: Any = 300
+
+    def start(self, problem: Problem, potentials: Tables) -> State:
+        """State before the first step."""
+        zeros = tuple(jnp.zeros_like(p) for p in potentials)
+        dtype = jnp.result_type(*potentials)
+        best = Evaluation(potentials, zeros, jnp.asarray(jnp.inf, dtype), zeros)
+        size = jnp.asarray(1 / problem.curvature, dtype)
+        count = jnp.asarray(0)
+        return State(potentials, potentials, best, size, count, jnp.asarray(True), count)
+
+    def step(self, problem: Problem, state: State) -> State:
+        """One oracle call: accept the extrapolated point, or restart from the best one."""
+        now = problem.evaluate(state.candidate)
+        best = state.best
+        # losses closer than their rounding error are equal: without this the step size collapses
+        rounding = 4 * jnp.finfo(now.loss.dtype).eps * jnp.abs(best.loss)
+        accepted = now.loss <= jnp.where(jnp.isfinite(best.loss), best.loss + rounding, jnp.inf)
+        better = now.loss < best.loss
+        best = select(better, now, best)
+        searching = state.searching & accepted
+        factor = jnp.where(accepted, jnp.where(searching, self.first, self.grow), self.shrink)
+        size = (state.step_size * factor).astype(state.step_size.dtype)
+        age = jnp.where(accepted, state.age + 1, 0)
+        base = select(accepted, (now.potentials, now.gradient), (best.potentials, best.gradient))
+        point = step(base[0], size, base[1])
+        momentum = jnp.where(age > 0, (age - 1) / (age + 2), 0).astype(size.dtype)
+        # the previous point shares the candidate's gauge up to constants, which do not matter
+        candidate = step(point, -momentum, step(point, 1, state.previous))
+        since = jnp.where(better, 0, state.since + 1)
+        return State(candidate, point, best, size, age, searching, since)
+
+    def result(self, problem: Problem, state: State) -> Evaluation:
+        """The best point so far."""
+        return state.best
+
+    def stalled(self, state: State) -> jax.Array:
+        """Whether no further progress can be made at this precision."""
+        return state.since > self.patience

@@ -1,0 +1,102 @@
+"""The one loop of all solvers: compiled in blocks of steps, so that it can be watched and stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from pgmjax.solvers.base import Solver
+from pgmjax.solvers.problem import Evaluation, Problem, Tables
+
+
+class Status(enum.IntEnum):
+    """How a fit ended.
+
+    Attributes:
+        CONVERGED: the certified gap is within the tolerance.
+        MAX_STEPS: the steps ran out before that.
+        STALLED: the loss no longer falls at this precision; the gap says how far it may be.
+        NOT_FINITE: the loss was not a finite number at the starting point.
+    """
+
+    CONVERGED = 0
+    MAX_STEPS = 1
+    STALLED = 2
+    NOT_FINITE = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Solution:
+    """Where a solver ended.
+
+    Attributes:
+        point: the best point.
+        status: why it stopped.
+        steps: steps done.
+        gap: certified bound on the loss above the optimum, in the solver's precision.
+    """
+
+    point: Evaluation
+    status: Status
+    steps: int
+    gap: float
+
+
+@functools.partial(jax.jit, donate_argnums=(2,))
+def _block(problem: Problem, solver: Solver, state: Any, steps: jax.Array):
+    """Some steps, then the best point and its certificate."""
+    state = jax.lax.fori_loop(0, steps, lambda _, s: solver.step(problem, s), state)
+    point = solver.result(problem, state)
+    return state, point, problem.gap(point), solver.stalled(state)
+
+
+def solve(
+    problem: Problem,
+    solver: Solver,
+    potentials: Tables,
+    *,
+    max_steps: int,
+    enough: Callable[[float, float], bool],
+    block: int = 50,
+    watch: Callable[[int, float, float], None] | None = None,
+) -> Solution:
+    """Run a solver until its certificate, its steps or its precision end it.
+
+    Args:
+        problem: what to minimise.
+        solver: how.
+        potentials: starting point.
+        max_steps: number of steps at most, >= 1.
+        enough: given (loss, gap), whether to stop.
+        block: steps between two certificates.
+        watch: called after each block with (steps done in it, loss, gap).
+
+    Returns:
+        The best point and how it was reached. It never raises for numerical reasons.
+    """
+    # a copy, since each block gives its input's memory to its output
+    state = jax.tree.map(lambda x: jnp.array(x, copy=True), solver.start(problem, potentials))
+    done, status = 0, Status.MAX_STEPS
+    while True:
+        now = min(block, max_steps - done)
+        state, point, gap, stalled = _block(problem, solver, state, jnp.asarray(now))
+        done += now
+        loss, gap = float(point.loss), float(gap)
+        if watch is not None:
+            watch(now, loss, gap)
+        if not math.isfinite(loss):
+            status = Status.NOT_FINITE
+        elif enough(loss, gap):
+            status = Status.CONVERGED
+        elif bool(stalled):
+            status = Status.STALLED
+        elif done < max_steps:
+            continue
+        return Solution(point, status, done, gap)

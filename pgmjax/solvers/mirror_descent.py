@@ -1,0 +1,81 @@
+"""Entropic mirror descent with line search, for any convex loss.
+
+References:
+    Paper 004, Algorithm 1 and A.1; Beck and Teboulle (2003).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from pgmjax.solvers.problem import Evaluation, Problem, Tables, dot, select, step
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class State:
+    """What is carried from step to step.
+
+    Attributes:
+        candidate: potentials to ask the oracle about next.
+        best: the last accepted point; the loss falls from one to the next.
+        step_size: current step size.
+        since: steps since a candidate was last accepted.
+    """
+
+    candidate: Tables
+    best: Evaluation
+    step_size: jax.Array
+    since: jax.Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class MirrorDescent:
+    """Mirror descent on potentials: theta <- theta - eta * grad L(mu(theta)).
+
+    A step is accepted when the loss falls by half of what its linear model promises (Armijo);
+    otherwise the step size shrinks. Trying a step counts as one, so the number of steps is the
+    number of oracle calls.
+
+    Attributes:
+        grow: factor on the step size after an accepted step.
+        shrink: factor after a rejected one.
+        patience: rejected steps in a row after which the solver counts as stalled.
+    """
+
+    grow: Any = 1.1
+    shrink: Any = 0.5
+    patience: Any = 60
+
+    def start(self, problem: Problem, potentials: Tables) -> State:
+        """State before the first step."""
+        zeros = tuple(jnp.zeros_like(p) for p in potentials)
+        dtype = jnp.result_type(*potentials)
+        best = Evaluation(potentials, zeros, jnp.asarray(jnp.inf, dtype), zeros)
+        size = jnp.asarray(1 / problem.curvature, dtype)
+        return State(potentials, best, size, jnp.asarray(0))
+
+    def step(self, problem: Problem, state: State) -> State:
+        """One oracle call at the candidate: accept it or try a shorter step."""
+        now, best = problem.evaluate(state.candidate), state.best
+        moved = tuple(a - b for a, b in zip(now.marginals, best.marginals, strict=True))
+        promised = 0.5 * dot(best.gradient, moved)
+        accepted = ~jnp.isfinite(best.loss) | (now.loss <= best.loss + jnp.minimum(promised, 0))
+        best = select(accepted, now, best)
+        size = state.step_size * jnp.where(accepted, self.grow, self.shrink)
+        size = size.astype(state.step_size.dtype)
+        candidate = step(best.potentials, size, best.gradient)
+        return State(candidate, best, size, jnp.where(accepted, 0, state.since + 1))
+
+    def result(self, problem: Problem, state: State) -> Evaluation:
+        """The best point so far."""
+        return state.best
+
+    def stalled(self, state: State) -> jax.Array:
+        """Whether no further progress can be made at this precision."""
+        return state.since > self.patience
