@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -42,7 +44,27 @@ class L1(Loss):
     ) -> BoundL1:
         """Return the loss of these measurements (see `Loss.bind`)."""
         linear = linear_residuals(domain, measurements, total, dtype)
-        return BoundL1(linear, np.asarray(self.smoothing, linear.values.dtype))
+        return BoundL1(linear, np.asarray(self.smoothing, linear.values[0].dtype))
+
+
+@jax.custom_jvp
+def huber(residuals: tuple[jax.Array, ...], delta: Any) -> jax.Array:
+    """Return the sum over all entries r of ``r**2 / (2 delta)`` up to delta, ``abs(r) - delta / 2`` beyond.
+
+    Without a branch, so that no unused one can overflow.
+    """
+    every = jnp.concatenate([jnp.ravel(each) for each in residuals])
+    near = jnp.clip(every, -delta, delta)
+    return jnp.sum((near / delta) * (every - 0.5 * near))
+
+
+@huber.defjvp
+def _huber_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[jax.Array, jax.Array]:
+    (residuals, delta), (changes, change_of_delta) = primals, tangents
+    slopes = [jnp.clip(each / delta, -1, 1) for each in residuals]
+    of_residuals = [jnp.sum(slope * change) for slope, change in zip(slopes, changes, strict=True)]
+    of_delta = [jnp.sum(-0.5 * slope**2) * change_of_delta for slope in slopes]
+    return huber(residuals, delta), functools.reduce(operator.add, of_residuals + of_delta)
 
 
 @jax.tree_util.register_dataclass
@@ -68,10 +90,7 @@ class BoundL1(BoundLoss):
 
         A residual r counts ``r**2 / (2 delta)`` up to delta and ``abs(r) - delta / 2`` beyond.
         """
-        residuals = self.linear(marginals)
-        # Without a branch, so that no unused one can overflow into the gradient.
-        near = jnp.clip(residuals, -self.delta, self.delta)
-        return jnp.sum((near / self.delta) * (residuals - 0.5 * near))
+        return huber(self.linear(marginals), self.delta)
 
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the loss, not smoothed, in float64, on the host."""
@@ -88,8 +107,10 @@ class BoundL1(BoundLoss):
 
     def with_smoothing(self, delta: Any) -> BoundL1:
         """Return the loss smoothed otherwise; the structure stays, so nothing is traced again."""
-        return dataclasses.replace(self, delta=jnp.asarray(delta, self.linear.values.dtype))
+        if not isinstance(delta, jax.Array):
+            delta = np.asarray(_checks.number("smoothing", delta, above=0), self.linear.values[0].dtype)
+        return dataclasses.replace(self, delta=delta)
 
     def slack(self) -> Any:
         """Return ``rows * smoothing / 2``: the most the loss lies above its smoothed form."""
-        return self.linear.values.shape[-1] * self.delta / 2
+        return self.linear.layout.rows * self.delta / 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -38,6 +40,21 @@ class L2(Loss):
         return BoundL2(linear_residuals(domain, measurements, total, dtype))
 
 
+@jax.custom_jvp
+def half_squares(residuals: tuple[jax.Array, ...]) -> jax.Array:
+    """Return half the sum of squares of all entries: one reduction over all arrays."""
+    return 0.5 * jnp.sum(jnp.square(jnp.concatenate([jnp.ravel(each) for each in residuals])))
+
+
+@half_squares.defjvp
+def _half_squares_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[jax.Array, jax.Array]:
+    # Array by array, so that the gradient is elementwise and is never joined and split again.
+    (residuals,), (changes,) = primals, tangents
+    return half_squares(residuals), functools.reduce(
+        operator.add, [jnp.sum(each * change) for each, change in zip(residuals, changes, strict=True)]
+    )
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False)
 class BoundL2(BoundLoss):
@@ -56,7 +73,7 @@ class BoundL2(BoundLoss):
 
     def __call__(self, marginals: Sequence[Any]) -> jax.Array:
         """Return the loss of marginals in probabilities, a scalar."""
-        return 0.5 * jnp.sum(jnp.square(self.linear(marginals)))
+        return half_squares(self.linear(marginals))
 
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the loss in float64, on the host."""
