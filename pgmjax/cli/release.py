@@ -140,7 +140,12 @@ def _mechanism(arguments: argparse.Namespace) -> Any:
         epsilon=arguments.epsilon,
         delta=arguments.delta,
         relation=Relation.parse(arguments.relation),
-        estimator=Estimator(max_steps=arguments.steps, solver=arguments.solver, dtype=arguments.dtype),
+        estimator=Estimator(
+            max_steps=arguments.steps,
+            solver=arguments.solver,
+            dtype=arguments.dtype,
+            progress=False if arguments.quiet else None,
+        ),
         backend=backend,
     )
 
