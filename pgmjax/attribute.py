@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
-import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
-from pgmjax.encoding import Coder, Encoded, Label, text_of
-
-_KEYS = ("size", "labels", "bins", "missing", "clip")
+from pgmjax import _checks, attribute_spec
+from pgmjax.encoding import Coder, Encoded
+from pgmjax.values import Label, text_of
 
 
 @dataclass(frozen=True)
@@ -56,10 +53,10 @@ class Attribute:
             raise ValueError(f"Attribute {self.name!r} must have labels or bins, not both.")
         regular = self.size - bool(self.missing)
         if self.labels is not None:
-            object.__setattr__(self, "labels", _checked_labels(self.name, "labels", self.labels))
+            object.__setattr__(self, "labels", attribute_spec.labels(self.name, "labels", self.labels))
             expected = len(self.labels)
         elif self.bins is not None:
-            object.__setattr__(self, "bins", _checked_bins(self.name, self.bins))
+            object.__setattr__(self, "bins", attribute_spec.bins(self.name, self.bins))
             expected = len(self.bins) - 1
         else:
             expected = max(regular, 1)
@@ -70,7 +67,7 @@ class Attribute:
     def _check_missing(self, regular: int) -> None:
         markers = self.missing_markers
         if markers:
-            markers = _checked_labels(self.name, "missing markers", markers)
+            markers = attribute_spec.labels(self.name, "missing markers", markers)
             object.__setattr__(self, "missing_markers", markers)
         if markers and not self.missing:
             raise ValueError(f"Attribute {self.name!r} has missing markers but no missing bucket.")
@@ -100,26 +97,9 @@ class Attribute:
             if spec.name != name:
                 raise ValueError(f"The attribute under the name {name!r} calls itself {spec.name!r}.")
             return spec
-        if not isinstance(spec, Mapping):
-            return cls(name, spec)
-        unknown = [key for key in spec if key not in _KEYS]
-        if unknown:
-            raise ValueError(f"Attribute {name!r} has unknown keys {unknown}: expected {list(_KEYS)}.")
-        kinds = [key for key in ("size", "labels", "bins") if key in spec]
-        if len(kinds) != 1:
-            raise ValueError(f"Attribute {name!r} must have one of size, labels and bins, got {kinds}.")
-        missing, markers = _missing_of(name, spec.get("missing", False))
-        clip = _flag(name, "clip", spec.get("clip", False))
-        if "size" in spec:
-            size = _checks.integer(f"The size of attribute {name!r}", spec["size"], low=1)
-            return cls(name, size + missing, None, None, missing, markers, clip)
-        values = spec[kinds[0]]
-        if isinstance(values, str) or not isinstance(values, Iterable):
-            raise TypeError(f"The {kinds[0]} of attribute {name!r} must be a list.")
-        values = tuple(values)
-        if "labels" in spec:
-            return cls(name, len(values) + missing, values, None, missing, markers, clip)
-        return cls(name, max(len(values) - 1, 1) + missing, None, values, missing, markers, clip)
+        return cls(
+            name, **(attribute_spec.fields(name, spec) if isinstance(spec, Mapping) else {"size": spec})
+        )
 
     def to_spec(self) -> dict[str, Any]:
         """Return the mapping of a domain file that `from_spec` reads back."""
@@ -230,48 +210,3 @@ class Attribute:
         if self.missing:
             names.append("(missing)" if "missing" in names else "missing")
         return names
-
-
-def _flag(name: str, key: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{key!r} of attribute {name!r} must be true or false, got {type(value).__name__}.")
-    return value
-
-
-def _missing_of(name: str, value: Any) -> tuple[bool, tuple[Label, ...]]:
-    if isinstance(value, bool):
-        return value, ()
-    if isinstance(value, (list, tuple)):
-        return bool(value), tuple(value)
-    if isinstance(value, (str, int, float)):
-        return True, (value,)
-    raise TypeError(f"'missing' of attribute {name!r} must be true, a marker or a list of markers.")
-
-
-def _checked_labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, ...]:
-    values = tuple(values)
-    if not values:
-        raise ValueError(f"The {what} of attribute {name!r} must not be empty.")
-    for value in values:
-        if not isinstance(value, (str, bool, int, float)):
-            raise TypeError(
-                f"The {what} of attribute {name!r} must be text, numbers or bools, got "
-                f"{type(value).__name__} (in YAML, put dates and the like in quotes)."
-            )
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"The {what} of attribute {name!r} must be finite (missing: true reads NaN).")
-    if len({text_of(value) for value in values}) < len(values) or len(set(values)) < len(values):
-        raise ValueError(f"The {what} of attribute {name!r} must differ from one another, also as text.")
-    return values
-
-
-def _checked_bins(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
-    edges = tuple(edges)
-    for edge in edges:
-        if isinstance(edge, bool) or not isinstance(edge, numbers.Real):
-            raise TypeError(f"The bins of attribute {name!r} must be numbers, got {type(edge).__name__}.")
-    values = tuple(float(edge) for edge in edges)
-    increasing = all(low < high for low, high in itertools.pairwise(values))
-    if len(values) < 2 or not increasing or not all(map(math.isfinite, values)):
-        raise ValueError(f"The bins of attribute {name!r} must be two or more finite edges, increasing.")
-    return values

@@ -68,7 +68,7 @@ def weight_coder(max_weight: int) -> Coder:
 
 def code_coder(size: int) -> Coder:
     """Return the encoder of a column that holds codes already, the missing one included."""
-    return Coder(size, None, None, False, (), False)
+    return Coder(size)
 
 
 @dataclass

@@ -1,41 +1,24 @@
-"""From raw values to integer codes, for one attribute: the same rules for every kind of source.
+"""From columns of raw values to integer codes, by the rules of `pgmjax.values`.
 
-A value is matched by what it is: numbers by equality, text by the attribute's kind (text `1` is the
-label 1, the code 1 or the number 1; white space around it is dropped). What stands for "no value"
-(null, NaN, empty text, the attribute's markers) goes to the missing bucket, if there is one. Rows
-that fit nowhere are counted and never shown.
+Rows that have no code are counted and never shown.
 """
 
 from __future__ import annotations
 
-import bisect
-import math
-import numbers
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-Label = str | int | float | bool
+from pgmjax.values import MISSING, OUTSIDE, Label, ValueRules
 
-OUTSIDE = -1
-MISSING = -2
-
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-_NUMBER = re.compile(r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
-_LARGEST_TABLE = 1 << 20
+_LARGEST_TABLE = 1 << 12
 
 
 def code_dtype(size: int) -> np.dtype:
     """Return the smallest unsigned integer type that holds the codes 0..size-1."""
     return np.dtype(np.min_scalar_type(size - 1))
-
-
-def text_of(value: Label) -> str:
-    """Return how a label or marker reads as text: `true` and `false` for bools, no white space around."""
-    return str(value).lower() if isinstance(value, bool) else str(value).strip()
 
 
 @dataclass(frozen=True)
@@ -59,73 +42,33 @@ class Coder:
     def __init__(
         self,
         size: int,
-        labels: tuple[Label, ...] | None,
-        bins: tuple[float, ...] | None,
-        missing: bool,
-        markers: tuple[Label, ...],
-        clip: bool,
+        labels: tuple[Label, ...] | None = None,
+        bins: tuple[float, ...] | None = None,
+        missing: bool = False,
+        markers: tuple[Label, ...] = (),
+        clip: bool = False,
     ):
         self.size = size
         self.dtype = code_dtype(size)
         self._regular = size - missing
         self._has_missing = missing
         self._labels = labels
-        self._bins = bins
         self._edges = None if bins is None else np.asarray(bins, dtype=np.float64)
         self._clip = clip
-        by_text: dict[str, int] = {}
-        by_number: dict[Any, int] = {}
-        for raw, values in ((MISSING, markers), *enumerate((label,) for label in labels or ())):
-            for value in values:
-                by_text[text_of(value)] = raw
-                if not isinstance(value, str):
-                    by_number[value] = raw
-        self._by_text = by_text
-        self._by_number = by_number
+        self._rules = ValueRules(self._regular, labels, bins, markers, clip)
 
-    def _number(self, value: Any) -> int:
-        if value != value:
-            return MISSING
-        if value in self._by_number:
-            return self._by_number[value]
-        if self._labels is not None:
-            return OUTSIDE
-        if self._edges is not None:
-            return self._bin(float(value))
-        fits = isinstance(value, numbers.Integral) and 0 <= int(value) < self._regular
-        return int(value) if fits else OUTSIDE
-
-    def _text(self, text: str) -> int:
-        text = text.strip()
-        found = self._by_text.get(text, self._by_text.get(text.lower(), OUTSIDE))
-        if text in self._by_text or (found != OUTSIDE and text.lower() in ("true", "false")):
-            return found
-        if not text:
-            return MISSING
-        if self._labels is None and self._edges is None:
-            return self._number(int(text)) if _INTEGER.fullmatch(text) else OUTSIDE
-        if _NUMBER.fullmatch(text) is None:
-            return OUTSIDE
-        raw = self._number(float(text))
-        # text that reads as NaN is a missing number, but never a missing label
-        return OUTSIDE if raw == MISSING and self._edges is None and math.isnan(float(text)) else raw
+    @property
+    def marks_of_bins(self) -> list[str] | None:
+        """The texts that stand for no number, or None where the attribute has no bins."""
+        return None if self._edges is None else list(self._rules.by_text)
 
     def raw_code(self, value: Any) -> int:
         """Return the code of one value, or OUTSIDE or MISSING."""
-        if value is None:
-            return MISSING
-        if isinstance(value, str):
-            return self._text(value)
-        if isinstance(value, np.generic):
-            value = value.item()
-        if isinstance(value, numbers.Real):
-            return self._number(value)
-        # pandas.NA and NaT: no value that is not equal to itself
-        return MISSING if type(value).__name__ in ("NAType", "NaTType") else OUTSIDE
+        return self._rules.raw_code(value)
 
     def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
-        """Return the raw codes [values] of values that are worth a look each: distinct ones."""
-        return np.fromiter((self.raw_code(value) for value in values), dtype=np.int64)
+        """Return the codes [values], or OUTSIDE or MISSING, of values looked at one by one."""
+        return np.fromiter(map(self._rules.raw_code, values), dtype=np.int64)
 
     def finish(self, raw: np.ndarray) -> Encoded:
         """Turn raw codes [rows] into codes, counting the rows that have none."""
@@ -145,7 +88,7 @@ class Coder:
             try:
                 key = (type(value), value)
                 if key not in known:
-                    known[key] = self.raw_code(value)
+                    known[key] = self._rules.raw_code(value)
                 raw.append(known[key])
             except TypeError:  # not hashable, so no value of any attribute
                 raw.append(OUTSIDE)
@@ -172,7 +115,7 @@ class Coder:
         return self.finish(raw)
 
     def _fits_as_it_is(self, values: np.ndarray) -> bool:
-        if self._labels is not None or self._edges is not None or self._by_number or not len(values):
+        if self._labels is not None or self._edges is not None or self._rules.by_number or not len(values):
             return False
         return bool(values.min() >= 0) and bool(values.max() < self._regular)
 
@@ -187,7 +130,7 @@ class Coder:
             inside = (values >= 0) & (values < self._regular)
             raw = np.where(inside, values, 0).astype(np.int64)
             raw[~inside] = OUTSIDE
-        for marker, code in self._by_number.items():
+        for marker, code in self._rules.by_number.items():
             raw[values == marker] = code
         return raw
 
@@ -196,19 +139,10 @@ class Coder:
             return np.zeros(0, dtype=np.int64)
         if values.dtype.kind in "iu":
             low, high = int(values.min()), int(values.max())
-            if high - low < _LARGEST_TABLE:
-                return self.raw_codes(range(low, high + 1))[(values - values.dtype.type(low)).astype(np.intp)]
+            if high - low < _LARGEST_TABLE and high <= np.iinfo(np.int64).max:
+                return self.raw_codes(range(low, high + 1))[values.astype(np.int64) - low]
         distinct, index = np.unique(values, return_inverse=True)
         return self.raw_codes(distinct.tolist())[index]
-
-    def _bin(self, value: float) -> int:
-        edges = self._bins
-        assert edges is not None
-        if self._clip:
-            value = min(max(value, edges[0]), edges[-1])
-        if not edges[0] <= value <= edges[-1]:
-            return OUTSIDE
-        return min(bisect.bisect_right(edges, value), len(edges) - 1) - 1
 
     def _into_bins(self, values: np.ndarray) -> np.ndarray:
         edges = self._edges

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax import _checks
-from pgmjax.encoding import MISSING, Coder, Encoded
+from pgmjax.encoding import Coder, Encoded
+from pgmjax.values import MISSING
 
 
 def encode_array(coder: Coder, array: Any) -> Encoded:
@@ -23,7 +24,8 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
     if _is_text(pa, array.type):
         # views are not dictionary-encoded by every release of Arrow
         plain = array if kind.is_string(array.type) else array.cast(pa.large_string())
-        return _encode_dictionary(coder, plain.dictionary_encode())
+        numbers = _as_numbers(coder, plain) if coder.marks_of_bins is not None else None
+        return _encode_dictionary(coder, plain.dictionary_encode()) if numbers is None else numbers
     if kind.is_null(array.type):
         return coder.finish(np.full(len(array), MISSING, dtype=np.int64))
     if kind.is_decimal(array.type):
@@ -40,6 +42,19 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
 def _is_text(pa: Any, dtype: Any) -> bool:
     view = getattr(pa.types, "is_string_view", lambda _: False)
     return pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or view(dtype)
+
+
+def _as_numbers(coder: Coder, texts: Any) -> Encoded | None:
+    """Encode texts that are all numbers or missing ones at once; None where there are others."""
+    pa = _checks.optional("pyarrow", extra="tables")
+    compute = _checks.optional("pyarrow.compute", extra="tables")
+    trimmed = compute.utf8_trim_whitespace(texts)
+    marks = pa.array(["", *(coder.marks_of_bins or ())], type=trimmed.type)
+    try:
+        numbers = compute.if_else(compute.is_in(trimmed, marks), None, trimmed).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    return encode_array(coder, numbers)
 
 
 def _encode_dictionary(coder: Coder, array: Any) -> Encoded:
