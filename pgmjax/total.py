@@ -1,0 +1,123 @@
+"""The number of records, estimated from noisy answers where it is not public."""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from pgmjax.domain import Domain
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.queries import AttributeQuery, Product, compression
+
+_MAX_ENTRIES = 4_000_000
+_TOLERANCE = 1e-8
+
+
+def estimate_total(domain: Domain, measurements: Sequence[LinearMeasurement]) -> tuple[float, float]:
+    """Return the minimum-variance unbiased estimate of the total, and its variance.
+
+    Every measurement whose query rows Q span the total query gives an estimate a y, with a Q = 1 and
+    ``sum (a_i stddev_i)**2`` least; these are combined by inverse variance. A product of blocks is
+    handled block by block. One exception: for a large product with more rows than it needs and a
+    stddev a row, a is the best one for equal stddevs; its variance is still the exact one.
+
+    Args:
+        domain: the attributes and their sizes.
+        measurements: the noisy answers.
+
+    Returns:
+        the total (counts) and its variance (counts squared). An estimate below one record, which
+        noise can bring about, becomes 1 with a warning.
+
+    Raises:
+        ValueError: no measurement tells the total; the message says what would.
+
+    References:
+        McKenna et al. 2019, Appendix E.1; Li et al. 2015, Proposition 9.
+
+    Example:
+        >>> estimate_total(Domain({"a": 4}), [LinearMeasurement(("a",), [5, 4, 6, 5], stddev=1.0)])
+        (20.0, 4.0)
+    """
+    estimates = []
+    for measurement in measurements:
+        measurement.validate(domain)
+        estimate = _estimate(domain, measurement)
+        if estimate is not None:
+            estimates.append(estimate)
+    if not estimates:
+        raise ValueError(
+            f"the total (number of records) is unknown: none of the {len(measurements)} measurements has "
+            "query rows that add up to every record counted once. Measure a whole marginal (no query, or "
+            "blocks such as identity, prefix or total for every attribute), or pass total=."
+        )
+    weight = math.fsum(1 / variance for _, variance in estimates)
+    total = math.fsum(value / variance for value, variance in estimates) / weight
+    if total < 1:
+        warnings.warn(
+            "the noisy answers put the total (number of records) below 1; 1 is used. The table is too small "
+            "for this much noise, or pass total= where it is public.",
+            UserWarning,
+            stacklevel=2,
+        )
+        total = 1.0
+    return total, 1 / weight
+
+
+def _estimate(domain: Domain, measurement: LinearMeasurement) -> tuple[float, float] | None:
+    """Return estimate and variance from one measurement, None where it does not tell the total."""
+    query, values = measurement.query, measurement.flat_values()
+    stddevs = measurement.row_stddevs()
+    if isinstance(query, Product):
+        parts = [
+            total_combination(block, domain[name])
+            for name, block in zip(query.clique, query.blocks, strict=True)
+        ]
+        if any(part is None for part in parts):
+            return None
+        known = [part for part in parts if part is not None]
+        explicit = query.num_rows(domain) * domain.size(query.clique) <= _MAX_ENTRIES
+        if measurement.stddev.ndim == 0 or all(only for _, only in known) or not explicit:
+            rows = functools.reduce(np.multiply.outer, [weights for weights, _ in known]).reshape(-1)
+            return float(rows @ values), float(np.sum((rows * stddevs) ** 2))
+    elif query.num_rows(domain) * domain.size(query.clique) > _MAX_ENTRIES:
+        return None
+    weighted = _combination(query.matrix(domain) / stddevs[:, None])
+    if weighted is None:
+        return None
+    return float(weighted[0] @ (values / stddevs)), float(np.sum(weighted[0] ** 2))
+
+
+def total_combination(block: AttributeQuery, size: int) -> tuple[np.ndarray, bool] | None:
+    """Return the shortest u with u Q = 1, and whether it is the only one; None if there is none.
+
+    Args:
+        block: the block with matrix Q [rows, size].
+        size: the number of codes.
+    """
+    rows = block.rows(size)
+    if block.kind in ("identity", "total"):
+        return np.ones(rows), True
+    if block.kind == "prefix":
+        return np.eye(1, rows, rows - 1)[0], True
+    if isinstance(block, compression):
+        used = np.zeros(rows)
+        used[block.groups.array] = 1
+        return used, bool(used.all())
+    if rows * size > _MAX_ENTRIES:
+        return None
+    return _combination(block.matrix(size).astype(np.float64))
+
+
+def _combination(matrix: np.ndarray) -> tuple[np.ndarray, bool] | None:
+    scale = float(np.abs(matrix).max())
+    if scale == 0:
+        return None
+    shortest, _, rank, _ = np.linalg.lstsq(matrix.T / scale, np.full(matrix.shape[1], 1 / scale), rcond=None)
+    if np.abs(shortest @ matrix - 1).max() > _TOLERANCE:
+        return None
+    return shortest, int(rank) == len(matrix)
