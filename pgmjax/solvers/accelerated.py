@@ -1,9 +1,9 @@
 """Accelerated mirror descent with adaptive step size and restart: the default solver.
 
 Entropic mirror descent moves the potentials of a model, which are the dual variables of its
-marginals. Nesterov's extrapolation is applied to them; the momentum restarts from the best point
-whenever the loss would rise (O'Donoghue and Candes 2015, function scheme), so that the result is
-never above the best loss seen.
+marginals. Nesterov's extrapolation is applied to them; a point whose loss is higher is refused and
+the momentum restarts from the last good one (O'Donoghue and Candes 2015, function scheme), so that
+the result is never above the lowest loss seen by more than rounding.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ class State:
     Attributes:
         candidate: potentials to ask the oracle about next.
         previous: the last point before extrapolation.
-        best: the best point evaluated.
+        best: the last accepted point.
+        lowest: the lowest loss seen; accepted points are within rounding of it.
         step_size: current step size.
         age: steps since the momentum last restarted.
         searching: whether the first step size is still being found.
-        since: steps since the best loss last fell.
+        since: steps since the lowest loss last fell.
     """
 
     candidate: Tables
     previous: Tables
     best: Evaluation
+    lowest: jax.Array
     step_size: jax.Array
     age: jax.Array
     searching: jax.Array
@@ -65,31 +67,35 @@ class Accelerated:
         """State before the first step."""
         zeros = tuple(jnp.zeros_like(p) for p in potentials)
         dtype = jnp.result_type(*potentials)
-        best = Evaluation(potentials, zeros, jnp.asarray(jnp.inf, dtype), zeros)
+        unknown = jnp.asarray(jnp.inf, dtype)
+        best = Evaluation(potentials, zeros, unknown, zeros)
         size = jnp.asarray(1 / problem.curvature, dtype)
         count = jnp.asarray(0)
-        return State(potentials, potentials, best, size, count, jnp.asarray(True), count)
+        return State(potentials, potentials, best, unknown, size, count, jnp.asarray(True), count)
 
     def step(self, problem: Problem, state: State) -> State:
-        """One oracle call: accept the extrapolated point, or restart from the best one."""
+        """One oracle call: accept the extrapolated point, or restart from the last good one."""
         now = problem.evaluate(state.candidate)
-        best = state.best
         # losses closer than their rounding error are equal: without this the step size collapses
-        rounding = 4 * jnp.finfo(now.loss.dtype).eps * jnp.abs(best.loss)
-        accepted = now.loss <= jnp.where(jnp.isfinite(best.loss), best.loss + rounding, jnp.inf)
-        better = now.loss < best.loss
-        best = select(better, now, best)
+        rounding = 4 * jnp.finfo(now.loss.dtype).eps * jnp.abs(state.lowest)
+        accepted = now.loss <= jnp.where(jnp.isfinite(state.lowest), state.lowest + rounding, jnp.inf)
+        lower = now.loss < state.lowest
+        best = select(accepted, now, state.best)
+        lowest = jnp.where(lower, now.loss, state.lowest)
+        since = jnp.where(lower, 0, state.since + 1)
+        # Once the loss has no digits left to fall, refusals are rounding: they no longer shrink the
+        # step, and plain steps still shrink the gap.
+        moving = since < self.patience // 10
         searching = state.searching & accepted
         factor = jnp.where(accepted, jnp.where(searching, self.first, self.grow), self.shrink)
-        size = (state.step_size * factor).astype(state.step_size.dtype)
-        age = jnp.where(accepted, state.age + 1, 0)
-        base = select(accepted, (now.potentials, now.gradient), (best.potentials, best.gradient))
-        point = step(base[0], size, base[1])
+        size = state.step_size * jnp.where(accepted | moving, factor, 1)
+        size = size.astype(state.step_size.dtype)
+        age = jnp.where(accepted & moving, state.age + 1, 0)
+        point = step(best.potentials, size, best.gradient)
         momentum = jnp.where(age > 0, (age - 1) / (age + 2), 0).astype(size.dtype)
         # the previous point shares the candidate's gauge up to constants, which do not matter
         candidate = step(point, -momentum, step(point, 1, state.previous))
-        since = jnp.where(better, 0, state.since + 1)
-        return State(candidate, point, best, size, age, searching, since)
+        return State(candidate, point, best, lowest, size, age, searching, since)
 
     def result(self, problem: Problem, state: State) -> Evaluation:
         """The best point so far."""

@@ -22,6 +22,7 @@ class State:
     """What is carried from step to step.
 
     Attributes:
+        center: potentials of the starting point, which the entropy is taken relative to.
         count: steps done.
         average: averaged marginals (mu in the paper).
         last: marginals of the last potentials (nu).
@@ -30,6 +31,7 @@ class State:
         since: steps since the best loss last fell.
     """
 
+    center: Tables
     count: jax.Array
     average: Tables
     last: Tables
@@ -56,15 +58,15 @@ class DualAveraging:
     patience: Any = 2000
 
     def start(self, problem: Problem, potentials: Tables) -> State:
-        """State before the first step. The method starts from its own centre, zero potentials."""
+        """State before the first step."""
         zeros = tuple(jnp.zeros_like(p) for p in potentials)
         dtype = jnp.result_type(*potentials)
         best = Evaluation(potentials, zeros, jnp.asarray(jnp.inf, dtype), zeros)
         count = jnp.asarray(0)
-        return State(count, zeros, zeros, zeros, best, count)
+        return State(potentials, count, zeros, zeros, zeros, best, count)
 
     def step(self, problem: Problem, state: State) -> State:
-        """One oracle call; step 0 only evaluates the centre."""
+        """One oracle call; step 0 only evaluates the starting point."""
         dtype = state.best.loss.dtype
         t = state.count.astype(dtype)
         c = 2 / (t + 1)
@@ -72,13 +74,15 @@ class DualAveraging:
         mean = _mix(c, state.mean_gradient, jax.grad(problem.loss)(mixed))
         constant = problem.curvature if self.lipschitz is None else self.lipschitz
         size = t * (t + 1) / (4 * jnp.asarray(constant, dtype))
-        # the centre stays reachable: at t = 0 the potentials are zero
-        potentials = tuple(jnp.where(t > 0, -size * g, 0) for g in mean)
+        potentials = tuple(
+            jnp.where(t > 0, p - size * g, p) for p, g in zip(state.center, mean, strict=True)
+        )
         now = problem.evaluate(potentials)
         better = now.loss < state.best.loss
         average = select(t > 0, _mix(c, state.average, now.marginals), now.marginals)
         mean = select(t > 0, mean, state.mean_gradient)
         return State(
+            state.center,
             state.count + 1,
             average,
             now.marginals,
