@@ -26,8 +26,10 @@ def write(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
         lines = (f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in content.items())
         text = "{\n" + ",\n".join(lines) + "\n}\n"
     else:
-        yaml = _checks.optional("yaml", extra="tables")
-        text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None)
+        dump = _checks.optional("yaml", extra="tables").safe_dump
+        text = dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None)
+        if _read_yaml(text) != content:  # some separators (U+0085) survive only as escapes
+            text = dump(content, sort_keys=False, allow_unicode=False, default_flow_style=None)
     file.write_text(text, encoding="utf-8")
 
 
@@ -41,6 +43,8 @@ def _kind(file: pathlib.Path) -> str:
 def _unique(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     result: dict[Any, Any] = {}
     for key, value in pairs:
+        if not isinstance(key, str):
+            raise TypeError(f"names must be strings, got {type(key).__name__}: put them in quotes")
         if key in result:
             raise ValueError(f"{key!r} is given twice: give each name once")
         result[key] = value

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax import _checks
 from pgmjax.attribute import Attribute
 
 
@@ -37,7 +38,7 @@ def _attribute(
     if cells is not None:
         if not numeric:
             raise ValueError(f"Column {name!r} does not hold numbers only, so it cannot have bins.")
-        spec["bins"] = _equal_width(values, cells) if isinstance(cells, int) else list(cells)
+        spec["bins"] = _equal_width(name, values, cells) if isinstance(cells, int) else list(cells)
     elif len(values) > max_labels:
         raise ValueError(
             f"Column {name!r} has more than {max_labels} distinct values: give it bins or raise max_labels."
@@ -48,7 +49,8 @@ def _attribute(
     return Attribute.from_spec(name, spec)
 
 
-def _equal_width(values: list[Any], cells: int) -> list[float]:
+def _equal_width(name: str, values: list[Any], cells: int) -> list[float]:
+    cells = _checks.integer(f"The number of bins of column {name!r}", cells, low=1)
     low, high = float(min(values)), float(max(values))
     return np.linspace(low, high if high > low else low + 1, cells + 1).tolist()
 
