@@ -1,0 +1,97 @@
+"""The plain mechanism: measure every query of the workload once, then fit one model to the answers."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from pgmjax import _checks
+from pgmjax.dataset import Dataset
+from pgmjax.estimate import Estimator
+from pgmjax.mechanisms.settings import Settings, check_request, read_settings
+from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.budget import split
+from pgmjax.privacy.noise import PrivateTable
+from pgmjax.relation import Relation
+from pgmjax.release import Release
+from pgmjax.workload import Workload
+
+
+@dataclasses.dataclass(frozen=True)
+class Marginals:
+    """Measure the workload's queries once with equal or weighted budget, and fit a model.
+
+    Args:
+        epsilon: all that may be spent: a number, or an exact string such as "1/3".
+        relation: which tables are neighbours; there is no default.
+        delta: 0 measures with discrete Laplace noise under pure differential privacy; more than 0
+            with discrete Gaussian noise under zCDP.
+        split: "equal" gives every entry of the workload the same budget, "weighted" gives it in
+            proportion to the entries' weights.
+        estimator: how the model is fitted; None is `Estimator()`.
+        backend: source of noise; None is the secure one.
+
+    Raises:
+        TypeError: epsilon or delta is a bool or no number.
+        ValueError: epsilon or delta outside its range, no such relation, no such split.
+
+    Guarantees:
+        delta = 0: epsilon-DP. Query i is answered with discrete Laplace noise of scale
+        (its L1 sensitivity under `relation`) / epsilon_i, and the epsilon_i sum to epsilon exactly.
+        delta > 0: rho-zCDP, hence (epsilon, delta)-DP, for the largest rho that dp-accounting converts
+        to at most epsilon; query i has discrete Gaussian noise of variance
+        (its squared L2 sensitivity) / (2 rho_i), and the rho_i sum to rho exactly.
+        The model is post-processing. The total is estimated from the noisy answers under
+        ADD_REMOVE; under REPLACE_ONE the number of records is public and used.
+
+    References:
+        McKenna et al. 2019, section 3.
+
+    Example:
+        >>> from pgmjax.relation import Relation
+        >>> Marginals(epsilon=1, relation=Relation.ADD_REMOVE).epsilon
+        Fraction(1, 1)
+    """
+
+    epsilon: Any
+    relation: Relation
+    delta: Any = 0
+    split: str = "equal"
+    estimator: Estimator | None = None
+    backend: NoiseBackend | None = None
+
+    name: ClassVar[str] = "marginals"
+    summary: ClassVar[str] = "measure every query of the workload once, with equal or weighted budget"
+
+    def __post_init__(self) -> None:
+        settings = read_settings(self.epsilon, self.delta, self.relation)
+        _checks.choice("split", self.split, ("equal", "weighted"))
+        for name in ("epsilon", "delta", "relation"):
+            object.__setattr__(self, name, getattr(settings, name))
+
+    def run(self, data: Dataset, workload: Workload, *, show_progress: bool | None = None) -> Release:
+        """Make a release.
+
+        Args:
+            data: the private table.
+            workload: what to measure; all of it is.
+            show_progress: None shows a bar in terminals only, False never.
+
+        Raises:
+            ValueError: a bad workload, a model too large for memory or a bad table; nothing was spent.
+            FitError: the fit failed after the spend; the error carries the measurements.
+        """
+        settings = Settings(self.epsilon, self.delta, self.relation)
+        estimator = Estimator() if self.estimator is None else self.estimator
+        queries = check_request(data, workload, self.relation, estimator)
+        table = PrivateTable(data, self.relation, settings.budget(), self.backend)
+        shares = split(table.budget.cap, self._weights(workload))
+        costs = {"epsilons" if table.budget.unit == "epsilon" else "rhos": shares}
+        measurements = table.measure(queries, **costs, show_progress=show_progress)
+        return settings.release(self.name, table, workload, measurements, estimator)
+
+    def _weights(self, workload: Workload) -> list[Fraction]:
+        if self.split == "equal":
+            return [Fraction(1)] * len(workload.entries)
+        return [Fraction(entry.weight) for entry in workload.entries]

@@ -1,0 +1,145 @@
+"""What every mechanism shares: its privacy parameters, the checks before spending, the release."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
+from pgmjax.estimate import Estimator
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.privacy.accounting import rho_for
+from pgmjax.privacy.budget import Budget, exact_delta, exact_epsilon
+from pgmjax.privacy.noise import PrivateTable
+from pgmjax.queries import Query
+from pgmjax.relation import Relation
+from pgmjax.release import Release, Spent
+from pgmjax.total import estimate_total
+from pgmjax.workload import Workload
+
+
+class FitError(RuntimeError):
+    """No model could be fitted to answers that are already paid for.
+
+    Attributes:
+        measurements: the noisy answers, a valid private release: fit them in another way.
+    """
+
+    def __init__(self, reason: str, measurements: tuple[LinearMeasurement, ...]):
+        super().__init__(
+            f"The fit failed after the budget was spent: {reason} The noisy answers are not lost: they are "
+            "in this error's `measurements`, to be fitted in another way."
+        )
+        self.measurements = measurements
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Privacy parameters, exact.
+
+    Attributes:
+        epsilon: > 0.
+        delta: in [0, 1); 0 is pure differential privacy.
+        relation: which tables are neighbours.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    relation: Relation
+
+    def budget(self) -> Budget:
+        """Return what a run may spend: epsilon for delta 0, otherwise the rho that fits both."""
+        if self.delta == 0:
+            return Budget(self.epsilon)
+        return Budget(rho_for(self.epsilon, self.delta), unit="rho")
+
+    def release(
+        self,
+        mechanism: str,
+        table: PrivateTable,
+        workload: Workload,
+        measurements: Sequence[LinearMeasurement],
+        estimator: Estimator,
+    ) -> Release:
+        """Fit a model to what was measured and return the release, with what its budget says was spent.
+
+        Raises:
+            FitError: the fit failed; it carries the measurements, which are paid for.
+        """
+        total = table.public_total()
+        try:
+            fit = estimator.fit(table.domain, measurements, total=total)
+        except Exception as error:
+            raise FitError(str(error), tuple(measurements)) from error
+        budget = table.budget
+        if budget.unit == "epsilon":
+            spent = Spent(budget.spent, Fraction(0))
+        else:
+            spent = Spent(self.epsilon, self.delta, budget.spent)
+        return Release(
+            mechanism=mechanism,
+            domain=table.domain,
+            workload=workload,
+            model=fit.model,
+            fit=fit,
+            measurements=tuple(measurements),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            spent=spent,
+            relation=self.relation,
+            secure=table.secure,
+            seed=table.seed,
+        )
+
+
+def read_settings(epsilon: Any, delta: Any, relation: Any) -> Settings:
+    """Return privacy parameters as exact values.
+
+    Raises:
+        TypeError: a bool or no number.
+        ValueError: a value outside its range, or no relation.
+    """
+    return Settings(exact_epsilon(epsilon), exact_delta(delta), Relation.parse(relation))
+
+
+def check_request(data: Dataset, workload: Workload, relation: Relation, estimator: Estimator) -> list[Query]:
+    """Return the queries of a workload that can be measured and fitted; reads nothing of the table.
+
+    Raises:
+        TypeError: not a table or not a workload.
+        ValueError: the workload does not fit the domain, its model exceeds the memory, or its answers
+            cannot tell a total that is private.
+    """
+    if not isinstance(data, Dataset):
+        raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
+    if not isinstance(workload, Workload):
+        raise TypeError(
+            f"workload must be a pgmjax.Workload, got {type(workload).__name__}: see Workload.of_marginals."
+        )
+    workload.validate(data.domain)
+    queries = [entry.query for entry in workload.entries]
+    estimator.plan(data.domain, [query.clique for query in queries])
+    if relation is Relation.ADD_REMOVE or data.weighted:
+        _check_total_is_told(data.domain, queries)
+    return queries
+
+
+def _check_total_is_told(domain: Domain, queries: Sequence[Query]) -> None:
+    """Refuse queries from whose answers the number of records cannot be estimated."""
+    for query in queries:
+        table = np.ones(domain.shape_of(query.clique), dtype=np.int64)
+        rehearsed = LinearMeasurement(query.clique, query.apply(table), 1.0, query)
+        try:
+            estimate_total(domain, [rehearsed])
+        except ValueError:
+            continue
+        return
+    raise ValueError(
+        "The number of records is private and cannot be estimated from this workload: no query's rows add up "
+        "to every record counted once. Add a whole marginal to the workload; nothing was spent."
+    )

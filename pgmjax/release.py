@@ -1,0 +1,110 @@
+"""What a mechanism hands out: the model, the noisy answers behind it, and what was spent on them."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+
+from pgmjax.domain import Domain
+from pgmjax.estimate import Fit
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.model import GraphicalModel
+from pgmjax.privacy.budget import as_text
+from pgmjax.relation import Relation
+from pgmjax.workload import Workload
+
+
+@dataclasses.dataclass(frozen=True)
+class Spent:
+    """What a release cost.
+
+    Attributes:
+        epsilon: of (epsilon, delta)-differential privacy, exact.
+        delta: 0 is pure differential privacy.
+        rho: the zero-concentrated parameter that was really added up, where Gaussian noise was used.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    rho: Fraction | None = None
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the numbers as exact strings, such as "0.1" or "1/3"; rho only where it was used."""
+        numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        return {name: as_text(number) for name, number in numbers.items() if number is not None}
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {text}" for name, text in self.to_dict().items())
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Release:
+    """A private release: everything in it may be published if `secure` is True.
+
+    Attributes:
+        mechanism: its command-line name.
+        domain: the public domain.
+        workload: what was asked for.
+        model: the fitted model.
+        fit: the fit with its certificate (status, steps, loss, gap).
+        measurements: the noisy answers as released, values int64.
+        epsilon: what was asked for.
+        delta: what was asked for.
+        spent: what was spent, never more than asked for.
+        relation: which tables are neighbours.
+        secure: True only for noise from a vetted sampler that nobody can repeat.
+        seed: the seed of insecure noise, None for secure noise.
+
+    Guarantees:
+        (spent.epsilon, spent.delta)-differential privacy under `relation` for all parts together,
+        provided that `secure` is True and that the domain was not taken from the table.
+    """
+
+    mechanism: str
+    domain: Domain
+    workload: Workload
+    model: GraphicalModel
+    fit: Fit
+    measurements: tuple[LinearMeasurement, ...]
+    epsilon: Fraction
+    delta: Fraction
+    spent: Spent
+    relation: Relation
+    secure: bool
+    seed: int | None
+
+    def statement(self) -> str:
+        """Return what was promised, in sentences for somebody who answers for the data."""
+        neighbours = {
+            Relation.ADD_REMOVE: "one record is added or removed",
+            Relation.REPLACE_ONE: "the values of one record are changed (the number of records is public)",
+        }[self.relation]
+        degree = f"epsilon = {as_text(self.spent.epsilon)}"
+        if self.spent.delta:
+            degree += f" and delta = {as_text(self.spent.delta)}"
+        promise = (
+            f"This release is differentially private with {degree}: if {neighbours} in the table, "
+            f"the probability of any result changes at most by a factor of exp({as_text(self.spent.epsilon)})"
+        )
+        promise += f", up to {as_text(self.spent.delta)}. " if self.spent.delta else ". "
+        rows = sum(measurement.values.size for measurement in self.measurements)
+        laws = sorted({measurement.noise for measurement in self.measurements})
+        made = (
+            f"It was made by the mechanism {self.mechanism!r} from {rows:,} counts, each released with "
+            f"discrete {' or '.join(law.capitalize() for law in laws)} noise. "
+        )
+        if self.secure:
+            return promise + made + "The noise came from a vetted sampler and cannot be repeated."
+        return (
+            "NOT FOR PUBLICATION: the noise of this run can be repeated, so that it protects nothing. "
+            "With secure noise the following would hold. " + promise + made.rstrip()
+        )
+
+    def __repr__(self) -> str:
+        mark = (
+            "secure" if self.secure else "NOT SECURE" + ("" if self.seed is None else f", seed {self.seed}")
+        )
+        return (
+            f"Release({self.mechanism}: {self.spent}, {self.relation.value}, {mark}; "
+            f"{len(self.measurements)} measurements, {len(self.domain)} attributes)"
+        )

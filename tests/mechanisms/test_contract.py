@@ -1,0 +1,275 @@
+"""What every mechanism must keep, whatever it does: run over all of `mechanisms.__all__`."""
+
+import dataclasses
+import inspect
+import math
+import traceback
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pgmjax import mechanisms
+from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
+from pgmjax.estimate import Estimator
+from pgmjax.privacy import tape
+from pgmjax.privacy.backend_opendp import OpenDPBackend
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.budget import Budget
+from pgmjax.relation import Relation
+from pgmjax.release import Release
+from pgmjax.workload import Workload
+
+ALL = [getattr(mechanisms, name) for name in mechanisms.__all__]
+DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
+WORKLOAD = Workload.of_marginals([("a", "b"), ("b", "c")])
+FEW_STEPS = Estimator(max_steps=5, max_bytes=10**9, progress=False)
+DELTAS = [0, "1e-6"]
+PAIRS = 60
+
+every = pytest.mark.parametrize("mechanism", ALL, ids=[cls.__name__ for cls in ALL])
+both_relations = pytest.mark.parametrize("relation", list(Relation), ids=lambda relation: relation.value)
+with_and_without_delta = pytest.mark.parametrize("delta", DELTAS, ids=["pure", "approximate"])
+
+
+def dataset(codes):
+    return Dataset.from_columns(DOMAIN, dict(zip("abc", codes, strict=True)))
+
+
+def random_codes(rng, rows):
+    return np.stack([rng.integers(0, size, rows) for size in DOMAIN.shape])
+
+
+DATA = dataset(random_codes(np.random.default_rng(0), 40))
+
+
+def neighbours(relation, rng, number):
+    """Pairs of neighbouring tables: random, nearly empty, all alike, and with extreme records."""
+    corners = np.array([[0, 0, 0], [2, 1, 3], [2, 0, 3], [0, 1, 0]])
+    for i in range(number):
+        kind = ("random", "nearly empty", "all alike", "extreme")[i % 4]
+        codes = random_codes(rng, 2 if kind == "nearly empty" else int(rng.integers(2, 30)))
+        if kind == "all alike":
+            codes[:] = codes[:, :1]
+        changed = int(rng.integers(codes.shape[1]))
+        record = corners[rng.integers(4)] if kind == "extreme" else random_codes(rng, 1)[:, 0]
+        other = codes.copy()
+        if relation is Relation.REPLACE_ONE:
+            other[:, changed] = record
+        else:
+            other = np.delete(other, changed, axis=1)
+        pair = dataset(codes), dataset(other)
+        yield pair if i % 8 < 4 else pair[::-1]
+
+
+def make(mechanism, relation=Relation.ADD_REMOVE, epsilon=1, delta=0, seed=0, **more):
+    backend = SeededBackend(seed, insecure=True)
+    return mechanism(
+        epsilon=epsilon, relation=relation, delta=delta, backend=backend, estimator=FEW_STEPS, **more
+    )
+
+
+@every
+@both_relations
+@with_and_without_delta
+def test_nothing_but_released_numbers_depends_on_the_table(mechanism, relation, delta):
+    """L1 of the audit: record on one table, replay on its neighbour, compare every bit."""
+    made = make(mechanism, relation, delta=delta)
+    for first, second in neighbours(relation, np.random.default_rng(1), PAIRS):
+        taped = tape.check_pair(lambda data: made.run(data, WORKLOAD), first, second)
+        assert taped.calls
+
+
+@every
+@both_relations
+def test_a_sensitivity_of_the_other_relation_is_caught(mechanism, relation, monkeypatch):
+    """Mutant: the replace-one relation measured with the sensitivity of add-remove, and backwards."""
+    from pgmjax import queries
+
+    for method in ("l1_sensitivity", "l2_sensitivity_squared"):
+        true = getattr(queries.Query, method)
+        monkeypatch.setattr(
+            queries.Query,
+            method,
+            lambda self, given, *rest, true=true: true(self, Relation.ADD_REMOVE, *rest),
+        )
+    caught = 0
+    for delta in DELTAS:
+        made = make(mechanism, relation, delta=delta)
+        for first, second in neighbours(relation, np.random.default_rng(1), 12):
+            try:
+                tape.check_pair(lambda data, made=made: made.run(data, WORKLOAD), first, second)
+            except tape.NonInterferenceError as error:
+                caught += 1
+                assert "declared sensitivity is" in str(error)
+    assert (caught > 0) == (relation is Relation.REPLACE_ONE)
+
+
+@every
+def test_a_true_total_under_add_remove_is_caught(mechanism, monkeypatch):
+    """Mutant: the exact number of records used where it is secret."""
+    from pgmjax.privacy.noise import PrivateTable
+
+    monkeypatch.setattr(PrivateTable, "public_total", lambda self: self._data.count())
+    made = make(mechanism)
+    with pytest.raises(tape.NonInterferenceError, match="results differ in"):
+        for first, second in neighbours(Relation.ADD_REMOVE, np.random.default_rng(1), 4):
+            tape.check_pair(lambda data: made.run(data, WORKLOAD), first, second)
+
+
+@every
+@both_relations
+@with_and_without_delta
+def test_a_release_says_what_was_spent(mechanism, relation, delta):
+    release = make(mechanism, relation, epsilon="0.7", delta=delta).run(DATA, WORKLOAD)
+    assert isinstance(release, Release) and release.mechanism == mechanism.name
+    assert (release.epsilon, release.delta, release.relation) == (Fraction(7, 10), Fraction(delta), relation)
+    assert release.spent.epsilon <= release.epsilon and release.spent.delta <= release.delta
+    assert release.secure is False and release.seed == 0
+    assert release.measurements and all(m.values.dtype == np.int64 for m in release.measurements)
+    assert release.domain == DOMAIN and release.workload == WORKLOAD
+    assert release.model is release.fit.model and release.model.total > 0
+
+
+@every
+def test_pure_epsilon_spends_no_delta(mechanism):
+    spent = make(mechanism).run(DATA, WORKLOAD).spent
+    assert spent.delta == 0 and spent.rho is None
+
+
+@every
+def test_secure_noise_is_the_default_and_carries_no_seed(mechanism):
+    release = mechanism(epsilon=1, relation=Relation.ADD_REMOVE, estimator=FEW_STEPS).run(DATA, WORKLOAD)
+    assert release.secure is True and release.seed is None
+    again = mechanism(epsilon=1, relation=Relation.ADD_REMOVE, backend=OpenDPBackend(), estimator=FEW_STEPS)
+    assert again.run(DATA, WORKLOAD).secure is True
+
+
+@every
+def test_a_seed_repeats_a_release_and_another_does_not(mechanism):
+    made = make(mechanism, seed=3)
+    first, second = made.run(DATA, WORKLOAD), made.run(DATA, WORKLOAD)
+    assert tape.differences(first, second) == []
+    assert tape.differences(first, make(mechanism, seed=4).run(DATA, WORKLOAD))
+
+
+@every
+def test_the_interface(mechanism):
+    assert mechanisms.names()[mechanism.name] is mechanism
+    assert mechanism.name == mechanism.name.lower() and "_" not in mechanism.name
+    assert mechanism.summary and "\n" not in mechanism.summary and not mechanism.summary.endswith(".")
+    assert dataclasses.is_dataclass(mechanism) and mechanism.__dataclass_params__.frozen
+    parameters = inspect.signature(mechanism).parameters
+    assert list(parameters)[:3] == ["epsilon", "relation", "delta"]
+    for name in ("epsilon", "relation"):
+        assert parameters[name].default is inspect.Parameter.empty, f"{name} must have no default"
+    assert "Guarantees:" in inspect.getdoc(mechanism)
+    assert list(inspect.signature(mechanism.run).parameters)[:3] == ["self", "data", "workload"]
+
+
+def test_command_line_names_are_unique():
+    assert len(mechanisms.names()) == len(ALL)
+
+
+BAD_EPSILONS = [
+    (math.nan, ValueError, "epsilon must be finite"),
+    (math.inf, ValueError, "epsilon must be finite"),
+    (0, ValueError, "epsilon must be > 0, got 0"),
+    (-1, ValueError, "epsilon must be > 0, got -1"),
+    (True, TypeError, "epsilon must be a number, got a bool"),
+    ("much", ValueError, "epsilon must be a number"),
+    (None, TypeError, "epsilon must be a number, got NoneType"),
+]
+
+
+@every
+@pytest.mark.parametrize("epsilon, error, words", BAD_EPSILONS)
+def test_bad_epsilon(mechanism, epsilon, error, words):
+    with pytest.raises(error, match=words):
+        make(mechanism, epsilon=epsilon)
+
+
+@every
+@pytest.mark.parametrize("delta", [-0.1, 1, math.nan, True, "x"])
+def test_bad_delta(mechanism, delta):
+    with pytest.raises((ValueError, TypeError), match="delta must be"):
+        make(mechanism, delta=delta)
+
+
+@every
+@pytest.mark.parametrize("relation", [None, "either", 1])
+def test_no_relation(mechanism, relation):
+    with pytest.raises(ValueError, match="there is no default"):
+        make(mechanism, relation=relation)
+    with pytest.raises(TypeError, match="relation"):
+        mechanism(epsilon=1)
+
+
+@pytest.fixture
+def spending(monkeypatch):
+    """What was charged and read, in order."""
+    log = []
+    charge, scan = Budget.charge, Dataset.marginals
+    monkeypatch.setattr(Budget, "charge", lambda self, cost: log.append("charge") or charge(self, cost))
+    monkeypatch.setattr(Dataset, "marginals", lambda self, cliques: log.append("scan") or scan(self, cliques))
+    monkeypatch.setattr(Dataset, "count", lambda self: log.append("count") or 40)
+    return log
+
+
+BAD_WORKLOADS = {
+    "empty": (lambda: Workload.of_marginals([]), "empty|at least one"),
+    "unknown attribute": (lambda: Workload.of_marginals([("a", "zip")]), "zip"),
+    "repeated attribute": (lambda: Workload.of_marginals([("a", "a")]), "'a'"),
+    "no workload": (lambda: [("a", "b")], "Workload, got list"),
+}
+
+
+@every
+@pytest.mark.parametrize("name", BAD_WORKLOADS)
+def test_a_bad_workload_spends_nothing(mechanism, name, spending):
+    workload, words = BAD_WORKLOADS[name]
+    with pytest.raises((ValueError, TypeError), match=words):
+        make(mechanism).run(DATA, workload())
+    assert spending == []
+
+
+@every
+def test_a_model_too_large_spends_nothing(mechanism, spending):
+    domain = Domain(dict.fromkeys("abcdef", 1000))
+    data = Dataset.from_columns(domain, {name: [0, 1, 2] for name in "abcdef"})
+    workload = Workload.of_marginals([("a", "b", "c"), ("b", "c", "d"), ("d", "e", "a"), ("e", "f", "b")])
+    with pytest.raises(ValueError, match=r"available"):
+        make(mechanism).run(data, workload)
+    assert spending == []
+
+
+@every
+def test_something_else_than_a_table(mechanism):
+    with pytest.raises(TypeError, match=r"data must be a pgmjax\.Dataset, got dict"):
+        make(mechanism).run({"a": [0]}, WORKLOAD)
+
+
+PLANTED = "QX7741"
+
+
+@every
+@pytest.mark.parametrize("column", ["name", "size"])
+def test_errors_show_no_data_value(mechanism, column, tmp_path, spending):
+    """A planted value that does not fit stands neither in the message nor in the trace behind it."""
+    domain = Domain({"name": {"labels": ["x", "y"]}, "size": {"bins": [0, 1, 2]}})
+    planted = {"name": f"{PLANTED},1", "size": f"x,{PLANTED}"}[column]
+    path = tmp_path / "table.csv"
+    path.write_text("name,size\n" + "x,1\ny,0\n" * 50 + planted + "\n")
+    with pytest.raises((ValueError, TypeError)) as caught:
+        make(mechanism).run(Dataset.read(path, domain), Workload.of_marginals([("name", "size")]))
+    assert PLANTED not in "".join(traceback.format_exception(caught.value))
+    assert column in str(caught.value) and spending == []
+
+
+@every
+def test_no_number_of_a_release_is_exact(mechanism):
+    """With noise of a huge scale nothing released is near the truth (a count is below 41)."""
+    release = make(mechanism, epsilon="1e-9").run(DATA, WORKLOAD)
+    for measurement in release.measurements:
+        assert np.abs(measurement.values).min() > 41

@@ -1,0 +1,79 @@
+"""A release says what it is, in words and in exact numbers."""
+
+import dataclasses
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
+from pgmjax.estimate import Estimator
+from pgmjax.mechanisms import Marginals
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.relation import Relation
+from pgmjax.release import Release, Spent
+from pgmjax.workload import Workload
+
+DOMAIN = Domain({"a": 3, "b": 2})
+DATA = Dataset.from_columns(DOMAIN, {"a": [0, 1, 2, 2], "b": [0, 1, 1, 0]})
+WORKLOAD = Workload.of_marginals([("a", "b")])
+
+
+def run(relation=Relation.ADD_REMOVE, **settings):
+    settings = {"epsilon": 1, "relation": relation, "estimator": Estimator(max_steps=3)} | settings
+    return Marginals(**settings).run(DATA, WORKLOAD)
+
+
+def test_spent_is_exact_text():
+    assert Spent(Fraction(1), Fraction(0)).to_dict() == {"epsilon": "1", "delta": "0"}
+    assert Spent(Fraction(1, 3), Fraction(1, 10**9), Fraction(1, 8)).to_dict() == {
+        "epsilon": "1/3",
+        "delta": "0.000000001",
+        "rho": "0.125",
+    }
+    assert str(Spent(Fraction(1, 10), Fraction(0))) == "epsilon 0.1, delta 0"
+
+
+def test_a_release_is_frozen():
+    release = run()
+    assert isinstance(release, Release)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        release.secure = True
+    with pytest.raises(ValueError, match="read-only"):
+        release.measurements[0].values[0] = 0
+
+
+def test_repr_fits_a_line():
+    assert (
+        repr(run())
+        == "Release(marginals: epsilon 1, delta 0, add-remove, secure; 1 measurements, 2 attributes)"
+    )
+    insecure = run(backend=SeededBackend(7, insecure=True))
+    assert "NOT SECURE, seed 7" in repr(insecure)
+
+
+def test_statement_of_a_pure_release():
+    said = run(epsilon="0.5").statement()
+    assert said.startswith(
+        "This release is differentially private with epsilon = 0.5: if one record is added or removed"
+    )
+    assert "at most by a factor of exp(0.5). " in said
+    assert "6 counts, each released with discrete Laplace noise" in said
+    assert said.endswith("The noise came from a vetted sampler and cannot be repeated.")
+
+
+def test_statement_of_an_approximate_release():
+    said = run(Relation.REPLACE_ONE, delta="1e-6").statement()
+    assert "epsilon = 1 and delta = 0.000001" in said and "up to 0.000001." in said
+    assert "the values of one record are changed (the number of records is public)" in said
+    assert "discrete Gaussian noise" in said
+
+
+def test_statement_of_an_insecure_release_warns_first():
+    said = run(backend=SeededBackend(7, insecure=True)).statement()
+    assert said.startswith("NOT FOR PUBLICATION") and "vetted" not in said
+
+
+def test_values_are_integers_of_64_bits():
+    assert all(m.values.dtype == np.int64 for m in run().measurements)
