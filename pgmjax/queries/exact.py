@@ -29,18 +29,26 @@ def scaled(matrix: np.ndarray) -> tuple[np.ndarray, int]:
     """Return integers (int64 or Python's own) and an exponent: ``matrix == integers / 2**exponent``."""
     if matrix.dtype.kind in "iub":
         return matrix.astype(np.int64), 0
+    digits, shifts, exponent = _decomposed(matrix)
+    if _bits(digits, shifts) < 61:
+        return digits << shifts, exponent
+    wide = [int(digit) << int(shift) for digit, shift in zip(digits.flat, shifts.flat, strict=True)]
+    return np.array(wide, dtype=object).reshape(matrix.shape), exponent
+
+
+def _decomposed(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return odd digits, shifts >= 0 and an exponent: ``matrix == digits * 2**shifts / 2**exponent``."""
     mantissas, exponents = np.frexp(matrix)
     digits = (mantissas * float(_DOUBLE)).astype(np.int64)
     lowest = digits & -digits
     zeros = np.where(digits == 0, 0, np.round(np.log2(np.maximum(lowest, 1)))).astype(np.int64)
     powers = np.where(digits == 0, 0, exponents.astype(np.int64) - 53 + zeros)
-    digits = digits >> zeros
-    shift = max(0, -int(powers.min()))
-    shifts = powers + shift
-    if float(np.max(np.log2(np.maximum(np.abs(digits), 1)) + shifts)) < 61:
-        return digits << shifts, shift
-    wide = [int(digit) << int(shift) for digit, shift in zip(digits.flat, shifts.flat, strict=True)]
-    return np.array(wide, dtype=object).reshape(matrix.shape), shift
+    exponent = max(0, -int(powers.min()))
+    return digits >> zeros, powers + exponent, exponent
+
+
+def _bits(digits: np.ndarray, shifts: np.ndarray) -> float:
+    return float(np.max(np.log2(np.maximum(np.abs(digits), 1)) + shifts))
 
 
 def unscale(value: int, exponent: int) -> int | Fraction:
@@ -113,12 +121,13 @@ def _safe(integers: np.ndarray, power: int) -> np.ndarray:
 
 
 def _float_needed(matrix: np.ndarray, power: int, work: int) -> bool:
+    """Return whether 64-bit integers could overflow and Python's own would take too long."""
     if work <= _MAX_PYTHON_WORK:
         return False
     if matrix.dtype.kind in "iub":
         return (2 * _largest(matrix)) ** power * len(matrix) >= _INT64
-    integers, _ = scaled(matrix)
-    return _safe(integers, power).dtype == object
+    digits, shifts, _ = _decomposed(matrix)
+    return power * (_bits(digits, shifts) + 1.001) + math.log2(len(matrix)) >= 61
 
 
 def _pairwise(matrix: np.ndarray, power: int, exact: bool) -> Exact | None:
