@@ -83,7 +83,7 @@ class Marginals:
             FitError: the fit failed after the spend; the error carries the measurements.
         """
         settings = Settings(self.epsilon, self.delta, self.relation)
-        estimator = Estimator() if self.estimator is None else self.estimator
+        estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
         queries = check_request(data, workload, self.relation, estimator)
         table = PrivateTable(data, self.relation, settings.budget(), self.backend)
         shares = split(table.budget.cap, self._weights(workload))

@@ -79,9 +79,7 @@ def _rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
         else:
             high = middle
     rho = Fraction(_truncate(low))
-    while rho > 0 and not Fraction(_epsilon(ceil_float(rho), bound)) <= epsilon:
-        rho *= Fraction(999_999, 1_000_000)
-    if not rho > 0:
+    if not (rho > 0 and Fraction(_epsilon(ceil_float(rho), bound)) <= epsilon):
         raise ValueError(
             "No rho is small enough for this epsilon and delta: ask for a larger epsilon or delta."
         )

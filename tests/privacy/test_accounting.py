@@ -80,3 +80,8 @@ def test_bad_epsilon_and_rho(value, error):
         accounting.rho_for(value, 1e-9)
     with pytest.raises(error, match="rho"):
         accounting.epsilon_of(value, 1e-9)
+
+
+def test_an_epsilon_below_what_floats_can_tell_is_refused():
+    with pytest.raises(ValueError, match="No rho is small enough"):
+        accounting.rho_for("1e-300", "1e-300")
