@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pgmjax.solvers.problem import Evaluation, Problem, Tables, select, step
+from pgmjax.solvers.problem import Evaluation, Problem, Tables, rounding, select, step
 
 
 @jax.tree_util.register_dataclass
@@ -77,8 +77,9 @@ class Accelerated:
         """One oracle call: accept the extrapolated point, or restart from the last good one."""
         now = problem.evaluate(state.candidate)
         # losses closer than their rounding error are equal: without this the step size collapses
-        rounding = 4 * jnp.finfo(now.loss.dtype).eps * jnp.abs(state.lowest)
-        accepted = now.loss <= jnp.where(jnp.isfinite(state.lowest), state.lowest + rounding, jnp.inf)
+        accepted = now.loss <= jnp.where(
+            jnp.isfinite(state.lowest), state.lowest + rounding(state.best), jnp.inf
+        )
         lower = now.loss < state.lowest
         best = select(accepted, now, state.best)
         lowest = jnp.where(lower, now.loss, state.lowest)

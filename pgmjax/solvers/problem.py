@@ -47,6 +47,15 @@ class Evaluation:
     gradient: Tables
 
 
+def rounding(point: Evaluation) -> jax.Array:
+    """How far rounding may move the loss at a point: its own digits, and those of the marginals."""
+    moved = sum(
+        (jnp.vdot(jnp.abs(g), mu) for g, mu in zip(point.gradient, point.marginals, strict=True)),
+        jnp.abs(point.loss),
+    )
+    return 4 * jnp.finfo(point.loss.dtype).eps * moved
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Problem:
