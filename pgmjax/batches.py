@@ -110,8 +110,9 @@ class Tally:
             ValueError: the message counts rows and shows no value.
         """
         said = [
-            self.domain.attribute(name).problem(encoded)
-            for name, encoded in sorted(self._problems.items(), key=lambda item: item[0])
+            self.domain.attribute(name).problem(self._problems[name])
+            for name in self.domain
+            if name in self._problems
         ]
         if self._bad_weights:
             said.append(f"Weights: {self._bad_weights} rows are not integers in 0..{self.max_weight}.")

@@ -34,7 +34,7 @@ def find_columns(
     rows = [[field.strip() for field in _split(line, delimiter)] for delimiter in delimiters]
     if header:
         found = [sum(name.strip() in row for name in names) for row in rows]
-        best = max(range(len(rows)), key=lambda k: (found[k], len(rows[k]), -k))
+        best = max(range(len(rows)), key=lambda k: (found[k], -k))
         return delimiters[best], len(rows[best]), _positions(path, names, rows[best])
     for delimiter, row in zip(delimiters, rows, strict=True):
         if len(row) == len(names):

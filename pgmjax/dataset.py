@@ -260,7 +260,7 @@ def _integers(said: str, values: Any) -> np.ndarray:
         raise ValueError(f"{said} must be one-dimensional integers without gaps{shape}.")
     if array.dtype.kind not in "iu":
         raise TypeError(
-            f"{said} must hold integer codes, got {array.dtype} (floats, bools or missing values): "
+            f"{said} must hold integers without gaps, got {array.dtype}: "
             "encode raw values with Dataset.from_frame or Attribute.encode."
         )
     return array

@@ -69,14 +69,15 @@ def column_names(frame: Any) -> list[Any]:
     Raises:
         TypeError: something else.
     """
-    kind = _library(frame)
-    names = getattr(frame, "columns" if kind in ("pandas", "polars") else "schema", None)
-    if kind == "" or names is None or type(frame).__name__ == "LazyFrame":
+    library = _library(frame)
+    known = library and type(frame).__name__ != "LazyFrame"
+    names = getattr(frame, "schema" if library == "pyarrow" else "columns", None) if known else None
+    if names is None:
         raise TypeError(
             "The frame must be a pandas or polars DataFrame or an Arrow table, got "
             f"{type(frame).__name__} (collect a lazy one; from_columns takes columns of codes)."
         )
-    return list(names.names if kind == "pyarrow" else names)
+    return list(names.names if library == "pyarrow" else names)
 
 
 def encode_column(frame: Any, name: str, coder: Coder) -> Encoded:
@@ -105,7 +106,9 @@ def _column(frame: Any, name: str) -> Any:
     if library == "pyarrow":
         return frame.column(name)
     series = frame[name]
+    if library == "polars":
+        return series.to_list() if str(series.dtype) == "Object" else series.to_arrow()
     try:
-        return pa.array(series, from_pandas=True) if library == "pandas" else series.to_arrow()
-    except Exception:  # each library has errors of its own for mixed types, and they show values
-        return series.tolist() if library == "pandas" else series.to_list()
+        return pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # values of mixed types
+        return series.tolist()

@@ -170,9 +170,8 @@ def _stream(query: str, path: str) -> Iterator[Any]:
     if failure is not None:
         # raised here, where the reader's own message, which may quote a record, is no longer in context
         line = re.search(r"CSV Error on Line: (\d+)", failure)
-        place = (
-            f", line {line[1]}: is it UTF-8, and has it as many fields as the first line?" if line else "."
-        )
+        hint = ": is it UTF-8, are its quotes closed, has it as many fields as the first line?"
+        place = f", line {line[1]}{hint}" if line else "."
         raise ValueError(f"{path} cannot be read{place}")
 
 

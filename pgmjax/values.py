@@ -9,6 +9,7 @@ rules to whole columns.
 from __future__ import annotations
 
 import bisect
+import math
 import numbers
 import re
 from typing import Any
@@ -86,7 +87,7 @@ class ValueRules:
         if self._has_labels:
             return OUTSIDE
         if self._bins is not None:
-            return self._bin(self._bins, float(value))
+            return self._bin(self._bins, _as_float(value))
         return (
             int(value) if isinstance(value, numbers.Integral) and 0 <= int(value) < self._codes else OUTSIDE
         )
@@ -109,3 +110,10 @@ class ValueRules:
             return self._number(float(text)) if _NUMBER.fullmatch(text) else OUTSIDE
         takes_codes = not self._has_labels
         return self._number(int(text)) if takes_codes and _INTEGER.fullmatch(text) else OUTSIDE
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

@@ -29,13 +29,21 @@ def test_bad_attributes_are_refused(arguments, kind, message):
 
 def test_attributes_are_values():
     assert hash(AGE) == hash(Attribute.from_spec("age", {"bins": [0, 20, 40, 65.5]}))
-    assert AGE != Attribute.from_spec("age", {"bins": [0, 20, 40, 66]})
+    assert Attribute.from_spec("age", {"bins": [0, 20, 40, 66]}) != AGE
     with pytest.raises(AttributeError):
         AGE.size = 3
 
 
 def test_encode_and_decode():
-    assert SEX.encode(["Male", "Female", None, "?", "", float("nan"), " Male "]).tolist() == [1, 0, 2, 2, 2, 2, 1]
+    assert SEX.encode(["Male", "Female", None, "?", "", float("nan"), " Male "]).tolist() == [
+        1,
+        0,
+        2,
+        2,
+        2,
+        2,
+        1,
+    ]
     assert SEX.decode([1, 2, 0]).tolist() == ["Male", None, "Female"]
     assert AGE.encode([0, 19.999, 20, 65.5, "40"]).tolist() == [0, 0, 1, 2, 2]
     assert AGE.decode(np.array([0, 2])).tolist() == ["[0, 20)", "[40, 65.5]"]
@@ -71,11 +79,15 @@ def test_errors_count_rows_and_show_no_value(attribute, values):
 
 
 def test_errors_say_what_to_do():
-    with pytest.raises(ValueError, match=r"outside its bins \[0, 20\) to \[40, 65.5\] \(clip: true counts them"):
+    with pytest.raises(
+        ValueError, match=r"outside its bins \[0, 20\) to \[40, 65.5\] \(clip: true counts them"
+    ):
         AGE.encode([-1])
-    with pytest.raises(ValueError, match=r"2 rows have no value and it has no missing bucket \(missing: true\)"):
+    with pytest.raises(
+        ValueError, match=r"2 rows have no value and it has no missing bucket \(missing: true\)"
+    ):
         AGE.encode([None, float("nan"), 3])
-    with pytest.raises(ValueError, match="2 rows lie outside its codes 0..3"):
+    with pytest.raises(ValueError, match=r"2 rows lie outside its codes 0\.\.3"):
         CODE.encode([4, -1, 3])
     with pytest.raises(ValueError, match="1 rows lie outside its 2 labels"):
         SEX.encode(["Femal"])
@@ -94,7 +106,9 @@ def test_errors_say_what_to_do():
 
 
 labels = st.lists(
-    st.one_of(st.text(max_size=4), st.integers(-9, 9), st.booleans(), st.floats(-9, 9).map(lambda x: round(x, 2))),
+    st.one_of(
+        st.text(max_size=4), st.integers(-9, 9), st.booleans(), st.floats(-9, 9).map(lambda x: round(x, 2))
+    ),
     min_size=1,
     max_size=6,
     unique_by=(lambda v: str(v).lower().strip(), lambda v: v),

@@ -41,7 +41,9 @@ def test_maximal_keeps_first_of_equals_and_order():
     assert maximal([]) == []
 
 
-@given(st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=4, unique=True).map(tuple), max_size=12))
+@given(
+    st.lists(st.lists(st.sampled_from("abcde"), min_size=1, max_size=4, unique=True).map(tuple), max_size=12)
+)
 def test_maximal_against_its_definition(cliques):
     kept = maximal(cliques)
     assert all(any(set(clique) <= set(other) for other in kept) for clique in cliques)

@@ -59,7 +59,9 @@ def test_bad_domains_are_refused(spec, kind, message):
 
 def test_unknown_attribute():
     domain = Domain({f"a{k}": 2 for k in range(20)})
-    with pytest.raises(ValueError, match="'b' is not an attribute of the domain; there are a0, a1, .*, a11 and 8 more"):
+    with pytest.raises(
+        ValueError, match=r"'b' is not an attribute of the domain; there are a0, a1, .*, a11 and 8 more"
+    ):
         domain["b"]
     with pytest.raises(ValueError, match="'b' is not an attribute"):
         domain.decode({"b": [0]})
@@ -80,7 +82,9 @@ def test_decode():
 names = st.text(min_size=1, max_size=6)
 markers = st.sampled_from([False, True, "?", ["?", "n/a"], -99])
 sizes = st.integers(1, 10**12)
-edges = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=6, unique=True).map(sorted)
+edges = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=6, unique=True).map(
+    sorted
+)
 texts = st.lists(
     st.one_of(st.text("abyesnoNYES01~#:-", max_size=5), st.integers(0, 9), st.booleans()),
     min_size=1,

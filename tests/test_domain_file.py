@@ -44,8 +44,18 @@ def test_written_json_is_one_line_an_attribute(tmp_path):
         ("d.yaml", "", TypeError, "must be a mapping from attribute name to size, got NoneType"),
         ("d.json", "[1]", TypeError, "must be a mapping from attribute name to size, got list"),
         ("d.json", "{}", ValueError, "at least one attribute"),
-        ("d.json", '{"a": 2.5}', TypeError, "Domain file .*d.json: The size of attribute 'a' must be an integer"),
-        ("d.yaml", "a: {labels: [2020-01-01]}", TypeError, "got date .in YAML, put dates and the like in quotes"),
+        (
+            "d.json",
+            '{"a": 2.5}',
+            TypeError,
+            "Domain file .*d.json: The size of attribute 'a' must be an integer",
+        ),
+        (
+            "d.yaml",
+            "a: {labels: [2020-01-01]}",
+            TypeError,
+            "got date .in YAML, put dates and the like in quotes",
+        ),
         ("d.toml", "a = 2", ValueError, "must end in .json, .yaml or .yml, got '.toml'"),
         ("d", "a = 2", ValueError, "must end in .json, .yaml or .yml, got 'no ending'"),
     ],
@@ -67,5 +77,5 @@ def test_no_such_file(tmp_path):
 
 
 def test_writing_another_kind_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="must end in .json"):
+    with pytest.raises(ValueError, match=r"must end in \.json"):
         Domain({"a": 2}).write(tmp_path / "d.txt")

@@ -34,7 +34,11 @@ def test_labels_and_bins(kind):
 @pytest.mark.filterwarnings("ignore:This domain shows")
 def test_one_number_of_bins_for_all_numbers():
     domain = Domain.from_public_data({"a": [0, 4], "b": ["x", "y"], "c": [7, 7]}, bins=2)
-    assert domain.to_dict() == {"a": {"bins": [0, 2, 4]}, "b": {"labels": ["x", "y"]}, "c": {"bins": [7, 7.5, 8]}}
+    assert domain.to_dict() == {
+        "a": {"bins": [0, 2, 4]},
+        "b": {"labels": ["x", "y"]},
+        "c": {"bins": [7, 7.5, 8]},
+    }
 
 
 @pytest.mark.filterwarnings("ignore:This domain shows")
@@ -42,7 +46,11 @@ def test_one_number_of_bins_for_all_numbers():
     ("frame", "arguments", "message"),
     [
         ({"a": [None, None]}, {}, "'a' holds no value: say its domain by hand"),
-        ({"a": list(range(200))}, {}, "'a' has more than 100 distinct values: give it bins or raise max_labels"),
+        (
+            {"a": list(range(200))},
+            {},
+            "'a' has more than 100 distinct values: give it bins or raise max_labels",
+        ),
         ({"a": ["x"]}, {"bins": {"a": 3}}, "'a' does not hold numbers only, so it cannot have bins"),
         ({"a": [1]}, {"bins": {"b": 3}}, r"bins names \['b'\], which are not columns"),
         ({"a": [1, 2]}, {"bins": 0}, "number of bins of column 'a' must be an integer >= 1, got 0"),
