@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax import ops
-from pgmjax.cliques import Clique
+from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
 from pgmjax.plan import contraction
 from pgmjax.plan.structure import Structure
@@ -61,7 +61,7 @@ class StructuralZeros:
         Raises:
             ValueError: an unknown attribute, or a mask of another shape than the clique's.
         """
-        expected = domain.shape_of(attribute_names(self.clique))
+        expected = domain.shape_of(as_clique(domain, self.clique))
         if self.allowed.shape != expected:
             raise ValueError(
                 f"the mask over {self.clique} must have shape {expected}, got {self.allowed.shape}."

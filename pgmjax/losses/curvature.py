@@ -21,7 +21,7 @@ def curvature(query: Query, domain: Domain, weights: np.ndarray) -> float:
     Args:
         query: the query Q.
         domain: the sizes.
-        weights: [rows], one over the standard deviation of each row, in whatever unit.
+        weights: one over the standard deviation of each row [rows, in any shape], in whatever unit.
     """
     largest = float(np.max(weights))
     if float(np.min(weights)) < largest:
@@ -44,5 +44,5 @@ def _weighted_columns(query: Query, domain: Domain, squares: np.ndarray) -> np.n
             result = contract(block.matrix(size).astype(np.float64).T ** 2, result, axis, np)
         return result
     if isinstance(query, DenseMatrix) or query.num_rows(domain) * domain.size(query.clique) <= _MAX_ENTRIES:
-        return (query.matrix(domain).astype(np.float64) ** 2).T @ squares
+        return (query.matrix(domain).astype(np.float64) ** 2).T @ squares.reshape(-1)
     return None

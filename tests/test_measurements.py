@@ -1,0 +1,131 @@
+import numpy as np
+import pytest
+
+from pgmjax import queries as q
+from pgmjax.domain import Domain
+from pgmjax.measurements import LinearMeasurement
+
+DOMAIN = Domain({"age": 3, "sex": 2})
+
+
+def test_integers_stay_integers_and_arrays_are_read_only_copies():
+    values = np.array([2**53 + 1, -5, 0])
+    measurement = LinearMeasurement(("age",), values, stddev=2)
+    values[0] = 0
+    assert measurement.values.tolist() == [2**53 + 1, -5, 0] and measurement.values.dtype == np.int64
+    assert measurement.query == q.marginal(("age",)) and measurement.noise == "gaussian"
+    with pytest.raises(ValueError, match="read-only"):
+        measurement.values[0] = 1
+    with pytest.raises(AttributeError):
+        measurement.noise = "laplace"
+
+
+@pytest.mark.parametrize(
+    ("clique", "shape", "query"),
+    [
+        (("age", "sex"), (3, 2), None),
+        (("age", "sex"), (6,), None),
+        (("age", "sex"), (6, 2), {"age": "all_ranges"}),
+        (("age", "sex"), (12,), {"age": "all_ranges"}),
+        (("sex",), (1,), [[1, -1]]),
+        (("sex",), (), [[1, -1]]),
+        (("age", "sex"), (2,), np.ones((2, 6))),
+        (("sex", "age"), (2, 3), q.marginal(("age", "sex"))),
+    ],
+)
+def test_shapes_of_values(clique, shape, query):
+    values = np.arange(float(np.prod(shape, dtype=int))).reshape(shape)
+    measurement = LinearMeasurement(clique, values, 1.0, query=query, noise="laplace")
+    measurement.validate(DOMAIN)
+    np.testing.assert_array_equal(measurement.flat_values(), values.reshape(-1))
+    assert measurement.query.clique == clique
+
+
+def test_standard_deviations_one_or_one_a_row():
+    one = LinearMeasurement(("age",), [1, 2, 3], 2.5)
+    assert one.stddev.shape == () and one.row_stddevs().tolist() == [2.5] * 3
+    each = LinearMeasurement(("age", "sex"), np.ones((3, 2)), np.arange(1, 7).reshape(3, 2))
+    assert each.row_stddevs().tolist() == [1, 2, 3, 4, 5, 6]
+    flat = LinearMeasurement(("age", "sex"), np.ones((3, 2)), [1, 2, 3, 4, 5, 6])
+    assert flat.row_stddevs().tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_repr_shows_structure_not_values():
+    assert repr(LinearMeasurement(("age",), [123456, 1, 2], 2.0)) == (
+        "LinearMeasurement(('age',), 3 values, stddev=2, noise='gaussian')"
+    )
+    assert "query=DenseMatrix" in repr(LinearMeasurement(("age", "sex"), [1], [1], np.ones((1, 6))))
+    assert "stddev=one a row" in repr(LinearMeasurement(("age",), [1, 2, 3], [1, 2, 3]))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: LinearMeasurement("age", [1], 1), TypeError, r"write \('age',\)"),
+        (lambda: LinearMeasurement(("age", "age"), [1], 1), ValueError, "twice"),
+        (lambda: LinearMeasurement((), [1], 1), ValueError, "at least one attribute"),
+        (
+            lambda: LinearMeasurement(("age",), [], 1),
+            ValueError,
+            r"values of the measurement on \('age',\) must not",
+        ),
+        (lambda: LinearMeasurement(("age",), [[1], [2, 3]], 1), ValueError, "rows have different lengths"),
+        (lambda: LinearMeasurement(("age",), ["1"], 1), TypeError, "must be real numbers"),
+        (
+            lambda: LinearMeasurement(("age",), [True], 1),
+            TypeError,
+            "must be real numbers, got entries of type bool",
+        ),
+        (lambda: LinearMeasurement(("age",), [1j], 1), TypeError, "must be real numbers"),
+        (lambda: LinearMeasurement(("age",), [1.5, np.nan], 1), ValueError, "must be finite; 1 of 2 are not"),
+        (lambda: LinearMeasurement(("age",), [np.inf], 1), ValueError, "must be finite; 1 of 1"),
+        (lambda: LinearMeasurement(("age",), np.array([2**63], np.uint64), 1), ValueError, "64-bit"),
+        (lambda: LinearMeasurement(("age",), [1, 2, 3], 0), ValueError, r"finite and > 0; 1 of 1.*in counts"),
+        (lambda: LinearMeasurement(("age",), [1, 2, 3], [1, -1, 1]), ValueError, "finite and > 0; 1 of 3"),
+        (lambda: LinearMeasurement(("age",), [1, 2, 3], np.inf), ValueError, "finite and > 0"),
+        (lambda: LinearMeasurement(("age",), [1, 2, 3], np.nan), ValueError, "finite and > 0"),
+        (lambda: LinearMeasurement(("age",), [1, 2, 3], "2"), TypeError, "stddev .* must be real numbers"),
+        (lambda: LinearMeasurement(("age",), [1, 2, 3], None), TypeError, "stddev .* must be real numbers"),
+        (
+            lambda: LinearMeasurement(("age",), [1, 2, 3], [1, 2]),
+            ValueError,
+            r"expected shape \(3,\), got \(2,\)",
+        ),
+        (lambda: LinearMeasurement(("age",), [1], 1, noise="cauchy"), ValueError, "'gaussian', 'laplace'"),
+        (
+            lambda: LinearMeasurement(("age",), [1], 1, query={"sex": "prefix"}),
+            ValueError,
+            "not in the clique",
+        ),
+        (
+            lambda: LinearMeasurement(("age",), [1], 1).validate(DOMAIN),
+            ValueError,
+            r"3 flat, got shape \(1,\)",
+        ),
+        (
+            lambda: LinearMeasurement(("age", "sex"), np.ones((2, 3)), 1).validate(DOMAIN),
+            ValueError,
+            r"6 flat or of shape \(3, 2\), got shape \(2, 3\)",
+        ),
+        (
+            lambda: LinearMeasurement(("zip",), [1], 1).validate(DOMAIN),
+            ValueError,
+            "'zip', which is not an attribute",
+        ),
+        (
+            lambda: LinearMeasurement(("age",), [1], 1, query=q.point(3)).validate(DOMAIN),
+            ValueError,
+            "attribute 'age' has codes 0..2",
+        ),
+    ],
+)
+def test_bad_input(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_messages_hold_no_value():
+    for values in ([987654.5, np.nan], [987654, 2]):
+        with pytest.raises(ValueError) as caught:
+            LinearMeasurement(("age",), values, 1).validate(DOMAIN)
+        assert "987654" not in str(caught.value)
