@@ -19,9 +19,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pgmjax import _checks, model_io, release_tables
+from pgmjax import _checks, release_tables
 from pgmjax._version import __version__
 from pgmjax.model import GraphicalModel
+from pgmjax.model import load as load_model
 from pgmjax.privacy.budget import as_text
 from pgmjax.progress import Progress
 from pgmjax.release import Release
@@ -175,7 +176,7 @@ class SavedRelease:
     @functools.cached_property
     def model(self) -> GraphicalModel:
         """The fitted model, loaded when first asked for."""
-        return model_io.load(self.folder / "model")
+        return load_model(self.folder / "model")
 
     def measurements(self) -> Any:
         """Return the noisy answers as an Arrow table: clique, row, value, stddev, noise."""

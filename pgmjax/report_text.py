@@ -61,8 +61,8 @@ def fit_rows(record: Mapping[str, Any], values: int) -> Iterator[tuple[str, str]
     fit = record["fit"]
     yield "status", fit["status"]
     yield "steps", f"{fit['steps']:,}"
-    yield "loss", _number(fit["loss"])
-    yield "gap", _number(fit["gap"])
+    yield "loss", number(fit["loss"])
+    yield "gap", number(fit["gap"])
     yield "noisy values fitted", f"{values:,}"
 
 
@@ -76,18 +76,18 @@ def certificate(record: Mapping[str, Any], values: int) -> list[str]:
     loss, gap = record["fit"]["loss"], record["fit"]["gap"]
     said = []
     if loss is not None and gap is not None:
-        share = f"{gap / max(loss, 1.0):.2%}"
+        floor = number(max(loss - gap, 0.0))
         said.append(
             _plain(f"""The gap is a certificate: no distribution at all, of whatever structure, has a loss
-                below loss - gap. Stopping where the fit did costs at most {share} of the loss.""")
+                below {floor}. Stopping where the fit did costs at most {number(min(gap, loss))}.""")
         )
     half = f"{values / 2:,.0f}"
     said.append(
         _plain(f"""The loss is half the sum of squared distances between fitted and noisy values, each in
             standard deviations of its noise. Distances that are noise and nothing else would give about
-            {half}, half the number of noisy values; a consistent model takes some of the noise away and stays
-            below. Much more than that would mean that the noisy answers contradict one another by more than
-            their noise. All this says how well the noisy answers are met, not how near the table is.""")
+            {half}, half the number of noisy values; a model with many free cells follows part of the noise
+            and stays below. Much more than that would mean that the noisy answers contradict one another by
+            more than their noise. All this says how well the noisy answers are met, not how near the table is.""")
     )
     return said
 
@@ -96,5 +96,6 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """Return a number of the fit as text; None, which stands for not finite, as `unknown`."""
     return "unknown" if value is None else f"{value:,.6g}"

@@ -16,3 +16,54 @@ def data_dir():
     if not folder.is_dir():
         pytest.skip(f"PGMJAX_DATA names {folder}, which is not a folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def small_domain():
+    """A public domain with every kind of attribute and names that need care."""
+    from pgmjax.domain import Domain
+
+    return Domain(
+        {
+            "age": {"bins": [0, 18, 40, 65, 100], "missing": "?"},
+            "sex": {"labels": ["Female", "Male"]},
+            "region": 3,
+            "income>50K, net": {"labels": ["<no>", "yes & more"]},
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def small_columns():
+    """Raw values of 400 records over `small_domain`."""
+    import numpy as np
+
+    rng = np.random.default_rng(7)
+    sex = rng.integers(0, 2, 400)
+    age = rng.integers(0, 100, 400).astype(str)
+    age[rng.random(400) < 0.05] = "?"
+    return {
+        "age": age.tolist(),
+        "sex": np.where(sex, "Male", "Female").tolist(),
+        "region": ((sex + rng.integers(0, 2, 400)) % 3).tolist(),
+        "income>50K, net": np.where(rng.random(400) < 0.3, "yes & more", "<no>").tolist(),
+    }
+
+
+@pytest.fixture(scope="session")
+def small_release(small_domain, small_columns):
+    """A release of `small_columns` with repeatable noise: two pairs, a single and cumulative counts."""
+    import pandas
+
+    from pgmjax.dataset import Dataset
+    from pgmjax.mechanisms import Marginals
+    from pgmjax.privacy.backend_seeded import SeededBackend
+    from pgmjax.relation import Relation
+    from pgmjax.workload import Workload
+
+    data = Dataset.from_frame(small_domain, pandas.DataFrame(small_columns))
+    cumulative = {"clique": ["age", "sex"], "queries": {"age": "prefix"}, "weight": 2}
+    workload = Workload([["age", "region"], ["sex", "region"], ["income>50K, net"], cumulative])
+    backend = SeededBackend(3, insecure=True)
+    mechanism = Marginals(epsilon="0.5", relation=Relation.ADD_REMOVE, backend=backend)
+    return mechanism.run(data, workload, show_progress=False)

@@ -70,9 +70,11 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("fit and output")
-    group.add_argument("--steps", type=int, default=1000, metavar="N", help="most steps of the fit (1000)")
-    group.add_argument("--solver", default="auto", metavar="NAME", help="method of the fit (auto)")
-    group.add_argument("--dtype", default="float32", choices=["float32", "float64"])
+    group.add_argument(
+        "--steps", type=int, default=Estimator.max_steps, metavar="N", help="most steps of the fit"
+    )
+    group.add_argument("--solver", default=Estimator.solver, metavar="NAME", help="method of the fit")
+    group.add_argument("--dtype", default=Estimator.dtype, choices=["float32", "float64"])
     group.add_argument("--rows", type=int, metavar="N", help="synthetic rows (the estimated total)")
     group.add_argument("--synthetic", default="parquet", choices=release_folder.SYNTHETIC_FORMATS)
     group.add_argument("--out", required=True, metavar="DIR", help="folder to make; it must not exist")
@@ -169,7 +171,8 @@ def _print(arguments: argparse.Namespace, out: pathlib.Path, record: Any) -> Non
     print(f"Release written to {out}")
     print(f"  report   {out / 'report.html'}")
     print(f"  ask it   pgmjax query {arguments.out} --help")
-    print(f"  fit      {fit['status']} after {fit['steps']} steps, loss {fit['loss']:,.6g}, gap {fit['gap']}")
+    numbers = f"loss {report_text.number(fit['loss'])}, gap {report_text.number(fit['gap'])}"
+    print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
     if arguments.demo:
         print(f"  table    {demo.TERMS}")
     print(report_text.cost(record))

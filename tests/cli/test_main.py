@@ -1,0 +1,91 @@
+"""The command's edges: help, version, mechanisms, exit codes, a reader that leaves."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from pgmjax import __version__, cli, mechanisms
+from pgmjax.cli import main
+
+
+@pytest.mark.parametrize("command", [[], ["release"], ["query"], ["mechanisms"]])
+def test_help(command, capsys):
+    assert main([*command, "--help"]) == 0
+    assert "usage: pgmjax" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"pgmjax {__version__}\n"
+
+
+@pytest.mark.parametrize("words", [[], ["nonsense"]])
+def test_usage_errors_are_2(words, capsys):
+    assert main(words) == 2
+    assert "usage: pgmjax" in capsys.readouterr().err
+
+
+def test_mechanisms_are_listed(capsys):
+    assert main(["mechanisms"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(mechanisms.names())
+    assert main(["mechanisms", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["mechanisms"]
+    assert listed["marginals"] == mechanisms.Marginals.summary
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ValueError("a bad\n  value"), 2),
+        (TypeError("a bad value"), 2),
+        (FileNotFoundError(2, "No such file", "x"), 2),
+        (ImportError("run pip install"), 1),
+        (OSError("disk"), 1),
+        (MemoryError(), 1),
+        (KeyboardInterrupt(), 130),
+    ],
+    ids=repr,
+)
+def test_exit_codes(error, code, capsys, monkeypatch):
+    def fail(arguments):
+        raise error
+
+    monkeypatch.setattr(cli.mechanisms, "run", fail)
+    assert main(["mechanisms"]) == code
+    said = capsys.readouterr().err
+    assert said.startswith("pgmjax: ") and said.count("\n") == 1 and len(said) > 10
+
+
+def test_a_bug_is_not_dressed_up_as_bad_input(monkeypatch):
+    def fail(arguments):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cli.mechanisms, "run", fail)
+    with pytest.raises(ZeroDivisionError):
+        main(["mechanisms"])
+
+
+def test_signal_handler_is_put_back_and_threads_are_no_problem(capsys):
+    before = signal.getsignal(signal.SIGTERM)
+    assert main(["mechanisms"]) == 0
+    assert signal.getsignal(signal.SIGTERM) is before
+    codes = []
+    thread = threading.Thread(target=lambda: codes.append(main(["mechanisms"])))
+    thread.start()
+    thread.join()
+    assert codes == [0]
+
+
+def test_a_reader_that_leaves_is_no_traceback():
+    """As in `pgmjax mechanisms | true`, in a process of its own, started as `python -m pgmjax`."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pgmjax", "mechanisms"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    assert process.wait(timeout=60) == 1
+    assert process.stderr.read() == b""

@@ -1,0 +1,84 @@
+"""`pgmjax query`: answers agree with the model; what cannot be answered is said."""
+
+import json
+
+import numpy as np
+import pytest
+
+from pgmjax import query_text, release_folder
+from pgmjax.cli import main
+
+
+@pytest.fixture(scope="module")
+def folder(small_release, tmp_path_factory):
+    out = tmp_path_factory.mktemp("query") / "r"
+    return release_folder.write(small_release, out, synthetic_rows=1, show_progress=False)
+
+
+@pytest.mark.parametrize("text", ["sex=Male,age<40", "region>=1", "'income>50K, net'='yes & more'"])
+def test_condition(text, folder, small_release, capsys):
+    assert main(["query", str(folder), text]) == 0
+    expected = np.ravel(small_release.model.answer(query_text.parse(text, small_release.domain)))[0]
+    total = small_release.model.total
+    out = capsys.readouterr().out
+    assert out == f"{text}: {expected:,.1f} of {total:,.1f} rows ({expected / total:.2%})\n"
+
+
+def test_conditions_as_json(folder, small_release, capsys):
+    texts = ["sex=Male", "sex=Female"]
+    assert main(["query", str(folder), *texts, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [a["query"] for a in answer["answers"]] == texts
+    assert sum(a["estimate"] for a in answer["answers"]) == pytest.approx(answer["total"])
+    assert answer["total"] == small_release.model.total
+
+
+def test_marginal_as_table(folder, small_release, capsys):
+    assert main(["query", str(folder), "--marginal", "sex, age"]) == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["sex", "age", "estimate"] and lines[1][:2] == ["Female", "[0, 18)"]
+    values = np.array([float(line[2]) for line in lines[1:]]).reshape(2, 5)
+    np.testing.assert_allclose(values, small_release.model.marginal(("sex", "age")), atol=0.051)
+
+
+def test_marginal_as_json_with_a_quoted_name(folder, small_release, capsys):
+    assert main(["query", str(folder), "--marginal", 'sex,"income>50K, net"', "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    clique = ("sex", "income>50K, net")
+    assert answer["values"] == {"sex": ["Female", "Male"], "income>50K, net": ["<no>", "yes & more"]}
+    np.testing.assert_allclose(answer["estimate"], small_release.model.marginal(clique))
+
+
+BAD = [
+    ([], "Give a condition"),
+    (["sex=Male", "--marginal", "age"], "not both"),
+    (["sex=Other"], "not a value of 'sex'"),
+    (["age<30"], "nearest edges: 18 and 40"),
+    (["--marginal", "sex,height"], "height"),
+    (["--marginal", "sex,sex"], "twice"),
+    (["--marginal", ","], "not an attribute"),
+    (["--nonsense"], "unrecognized arguments"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), BAD, ids=str)
+def test_bad_questions(words, message, folder, capsys):
+    assert main(["query", str(folder), *words]) == 2
+    said = capsys.readouterr()
+    assert message in said.err and said.out == "" and "Traceback" not in said.err
+
+
+def test_no_release_there(tmp_path, capsys):
+    assert main(["query", str(tmp_path / "none"), "sex=Male"]) == 2
+    assert "There is no folder" in capsys.readouterr().err
+    assert main(["query", str(tmp_path), "sex=Male"]) == 2
+    assert "is not a release" in capsys.readouterr().err
+
+
+def test_corrupt_model(folder, tmp_path, capsys):
+    import shutil
+
+    shutil.copytree(folder, tmp_path / "r")
+    (tmp_path / "r" / "model" / "model.npz").write_bytes(b"not a zip file")
+    assert main(["query", str(tmp_path / "r"), "sex=Male"]) == 2
+    assert "corrupt" in capsys.readouterr().err

@@ -1,0 +1,268 @@
+"""`pgmjax release`: the main job end to end, and every refusal before anything is spent."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pandas
+import pyarrow.parquet as parquet
+import pytest
+
+from pgmjax import release_folder
+from pgmjax.cli import main
+from pgmjax.cli import release as release_command
+from pgmjax.privacy.noise import PrivateTable
+
+
+@pytest.fixture
+def table(small_domain, small_columns, tmp_path):
+    """Files of a table, its domain and a workload, in an empty folder."""
+    pandas.DataFrame(small_columns).to_csv(tmp_path / "t.csv", index=False)
+    small_domain.write(tmp_path / "d.json")
+    (tmp_path / "w.json").write_text(json.dumps([["age", "sex"], ["region"]]))
+    return tmp_path
+
+
+def arguments(folder, **changes):
+    """The arguments of a good call; None leaves one out, True gives it without a value."""
+    given = {
+        "table": folder / "t.csv",
+        "domain": folder / "d.json",
+        "workload": folder / "w.json",
+        "epsilon": "1",
+        "relation": "add-remove",
+        "out": folder / "out",
+        "steps": "50",
+        "rows": "10",
+        **changes,
+    }
+    words = [str(given.pop("table"))]
+    for name, value in given.items():
+        option = "--" + name.replace("_", "-")
+        words += [] if value is None else [option] if value is True else [option, str(value)]
+    return ["release", *words]
+
+
+def test_release_says_where_it_lies_and_what_was_spent(table, capsys):
+    assert main(arguments(table, epsilon="0.1")) == 0
+    said = capsys.readouterr()
+    lines = said.out.splitlines()
+    assert lines[0] == f"Release written to {table / 'out'}"
+    assert lines[-1] == "Spent: epsilon = 0.1, delta = 0 under add-remove (the number of records is secret)."
+    assert said.err == ""
+    record = json.loads((table / "out" / "release.json").read_text())
+    assert record["epsilon"] == "0.1" and record["secure"] is True and record["seed"] is None
+    assert len(parquet.read_table(table / "out" / "synthetic.parquet")) == 10
+    assert sorted(os.listdir(table)) == ["d.json", "out", "t.csv", "w.json"]
+
+
+def test_json_prints_one_object_and_nothing_else(table, capsys):
+    assert main(arguments(table, json=True)) == 0
+    said = capsys.readouterr()
+    printed = json.loads(said.out)
+    assert printed.pop("out") == str(table / "out") and said.err == ""
+    assert printed == json.loads((table / "out" / "release.json").read_text())
+
+
+def test_quiet_prints_nothing(table, capsys):
+    assert main(arguments(table, quiet=True)) == 0
+    said = capsys.readouterr()
+    assert said.out == "" and said.err == ""
+
+
+def test_same_seed_same_numbers_and_marked_insecure(table, capsys):
+    for name in ("a", "b"):
+        assert main(arguments(table, insecure_seed="5", out=table / name)) == 0
+    assert "protects NOBODY" in capsys.readouterr().out
+    first, second = (parquet.read_table(table / name / "measurements.parquet") for name in ("a", "b"))
+    assert first.equals(second)
+    record = json.loads((table / "a" / "release.json").read_text())
+    assert record["secure"] is False and record["seed"] == 5
+
+
+def test_delta_buys_gaussian_noise(table):
+    assert main(arguments(table, delta="1e-6", quiet=True)) == 0
+    record = json.loads((table / "out" / "release.json").read_text())
+    assert record["delta"] == "0.000001" and "rho" in record["spent"]
+    noise = parquet.read_table(table / "out" / "measurements.parquet")["noise"].unique().to_pylist()
+    assert noise == ["gaussian"]
+
+
+def test_replace_one_takes_the_number_of_records_as_public(table):
+    assert main(arguments(table, relation="replace-one", quiet=True)) == 0
+    record = json.loads((table / "out" / "release.json").read_text())
+    assert record["relation"] == "replace-one" and record["total"] == 400
+
+
+def test_all_kway_with_a_limit_and_csv(table):
+    call = arguments(table, workload=None, all_kway="2", max_cells="30", synthetic="csv", quiet=True)
+    assert main(call) == 0
+    record = json.loads((table / "out" / "release.json").read_text())
+    assert all(len(clique) == 2 for clique in record["workload"]) and len(record["workload"]) < 6
+    assert (table / "out" / "synthetic.csv").exists()
+
+
+def test_unnamed_columns_and_weights(table, small_columns):
+    frame = pandas.DataFrame(small_columns)
+    frame.to_csv(table / "bare.csv", index=False, header=False)
+    assert main(arguments(table, table=table / "bare.csv", no_header=True, quiet=True)) == 0
+    frame["w"] = 2
+    frame.to_csv(table / "weighted.csv", index=False)
+    call = arguments(
+        table, table=table / "weighted.csv", weights="w", max_weight="3", out=table / "o2", quiet=True
+    )
+    assert main(call) == 0
+
+
+BAD = [
+    ({"epsilon": "0"}, "epsilon must be > 0"),
+    ({"epsilon": "nan"}, "epsilon must be finite"),
+    ({"epsilon": "inf"}, "epsilon must be finite"),
+    ({"epsilon": "True"}, "epsilon must be a number"),
+    ({"epsilon": "one"}, "epsilon must be a number"),
+    ({"delta": "1"}, "delta must be in [0, 1)"),
+    ({"relation": "bounded"}, "invalid choice: 'bounded'"),
+    ({"relation": None}, "required: --relation"),
+    ({"epsilon": None}, "required: --epsilon"),
+    ({"out": None}, "required: --out"),
+    ({"mechanism": "magic"}, "invalid choice: 'magic'"),
+    ({"domain": None}, "--domain is missing"),
+    ({"workload": None}, "Say what to measure"),
+    ({"all_kway": "2"}, "not both"),
+    ({"max_cells": "9"}, "--max-cells goes with --all-kway"),
+    ({"workload": None, "all_kway": "9"}, "k must be an integer in 1..4, got 9"),
+    ({"workload": None, "all_kway": "two"}, "invalid int value"),
+    ({"rows": "-1"}, "--rows must be >= 0"),
+    ({"steps": "0"}, "max_steps must be an integer >= 1"),
+    ({"solver": "magic"}, "solver must be"),
+    ({"insecure_seed": "-1"}, "seed"),
+    ({"table": "nowhere.csv"}, "There is no table nowhere.csv"),
+    ({"domain": "nowhere.json"}, "nowhere.json"),
+    ({"workload": "nowhere.json"}, "nowhere.json"),
+    ({"demo": True}, "Name a TABLE, or give --demo"),
+    ({"weights": "nothing", "max_weight": "2"}, "nothing"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD, ids=lambda v: str(v))
+def test_bad_input_is_one_line_and_spends_nothing(changes, message, table, capsys, monkeypatch):
+    def spend(*args, **kwargs):
+        raise AssertionError("something was spent")
+
+    monkeypatch.setattr(PrivateTable, "_answer", spend)
+    assert main(arguments(table, **changes)) == 2
+    said = capsys.readouterr()
+    assert message in said.err and "Traceback" not in said.err and said.out == ""
+    assert not (table / "out").exists()
+    if "usage:" not in said.err:
+        assert said.err.count("\n") == 1 and said.err.startswith("pgmjax: ")
+
+
+WRONG_FILES = [
+    ("t.csv", "age,sex,region\n5,Male,1\n", "income>50K, net"),
+    ("t.csv", None, "3 rows lie outside"),
+    ("w.json", "[]", "at least one entry"),
+    ("w.json", '[["age", "height"]]', "height"),
+    ("w.json", '[["age", "age"]]', "twice"),
+    ("w.json", "{", "is not JSON"),
+    ("d.json", "{", "d.json"),
+    ("d.json", '{"age": 0}', "age"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "message"), WRONG_FILES, ids=str)
+def test_bad_files_are_named_and_show_no_value(name, text, message, table, small_columns, capsys):
+    if text is None:
+        frame = pandas.DataFrame(small_columns)
+        frame.loc[:2, "sex"] = "Sekret"
+        frame.to_csv(table / "t.csv", index=False)
+    else:
+        (table / name).write_text(text)
+    assert main(arguments(table)) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1 and "Sekret" not in said
+    assert not (table / "out").exists()
+
+
+def test_existing_folder_is_refused_before_the_table_is_read(table, capsys, monkeypatch):
+    (table / "out").mkdir()
+    monkeypatch.setattr(release_command, "_data", lambda *a: pytest.fail("the table was opened"))
+    assert main(arguments(table)) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert os.listdir(table / "out") == []
+
+
+def test_a_model_too_large_is_refused_with_the_figure(table, capsys):
+    domain = {f"a{i}": 1000 for i in range(4)}
+    (table / "d.json").write_text(json.dumps(domain))
+    (table / "t.csv").write_text("a0,a1,a2,a3\n1,2,3,4\n")
+    assert main(arguments(table, workload=None, all_kway="4")) == 2
+    said = capsys.readouterr().err
+    assert "GB" in said or "GiB" in said or "bytes" in said or "TB" in said
+    assert not (table / "out").exists()
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (OSError("disk is full"), 1)])
+def test_failure_while_writing_leaves_nothing(error, code, table, capsys, monkeypatch):
+    def fail(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(release_folder, "render", fail)
+    assert main(arguments(table)) == code
+    said = capsys.readouterr().err
+    assert ("interrupted" in said) if code == 130 else ("disk is full" in said)
+    assert sorted(os.listdir(table)) == ["d.json", "t.csv", "w.json"]
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_ends_a_real_run_without_a_trace(name, table):
+    code = (
+        "import sys, time\n"
+        "from pgmjax import release_folder\n"
+        "def slow(*a, **k):\n"
+        "    print('writing', flush=True)\n"
+        "    time.sleep(60)\n"
+        "release_folder.render = slow\n"
+        "from pgmjax.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments(table)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "writing\n"
+    assert any(part.endswith(".partial") for part in os.listdir(table))
+    started = time.monotonic()
+    process.send_signal(getattr(signal, name))
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130 and time.monotonic() - started < 20
+    assert said == "pgmjax: interrupted; nothing was written\n"
+    assert sorted(os.listdir(table)) == ["d.json", "t.csv", "w.json"]
+
+
+@pytest.mark.slow
+def test_demo_in_a_process_of_its_own(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "pgmjax",
+        "release",
+        "--demo",
+        "--epsilon",
+        "1",
+        "--relation",
+        "add-remove",
+    ]
+    done = subprocess.run(
+        [*command, "--out", "demo"], cwd=tmp_path, capture_output=True, text=True, timeout=180
+    )
+    assert done.returncode == 0 and done.stderr == ""
+    assert str(tmp_path / "demo") in done.stdout and "GPL-3.0" in done.stdout
+    record = release_folder.read(tmp_path / "demo").record
+    assert abs(record["total"] - 53_940) < 2_000 and "ggplot2" in record["source"]
+    assert (tmp_path / "demo" / "report.html").stat().st_size < 3_000_000

@@ -1,0 +1,192 @@
+"""The folder of a release: what it holds, that it is there in full or not at all, what is refused."""
+
+import json
+import os
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet as parquet
+import pytest
+
+import pgmjax as pj
+from pgmjax import release_folder
+
+
+@pytest.fixture(scope="module")
+def folder(small_release, tmp_path_factory):
+    out = tmp_path_factory.mktemp("releases") / "made" / "one"
+    return release_folder.write(small_release, out, show_progress=False)
+
+
+def test_all_parts_are_there_and_nothing_else(folder):
+    names = sorted(os.listdir(folder))
+    files = [
+        "answers.parquet",
+        "measurements.parquet",
+        "model",
+        "release.json",
+        "report.html",
+        "synthetic.parquet",
+    ]
+    assert names == files
+    assert os.listdir(folder.parent) == ["one"]
+
+
+def test_record(folder, small_release):
+    record = json.loads((folder / "release.json").read_text())
+    wanted = {"mechanism", "epsilon", "delta", "relation", "spent", "secure", "seed", "total", "versions"}
+    assert wanted <= set(record)
+    assert record["epsilon"] == "0.5" and record["delta"] == "0"
+    assert record["spent"] == {"epsilon": "0.5", "delta": "0"}
+    assert record["relation"] == "add-remove" and record["mechanism"] == "marginals"
+    assert record["secure"] is False and record["seed"] == 3
+    assert record["total"] == small_release.model.total
+    assert (
+        record["fit"]["steps"] == small_release.fit.steps and record["fit"]["loss"] == small_release.fit.loss
+    )
+    assert record["versions"]["pgmjax"] == pj.__version__ and "opendp" in record["versions"]
+    assert pj.Workload(record["workload"]) == small_release.workload
+
+
+def test_measurements_are_those_released(folder, small_release):
+    rows = parquet.read_table(folder / "measurements.parquet")
+    assert rows.column_names == ["clique", "row", "value", "stddev", "noise"]
+    assert str(rows.schema.field("value").type) == "int64"
+    frame = rows.to_pylist()
+    expected = [
+        {"clique": list(m.clique), "row": i, "value": int(v), "stddev": s, "noise": "laplace"}
+        for m in small_release.measurements
+        for i, (v, s) in enumerate(zip(m.values.ravel(), m.row_stddevs(), strict=True))
+    ]
+    assert frame == expected
+
+
+def test_answers_are_the_models(folder, small_release):
+    rows = parquet.read_table(folder / "answers.parquet").to_pylist()
+    assert list(rows[0]) == ["clique", "cell", "estimate", "stddev"]
+    start = 0
+    for entry, measurement in zip(small_release.workload.entries, small_release.measurements, strict=True):
+        estimate = np.ravel(small_release.model.answer(entry.query))
+        part = rows[start : start + len(estimate)]
+        assert [row["cell"] for row in part] == list(range(len(estimate)))
+        assert all(row["clique"] == list(entry.clique) for row in part)
+        np.testing.assert_allclose([row["estimate"] for row in part], estimate, rtol=1e-12)
+        assert {row["stddev"] for row in part} == set(measurement.row_stddevs())
+        start += len(estimate)
+    assert start == len(rows)
+
+
+def test_synthetic_rows_are_codes_of_the_domain(folder, small_release):
+    rows = parquet.read_table(folder / "synthetic.parquet")
+    domain = small_release.domain
+    assert rows.column_names == list(domain.attributes)
+    assert len(rows) == round(small_release.model.total)
+    for name in domain:
+        codes = rows[name].to_numpy()
+        assert codes.dtype.kind == "i" and codes.min() >= 0 and codes.max() < domain[name]
+
+
+def test_model_reads_back(folder, small_release):
+    saved = release_folder.read(folder)
+    clique = ("sex", "age")
+    np.testing.assert_allclose(saved.model.marginal(clique), small_release.model.marginal(clique))
+    assert len(saved.measurements()) == sum(m.values.size for m in small_release.measurements)
+    assert len(saved.answers()) == small_release.workload.num_queries(small_release.domain)
+
+
+def test_csv_and_number_of_rows(small_release, tmp_path):
+    out = release_folder.write(
+        small_release, tmp_path / "r", synthetic_rows=7, synthetic_format="csv", show_progress=False
+    )
+    table = pyarrow.csv.read_csv(out / "synthetic.csv")
+    assert table.num_rows == 7 and table.column_names == list(small_release.domain.attributes)
+    assert not (out / "synthetic.parquet").exists()
+
+
+def test_answers_that_were_not_measured_have_no_stddev(small_release, tmp_path):
+    import dataclasses
+
+    workload = pj.Workload([*small_release.workload.to_list(), ["sex"]])
+    wider = dataclasses.replace(small_release, workload=workload)
+    out = release_folder.write(wider, tmp_path / "r", synthetic_rows=1, show_progress=False)
+    rows = parquet.read_table(out / "answers.parquet").to_pylist()[-2:]
+    assert [row["stddev"] for row in rows] == [None, None] and rows[0]["clique"] == ["sex"]
+
+
+@pytest.mark.parametrize("made", ["folder", "file", "link"])
+def test_what_exists_is_never_overwritten(made, small_release, tmp_path):
+    out = tmp_path / "there"
+    {"folder": out.mkdir, "file": out.touch, "link": lambda: out.symlink_to(tmp_path / "nowhere")}[made]()
+    with pytest.raises(ValueError, match="exists already"):
+        release_folder.check_target(out)
+    with pytest.raises(ValueError, match="exists already"):
+        release_folder.write(small_release, out, show_progress=False)
+    assert os.listdir(tmp_path) == ["there"]
+
+
+def test_a_target_below_a_file_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="not a folder that can be written"):
+        release_folder.check_target(tmp_path / "file" / "out")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_an_interrupt_leaves_nothing(error, small_release, tmp_path, monkeypatch):
+    def fail(*args, **kwargs):
+        partial = list(tmp_path.rglob("measurements.parquet"))
+        assert len(partial) == 1 and partial[0].parent.name.endswith(".partial")
+        raise error
+
+    monkeypatch.setattr(release_folder, "render", fail)
+    with pytest.raises(error):
+        release_folder.write(small_release, tmp_path / "new" / "r", synthetic_rows=1, show_progress=False)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_appears_meanwhile_is_kept(small_release, tmp_path, monkeypatch):
+    monkeypatch.setattr(release_folder, "render", lambda *a, **k: (tmp_path / "r").mkdir() or "")
+    with pytest.raises(ValueError, match="exists already"):
+        release_folder.write(small_release, tmp_path / "r", synthetic_rows=1, show_progress=False)
+    assert os.listdir(tmp_path) == ["r"] and os.listdir(tmp_path / "r") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"synthetic_rows": -1}, ">= 0"), ({"synthetic_format": "xlsx"}, "one of 'parquet', 'csv'")],
+)
+def test_bad_arguments_write_nothing(arguments, message, small_release, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        release_folder.write(small_release, tmp_path / "r", show_progress=False, **arguments)
+    assert os.listdir(tmp_path) == []
+
+
+def test_read_says_what_is_wrong(folder, tmp_path):
+    good = json.loads((folder / "release.json").read_text())
+    with pytest.raises(ValueError, match="There is no folder"):
+        release_folder.read(tmp_path / "none")
+    with pytest.raises(ValueError, match=r"no release\.json"):
+        release_folder.read(tmp_path)
+    lacking = {key: value for key, value in good.items() if key != "spent"}
+    cases = {
+        "{": "is not JSON",
+        "[]": "not written by pgmjax",
+        json.dumps({**good, "format": "x"}): "not written by pgmjax",
+        json.dumps({**good, "format_version": 99}): "format version 99",
+        json.dumps(lacking): "lacks spent",
+    }
+    for text, message in cases.items():
+        (tmp_path / "release.json").write_text(text)
+        with pytest.raises(ValueError, match=message):
+            release_folder.read(tmp_path)
+
+
+def test_parts_that_are_missing_or_damaged(folder, tmp_path):
+    (tmp_path / "release.json").write_text((folder / "release.json").read_text())
+    saved = release_folder.read(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"model\.json"):
+        _ = saved.model
+    with pytest.raises(ValueError, match="not complete"):
+        saved.answers()
+    (tmp_path / "measurements.parquet").write_bytes(b"PAR1 and then nothing")
+    with pytest.raises(ValueError, match="damaged"):
+        saved.measurements()

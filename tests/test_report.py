@@ -1,0 +1,165 @@
+"""The report: what it says, that it opens without a network, and that it knows nothing of the table."""
+
+import dataclasses
+import html.parser
+import inspect
+import re
+
+import numpy as np
+import pytest
+
+from pgmjax import release_folder, report, report_figures, report_text
+
+
+@pytest.fixture(scope="module")
+def page(small_release):
+    record = release_folder.describe(small_release)
+    return report.render(record, small_release.model, small_release.measurements, show_progress=False)
+
+
+class Outline(html.parser.HTMLParser):
+    """Open tags, for balance, and all attributes."""
+
+    VOID = frozenset(["meta", "br", "hr", "img", "link", "input"])
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.links, self.tags = [], [], []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name in ("href", "src", "xlink:href", "action")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_page_is_balanced_and_self_contained(page):
+    outline = Outline(page)
+    assert outline.open == []
+    assert all(link.startswith(("#", "data:image/png;base64,")) for link in outline.links)
+    assert not {"script", "link", "iframe", "img", "object", "form"} & set(outline.tags)
+    assert "http" not in page and "url(http" not in page and "@import" not in page
+
+
+def test_sections_and_numbers(page, small_release):
+    for heading in (
+        "What is promised",
+        "What was spent",
+        "How well the model fits",
+        "One attribute at a time",
+    ):
+        assert heading in page
+    for heading in ("Pairs of attributes", "What was measured", "How to ask more", "Made with"):
+        assert heading in page
+    assert "epsilon = 0.5" in page and "add-remove" in page
+    assert small_release.fit.status.name in page
+    assert page.count("<figure>") == 4 + 2  # four attributes; age by region, sex by region
+
+
+def test_insecure_noise_is_said_at_the_top(page, small_release):
+    assert page.index("Not for publication") < page.index("What is promised")
+    record = {**release_folder.describe(small_release), "secure": True, "seed": None}
+    quiet = report.render(record, small_release.model, small_release.measurements, show_progress=False)
+    assert "Not for publication." not in quiet
+
+
+def test_names_are_escaped(page):
+    assert "<no>" not in page and "&lt;no&gt;" in page and "yes &amp; more" in page
+
+
+def test_light_dark_and_small_screens(page):
+    assert "prefers-color-scheme: dark" in page and "max-width: 560px" in page and 'name="viewport"' in page
+
+
+def test_nothing_that_makes_the_report_can_see_a_table(page):
+    """Neither a table nor evaluation against one is among its imports, arguments or words."""
+    for module in (report, report_figures, report_text, release_folder):
+        source = inspect.getsource(module)
+        assert "dataset" not in source.lower().replace("large data set", "") and "evaluate" not in source
+    assert list(inspect.signature(report.render).parameters) == [
+        "record",
+        "model",
+        "measurements",
+        "show_progress",
+    ]
+    visible = re.sub(r"<[^>]*>", " ", page[page.index("<main>") :])
+    assert not re.search(r"\b(error|true count|accuracy)", visible, re.IGNORECASE)
+
+
+def test_equal_releases_give_equal_pages(page, small_release):
+    record = release_folder.describe(small_release)
+    assert report.render(record, small_release.model, small_release.measurements, show_progress=False) == page
+
+
+def test_fit_column_is_the_residual_in_standard_deviations(small_release):
+    measurement = small_release.measurements[0]
+    fitted = small_release.model.answer(measurement.query)
+    noisy = measurement.values.reshape(fitted.shape)
+    expected = np.sqrt(np.mean((fitted - noisy) ** 2)) / float(measurement.stddev)
+    assert report_figures._residual(small_release.model, measurement) == pytest.approx(expected)
+    assert f">{expected:.2f}</td>" in report_figures.measured(small_release.model, [measurement])
+
+
+def test_largest_pairs_come_first_and_huge_ones_are_left_out(small_release, monkeypatch):
+    pairs = report_figures._largest_pairs(small_release.model, small_release.measurements)
+    sizes = [small_release.domain.size(pair) for pair in pairs]
+    assert sizes == sorted(sizes, reverse=True) and len(pairs) == 3
+    monkeypatch.setattr(report_figures, "LARGEST_PAIR", 10)
+    pairs = report_figures._largest_pairs(small_release.model, small_release.measurements)
+    assert max(small_release.domain.size(pair) for pair in pairs) <= 10
+
+
+def test_without_measured_pairs_the_section_is_left_out(small_release):
+    single = [small_release.measurements[2]]
+    assert report_figures.two_way(small_release.model, single, False) == ""
+    assert "not measured: uniform" in report_figures.one_way(small_release.model, single, False)
+
+
+def test_many_attributes_are_cut_off_with_a_word(small_release, monkeypatch):
+    monkeypatch.setattr(report_figures, "MOST_ATTRIBUTES", 3)
+    assert "1 further attributes are not drawn" in report_figures.one_way(small_release.model, [], False)
+
+
+@pytest.mark.parametrize(
+    ("relation", "word"), [("add-remove", "protected too"), ("replace-one", "is not protected")]
+)
+def test_promise_names_what_happens_to_the_number_of_records(relation, word, small_release):
+    record = {**release_folder.describe(small_release), "relation": relation}
+    text = " ".join(report_text.promise(record))
+    assert word in text and "exp(0.5) is 1.649" in text and "adds up" in text
+
+
+def test_certificate_reads_the_numbers(small_release):
+    record = release_folder.describe(small_release)
+    record["fit"] = {"status": "CONVERGED", "steps": 5, "loss": 120.0, "gap": 20.0}
+    text = " ".join(report_text.certificate(record, 300))
+    assert "loss below 100" in text and "costs at most 20" in text and "about 150" in text
+    record["fit"] = {"status": "NOT_FINITE", "steps": 5, "loss": None, "gap": None}
+    assert "certificate" not in " ".join(report_text.certificate(record, 300))
+    assert dict(report_text.fit_rows(record, 300))["loss"] == "unknown"
+
+
+def test_cost_sentence_warns_of_seeded_noise(small_release):
+    sentence = report_text.cost(release_folder.describe(small_release))
+    assert "epsilon = 0.5, delta = 0 under add-remove" in sentence and "NOBODY" in sentence
+
+
+def test_gaussian_release_shows_rho(small_release):
+    from fractions import Fraction
+
+    spent = dataclasses.replace(small_release.spent, delta=Fraction(1, 10**6), rho=Fraction(1, 50))
+    release = dataclasses.replace(small_release, delta=Fraction(1, 10**6), spent=spent)
+    record = release_folder.describe(release)
+    assert dict(report_text.spent_rows(record))["rho spent"] == "0.02"
+    page = report.render(record, release.model, release.measurements, show_progress=False)
+    assert "δ = 0.000001" in page
