@@ -14,8 +14,7 @@ from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.measurements import LinearMeasurement
-from pgmjax.model import GraphicalModel
-from pgmjax.model_io import load
+from pgmjax.model import GraphicalModel, load
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.relation import Relation
 from pgmjax.release import Release

@@ -12,6 +12,7 @@ References:
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -65,21 +66,17 @@ def _product(
             output.append(variable)
             continue
         matrix = block.matrix(domain[name]).astype(np.float64)
+        signs = (1, -1) if (matrix < 0).any() else (1,)
         with np.errstate(divide="ignore"):
-            parts = [
-                (sign, np.log(np.maximum(sign * matrix, 0)), (new, variable))
-                for sign in (1, -1)
-                if sign == 1 or (matrix < 0).any()
-            ]
-        options.append(parts)
+            options.append([(s, np.log(np.maximum(s * matrix, 0)), (new, variable)) for s in signs])
         output.append(new)
         new += 1
     shape = tuple(block.rows(domain[name]) for name, block in blocks)
     result = np.zeros(shape)
-    for signs in itertools.product(*options):
-        extra = [(table, variables) for _, table, variables in signs]
+    for parts in itertools.product(*options):
+        extra = [(table, variables) for _, table, variables in parts]
         logs = host.log_sum(tuple(output), extra) - host.log_partition
-        result += np.prod([sign for sign, _, _ in signs]) * np.exp(logs)
+        result += math.prod(sign for sign, _, _ in parts) * np.exp(logs)
     return result
 
 

@@ -219,10 +219,8 @@ def _finish(
     total: float,
 ) -> Fit:
     """The model of the best point, with its loss in float64."""
-    marginals = []
-    for table in solution.point.marginals:
-        table = np.asarray(table, np.float64)
-        marginals.append(table / table.sum())
+    tables = [np.asarray(table, np.float64) for table in solution.point.marginals]
+    marginals = [table / table.sum() for table in tables]
     potentials: dict[Clique, np.ndarray] = {
         clique: np.asarray(table, np.float64)
         for clique, table in zip(bound.cliques, solution.point.potentials, strict=True)

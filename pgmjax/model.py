@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, answering, sampling
+from pgmjax import _checks, answering, model_io, sampling
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
@@ -207,10 +207,12 @@ class GraphicalModel:
         return dict(zip(self.domain.attributes, columns, strict=True))
 
     def save(self, folder: Any) -> None:
-        """Save to a folder: `model.npz` and `model.json`, no pickle (see `pgmjax.load`)."""
-        from pgmjax import model_io
+        """Save to a folder, made where it is missing: `model.npz` and `model.json`, no pickle.
 
-        model_io.save(self, folder)
+        Args:
+            folder: path; these two files in it are replaced. `pgmjax.load` reads them back.
+        """
+        model_io.save(folder, self.domain, self.potentials, self.total, self.marginals)
 
     def __repr__(self) -> str:
         cells = sum(t.size for t in self.potentials.tables)
@@ -221,13 +223,26 @@ class GraphicalModel:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(', '.join(clique))}</td><td style='text-align:right'>{table.size:,}</td></tr>"
+            f"<tr><td>{html.escape(', '.join(clique))}</td><td>{table.size:,}</td></tr>"
             for clique, table in zip(self.potentials.cliques, self.potentials.tables, strict=True)
         )
         return (
             f"<p><b>GraphicalModel</b>: {len(self.domain)} attributes, total {self.total:,.1f}</p>"
             f"<table><thead><tr><th>clique</th><th>cells</th></tr></thead><tbody>{rows}</tbody></table>"
         )
+
+
+def load(folder: Any) -> GraphicalModel:
+    """Read a model that `GraphicalModel.save` wrote.
+
+    Args:
+        folder: path of the folder.
+
+    Raises:
+        FileNotFoundError: the folder or one of its files is missing.
+        ValueError: the files are corrupt, of another program, or of a newer version.
+    """
+    return GraphicalModel(*model_io.load(folder))
 
 
 def _log_table(domain: Domain, clique: Clique, values: Any) -> np.ndarray:

@@ -13,40 +13,50 @@ from pgmjax._version import __version__
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import as_clique
 from pgmjax.domain import Domain
-from pgmjax.model import GraphicalModel
 
 FORMAT, FORMAT_VERSION = "pgmjax.model", 1
 
 
-def save(model: GraphicalModel, folder: Any) -> None:
-    """Write a model into a folder, which is made where it is missing.
+Parts = tuple[Domain, CliqueVector, float, CliqueVector]
+
+
+def save(
+    folder: Any, domain: Domain, potentials: CliqueVector, total: float, marginals: CliqueVector
+) -> None:
+    """Write the parts of a model into a folder, which is made where it is missing.
 
     Args:
-        model: the model.
         folder: path; the files `model.json` and `model.npz` in it are replaced.
+        domain: the attributes.
+        potentials: log-potentials.
+        total: number of records (counts).
+        marginals: known marginals (probabilities).
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    arrays = {f"potential_{i}": table for i, table in enumerate(model.potentials.tables)}
-    arrays |= {f"marginal_{i}": table for i, table in enumerate(model.marginals.tables)}
+    arrays = {f"potential_{i}": table for i, table in enumerate(potentials.tables)}
+    arrays |= {f"marginal_{i}": table for i, table in enumerate(marginals.tables)}
     np.savez_compressed(folder / "model.npz", **arrays)
     description = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "pgmjax": __version__,
-        "domain": model.domain.to_dict(),
-        "total": model.total,
-        "potentials": [list(clique) for clique in model.potentials.cliques],
-        "marginals": [list(clique) for clique in model.marginals.cliques],
+        "domain": domain.to_dict(),
+        "total": total,
+        "potentials": [list(clique) for clique in potentials.cliques],
+        "marginals": [list(clique) for clique in marginals.cliques],
     }
     (folder / "model.json").write_text(json.dumps(description, indent=1), encoding="utf-8")
 
 
-def load(folder: Any) -> GraphicalModel:
-    """Read a model that `GraphicalModel.save` wrote.
+def load(folder: Any) -> Parts:
+    """Read what `save` wrote.
 
     Args:
         folder: path of the folder.
+
+    Returns:
+        Domain, potentials, total and known marginals.
 
     Raises:
         FileNotFoundError: the folder or one of its files is missing.
@@ -78,7 +88,7 @@ def load(folder: Any) -> GraphicalModel:
     bad = any(np.isnan(t).any() or np.isposinf(t).any() for t in potentials.tables)
     if bad or not (total > 0) or not np.isfinite(total):
         raise ValueError(f"{folder} is corrupt: its potentials or total are not finite.")
-    return GraphicalModel(domain, potentials, total, marginals)
+    return domain, potentials, total, marginals
 
 
 def _vector(domain: Domain, cliques: list[list[str]], arrays: Any, kind: str) -> CliqueVector:

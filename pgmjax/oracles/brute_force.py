@@ -45,9 +45,7 @@ class BruteForce:
         """Log-partition (nats) and the marginal of each clique (probabilities)."""
         joint = self._joint(potentials)
         probabilities = jnp.exp(base.normalised(joint))
-        marginals = (
-            ops.project(probabilities, self._all(), c, jnp.sum) for c in self.structure.cliques
-        )
+        marginals = (ops.project(probabilities, self._all(), c, jnp.sum) for c in self.structure.cliques)
         return ops.logsumexp(joint, self._all()), tuple(marginals)
 
     def log_partition(self, potentials: base.Potentials) -> jax.Array:

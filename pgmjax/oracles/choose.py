@@ -13,7 +13,7 @@ from pgmjax.oracles.message_passing import MessagePassing
 from pgmjax.plan import forecast
 from pgmjax.plan.structure import Structure
 
-_BY_NAME = {
+_BY_NAME: dict[str, type[Contraction] | type[MessagePassing] | type[BruteForce]] = {
     "contraction": Contraction,
     "message_passing": MessagePassing,
     "brute_force": BruteForce,
@@ -33,13 +33,13 @@ class Plan:
         oracle: the chosen oracle.
         attributes: name of each of its variables.
         itemsize: bytes of a cell.
-        limit: bytes of memory that the forecast was held against.
+        max_bytes: memory that it may use; None where it was held against what the device has free.
     """
 
     oracle: Oracle
     attributes: tuple[str, ...]
     itemsize: int
-    limit: int
+    max_bytes: int | None
 
     def summary(self) -> str:
         """The plan in a few lines of text.
@@ -50,10 +50,11 @@ class Plan:
             message passing: junction tree of 1 cliques, 6 cells
         """
         cost = self.oracle.forecast
+        limit = device_bytes() if self.max_bytes is None else self.max_bytes
         lines = [
             f"{_words(type(self.oracle).__name__)}: {cost.method}",
             f"about {forecast.readable_bytes(cost.peak_bytes(self.itemsize))} of "
-            f"{forecast.readable_bytes(self.limit)} available; {cost.work:,} exponentials a step",
+            f"{forecast.readable_bytes(limit)} available; {cost.work:,} exponentials a step",
         ]
         for variables, cells in cost.culprits:
             names = ", ".join(self.attributes[v] for v in variables)
@@ -89,13 +90,13 @@ def plan(
     if oracle != "auto" and oracle not in _BY_NAME:
         raise ValueError(f"oracle must be 'auto' or one of {names()}, got {oracle!r}.")
     limit = device_bytes() if max_bytes is None else max_bytes
-    kinds = [Contraction, MessagePassing] if oracle == "auto" else [_BY_NAME[oracle]]
-    built = sorted((kind.build(structure) for kind in kinds), key=lambda o: o.forecast.work)
+    kinds = (Contraction, MessagePassing) if oracle == "auto" else (_BY_NAME[oracle],)
+    built: list[Oracle] = sorted((k.build(structure) for k in kinds), key=lambda o: o.forecast.work)
     fitting = [o for o in built if o.forecast.peak_bytes(itemsize) <= limit]
     if not fitting:
         least = min(built, key=lambda o: o.forecast.peak_bytes(itemsize))
         forecast.require_memory(least.forecast, attributes, itemsize, limit)
-    return Plan(fitting[0], attributes, itemsize, limit)
+    return Plan(fitting[0], attributes, itemsize, max_bytes)
 
 
 def device_bytes() -> int:

@@ -54,7 +54,9 @@ class MessagePassing:
             culprits=tuple(tables[:3]),
         )
 
-    def _collect(self, potentials: base.Potentials, reduce: ops.Reduce):
+    def _collect(
+        self, potentials: base.Potentials, reduce: ops.Reduce
+    ) -> tuple[list[jax.Array], list[jax.Array], jax.Array]:
         """Upward pass: each clique's table with its children's messages in, and the log scale."""
         tree = self.tree
         tables: list = [None] * len(tree.cliques)

@@ -111,7 +111,8 @@ def _from_opt_einsum(structure: Structure, output: Variables) -> list[tuple[int,
     equation = ",".join(words) + "->" + "".join(letters[v] for v in output)
     path, _ = opt_einsum.contract_path(equation, *structure.shapes, shapes=True, optimize="auto")
     alive = list(range(len(words)))
-    merges, count = [], len(words)
+    merges: list[tuple[int, ...]] = []
+    count = len(words)
     for positions in path:
         chosen = [alive[p] for p in positions]
         for p in sorted(positions, reverse=True):

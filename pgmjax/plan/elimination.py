@@ -131,6 +131,4 @@ def total_cells(sizes: Sequence[int], cliques: Iterable[Sequence[int]]) -> int:
     """
     structure = Structure(tuple(sizes), tuple(tuple(c) for c in cliques))
     used = set(itertools.chain.from_iterable(structure.cliques))
-    return sum(
-        structure.cells(c) for c in maximal_cliques(best(structure)) if len(c) > 1 or c[0] in used
-    )
+    return sum(structure.cells(c) for c in maximal_cliques(best(structure)) if len(c) > 1 or c[0] in used)

@@ -100,6 +100,4 @@ def _assemble(
         )
         for c in structure.cliques
     )
-    return JunctionTree(
-        structure, tuple(cliques), tuple(parent), tuple(separator), home, elimination.rule
-    )
+    return JunctionTree(structure, tuple(cliques), tuple(parent), tuple(separator), home, elimination.rule)

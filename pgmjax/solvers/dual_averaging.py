@@ -74,9 +74,7 @@ class DualAveraging:
         mean = _mix(c, state.mean_gradient, jax.grad(problem.loss)(mixed))
         constant = problem.curvature if self.lipschitz is None else self.lipschitz
         size = t * (t + 1) / (4 * jnp.asarray(constant, dtype))
-        potentials = tuple(
-            jnp.where(t > 0, p - size * g, p) for p, g in zip(state.center, mean, strict=True)
-        )
+        potentials = tuple(jnp.where(t > 0, p - size * g, p) for p, g in zip(state.center, mean, strict=True))
         now = problem.evaluate(potentials)
         better = now.loss < state.best.loss
         average = select(t > 0, _mix(c, state.average, now.marginals), now.marginals)

@@ -67,9 +67,7 @@ class LBFGS:
             return problem.loss(problem.marginals(potentials))
 
         method = self._method()
-        value, gradient = optax.value_and_grad_from_state(objective)(
-            state.potentials, state=state.memory
-        )
+        value, gradient = optax.value_and_grad_from_state(objective)(state.potentials, state=state.memory)
         better = value < state.best_loss
         best = select(better, state.potentials, state.best_potentials)
         updates, memory = method.update(

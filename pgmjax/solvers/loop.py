@@ -50,7 +50,9 @@ class Solution:
 
 
 @functools.partial(jax.jit, donate_argnums=(2,))
-def _block(problem: Problem, solver: Solver, state: Any, steps: jax.Array):
+def _block(
+    problem: Problem, solver: Solver, state: Any, steps: jax.Array
+) -> tuple[Any, Evaluation, jax.Array, jax.Array]:
     """Some steps, then the best point and its certificate."""
     state = jax.lax.fori_loop(0, steps, lambda _, s: solver.step(problem, s), state)
     point = solver.result(problem, state)

@@ -95,8 +95,6 @@ class Problem:
         <grad L(mu), mu - nu>, whose maximum is the MAP value of the potentials -grad L(mu).
         """
         # Centred by the marginals' own mean: both terms would lose digits to a common constant.
-        centred = tuple(
-            g - jnp.vdot(g, mu) for g, mu in zip(point.gradient, point.marginals, strict=True)
-        )
+        centred = tuple(g - jnp.vdot(g, mu) for g, mu in zip(point.gradient, point.marginals, strict=True))
         best = self.oracle.maximum((*(-g for g in centred), *self.fixed))
         return jnp.maximum(dot(centred, point.marginals) + best, 0)

@@ -169,7 +169,9 @@ def test_order_of_cliques_attributes_and_labels_does_not_matter(kind, seed, data
         new_tables.append(tables[i].transpose(axes))
     with jax.enable_x64(True):
         before = build(kind, (sizes, cliques)).infer([jnp.asarray(t) for t in tables])
-        after = build(kind, (tuple(new_sizes), tuple(new_cliques))).infer([jnp.asarray(t) for t in new_tables])
+        after = build(kind, (tuple(new_sizes), tuple(new_cliques))).infer(
+            [jnp.asarray(t) for t in new_tables]
+        )
         np.testing.assert_allclose(before[0], after[0], atol=1e-10)
         for place, i in enumerate(order):
             axes = [new_cliques[place].index(renamed[v]) for v in cliques[i]]

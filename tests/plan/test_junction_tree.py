@@ -12,7 +12,9 @@ def random_structure(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 15))
     cliques = [tuple(rng.choice(n, int(rng.integers(1, min(n, 4) + 1)), replace=False)) for _ in range(n)]
-    structure, _ = Structure.named(dict.fromkeys(map(str, range(n)), 3), [tuple(map(str, c)) for c in cliques])
+    structure, _ = Structure.named(
+        dict.fromkeys(map(str, range(n)), 3), [tuple(map(str, c)) for c in cliques]
+    )
     return structure
 
 
