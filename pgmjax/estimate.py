@@ -219,8 +219,6 @@ def _finish(
     total: float,
 ) -> Fit:
     """The model of the best point, with its loss in float64."""
-    tables = [np.asarray(table, np.float64) for table in solution.point.marginals]
-    marginals = [table / table.sum() for table in tables]
     potentials: dict[Clique, np.ndarray] = {
         clique: np.asarray(table, np.float64)
         for clique, table in zip(bound.cliques, solution.point.potentials, strict=True)
@@ -232,10 +230,10 @@ def _finish(
             potentials[zeros.clique] = mask
         else:
             potentials[held] = potentials[held] + mask.transpose([zeros.clique.index(n) for n in held])
-    model = GraphicalModel(
-        domain,
-        CliqueVector(tuple(potentials), tuple(potentials.values())),
-        total,
-        CliqueVector(bound.cliques, tuple(marginals)),
-    )
+    model = GraphicalModel(domain, CliqueVector(tuple(potentials), tuple(potentials.values())), total)
+    if solution.status is Status.NOT_FINITE:
+        return Fit(model, solution.status, solution.steps, float("nan"), float("nan"), plan)
+    tables = [np.asarray(table, np.float64) for table in solution.point.marginals]
+    marginals = tuple(table / table.sum() for table in tables)
+    model = dataclasses.replace(model, marginals=CliqueVector(bound.cliques, marginals))
     return Fit(model, solution.status, solution.steps, bound.exact(marginals), solution.gap, plan)

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pgmjax.solvers.problem import Evaluation, Problem, Tables, dot, select, step
+from pgmjax.solvers.problem import Evaluation, Problem, Tables, dot, rounding, select, step
 
 
 @jax.tree_util.register_dataclass
@@ -22,13 +22,15 @@ class State:
 
     Attributes:
         candidate: potentials to ask the oracle about next.
-        best: the last accepted point; the loss falls from one to the next.
+        best: the last accepted point; the loss falls from one to the next, up to rounding.
+        lowest: the lowest loss seen.
         step_size: current step size.
-        since: steps since a candidate was last accepted.
+        since: steps since the lowest loss last fell.
     """
 
     candidate: Tables
     best: Evaluation
+    lowest: jax.Array
     step_size: jax.Array
     since: jax.Array
 
@@ -45,32 +47,38 @@ class MirrorDescent:
     Attributes:
         grow: factor on the step size after an accepted step.
         shrink: factor after a rejected one.
-        patience: rejected steps in a row after which the solver counts as stalled.
+        patience: steps without a lower loss after which the solver counts as stalled.
     """
 
     grow: Any = 1.1
     shrink: Any = 0.5
-    patience: Any = 60
+    patience: Any = 300
 
     def start(self, problem: Problem, potentials: Tables) -> State:
         """State before the first step."""
         zeros = tuple(jnp.zeros_like(p) for p in potentials)
         dtype = jnp.result_type(*potentials)
-        best = Evaluation(potentials, zeros, jnp.asarray(jnp.inf, dtype), zeros)
+        unknown = jnp.asarray(jnp.inf, dtype)
+        best = Evaluation(potentials, zeros, unknown, zeros)
         size = jnp.asarray(1 / problem.curvature, dtype)
-        return State(potentials, best, size, jnp.asarray(0))
+        return State(potentials, best, unknown, size, jnp.asarray(0))
 
     def step(self, problem: Problem, state: State) -> State:
         """One oracle call at the candidate: accept it or try a shorter step."""
         now, best = problem.evaluate(state.candidate), state.best
         moved = tuple(a - b for a, b in zip(now.marginals, best.marginals, strict=True))
         promised = 0.5 * dot(best.gradient, moved)
-        accepted = ~jnp.isfinite(best.loss) | (now.loss <= best.loss + jnp.minimum(promised, 0))
+        fallen = now.loss <= best.loss + jnp.minimum(promised, 0)
+        # a promise below the rounding error cannot be checked: then no rise is enough
+        error = rounding(best)
+        level = (jnp.abs(promised) <= error) & (now.loss <= state.lowest + error)
+        accepted = jnp.isinf(best.loss) & jnp.isfinite(now.loss) | fallen | level
         best = select(accepted, now, best)
         size = state.step_size * jnp.where(accepted, self.grow, self.shrink)
         size = size.astype(state.step_size.dtype)
         candidate = step(best.potentials, size, best.gradient)
-        return State(candidate, best, size, jnp.where(accepted, 0, state.since + 1))
+        since = jnp.where(now.loss < state.lowest, 0, state.since + 1)
+        return State(candidate, best, jnp.fmin(state.lowest, now.loss), size, since)
 
     def result(self, problem: Problem, state: State) -> Evaluation:
         """The best point so far."""

@@ -1,0 +1,25 @@
+"""Clique vectors are pytrees and mappings."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pgmjax as pj
+
+
+def test_mapping_transposes_and_names_what_is_missing():
+    table = np.arange(6).reshape(2, 3)
+    vector = pj.CliqueVector((("a", "b"),), (table,))
+    assert (vector["b", "a"] == table.T).all()
+    assert list(vector) == [("a", "b")] and len(vector) == 1
+    with pytest.raises(KeyError, match="no table over"):
+        vector["a", "c"]
+
+
+def test_transformations_go_through():
+    vector = pj.CliqueVector((("a",), ("b",)), (jnp.ones(2), jnp.ones(3)))
+    doubled = jax.jit(lambda v: jax.tree.map(lambda t: 2 * t, v))(vector)
+    assert doubled.cliques == vector.cliques and doubled["b",].tolist() == [2.0] * 3
+    gradient = jax.grad(lambda v: jnp.sum(v["a",] ** 2))(vector)
+    assert gradient["a",].tolist() == [2.0, 2.0] and gradient["b",].tolist() == [0.0] * 3

@@ -1,0 +1,190 @@
+"""Estimation against closed forms (mechanisms of the literature) and its bad input."""
+
+import numpy as np
+import pytest
+
+import pgmjax as pj
+
+
+def simplex_projection(y, total):
+    """Euclidean projection on {mu >= 0, sum mu = total} by sorting."""
+    u = np.sort(y)[::-1]
+    shift = (np.cumsum(u) - total) / np.arange(1, len(u) + 1)
+    tau = shift[np.nonzero(u > shift)[0][-1]]
+    return np.maximum(y - tau, 0)
+
+
+def test_one_clique_is_projected_on_the_simplex():
+    y = np.random.default_rng(0).normal(size=(4, 5)) * 30 + 10
+    fit = pj.Estimator(dtype="float64", max_steps=20_000, tol=1e-9).fit(
+        pj.Domain({"a": 4, "b": 5}), [pj.LinearMeasurement(("a", "b"), y, 2.0)], total=200
+    )
+    expected = simplex_projection(y.ravel(), 200).reshape(4, 5)
+    np.testing.assert_allclose(fit.model.marginal(("a", "b")), expected, atol=1e-3)
+
+
+def test_decomposable_and_consistent_marginals_give_the_maximum_entropy_model():
+    """p(a, b, c) = mu(a, b) mu(b, c) / mu(b)."""
+    rng = np.random.default_rng(1)
+    joint = rng.dirichlet(np.ones(24)).reshape(2, 3, 4) * 100
+    ab, bc = joint.sum(2), joint.sum(0)
+    fit = pj.Estimator(dtype="float64", max_steps=5000, tol=1e-12).fit(
+        pj.Domain({"a": 2, "b": 3, "c": 4}),
+        [pj.LinearMeasurement(("a", "b"), ab, 1.0), pj.LinearMeasurement(("b", "c"), bc, 1.0)],
+        total=100,
+    )
+    expected = ab[:, :, None] * bc[None] / ab.sum(0)[None, :, None]
+    np.testing.assert_allclose(fit.model.marginal(("a", "b", "c")), expected, atol=1e-4)
+
+
+def test_unequal_noise_is_weighted_by_its_inverse_variance():
+    """Two measurements of one marginal: the weighted mean, where it is inside the simplex."""
+    domain = pj.Domain({"a": 3})
+    first, second = np.array([50.0, 30.0, 20.0]), np.array([56.0, 24.0, 20.0])
+    fit = pj.Estimator(dtype="float64", tol=1e-12, max_steps=5000).fit(
+        domain,
+        [pj.LinearMeasurement(("a",), first, 1.0), pj.LinearMeasurement(("a",), second, 2.0)],
+        total=100,
+    )
+    np.testing.assert_allclose(fit.model.marginal(("a",)), (4 * first + second) / 5, atol=1e-5)
+
+
+def test_prefix_measurements_invert():
+    domain = pj.Domain({"a": 5})
+    truth = np.array([10.0, 20, 5, 40, 25])
+    m = pj.LinearMeasurement(("a",), np.cumsum(truth), 1.0, query=pj.queries.prefix())
+    fit = pj.Estimator(dtype="float64", tol=1e-12, max_steps=20_000).fit(domain, [m])
+    assert fit.model.total == pytest.approx(100)
+    np.testing.assert_allclose(fit.model.marginal(("a",)), truth, atol=1e-4)
+
+
+def test_scaling_values_and_total_scales_the_answer():
+    domain = pj.Domain({"a": 2, "b": 3})
+    y = np.random.default_rng(0).normal(size=(2, 3)) * 5 + 20
+    small, large = (
+        pj.Estimator(dtype="float64", tol=1e-10, max_steps=3000)
+        .fit(domain, [pj.LinearMeasurement(("a", "b"), c * y, 3.0 * c)], total=c * 120)
+        .model.marginal(("a", "b"))
+        for c in (1.0, 1000.0)
+    )
+    np.testing.assert_allclose(large, 1000 * small, rtol=1e-5)
+
+
+def test_totals_above_what_float32_counts_stay_exact():
+    domain = pj.Domain({"a": 2, "b": 2})
+    y = np.array([[2**24 + 1, 3], [100_000, 7]], dtype=np.int64)
+    fit = pj.Estimator().fit(domain, [pj.LinearMeasurement(("a", "b"), y, 1.0)])
+    assert fit.model.total == 2**24 + 1 + 3 + 100_000 + 7
+    assert fit.model.marginal(("b", "a")).sum() == pytest.approx(fit.model.total, rel=1e-15)
+
+
+def test_float32_and_float64_agree_on_five_digits_of_loss():
+    rng = np.random.default_rng(7)
+    domain = pj.Domain({"a": 10, "b": 12, "c": 8, "d": 15})
+    joint = rng.dirichlet(np.full(domain.size(), 0.05)).reshape(domain.shape) * 50_000
+    measured = []
+    for clique in (("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")):
+        axes = tuple(i for i, n in enumerate(domain.attributes) if n not in clique)
+        mu = joint.sum(axis=axes)
+        measured.append(
+            pj.LinearMeasurement(clique, np.round(mu + rng.laplace(scale=50, size=mu.shape)), 70.0)
+        )
+    fits = [
+        pj.Estimator(dtype=dtype, max_steps=4000).fit(domain, measured, total=50_000)
+        for dtype in ("float32", "float64")
+    ]
+    assert fits[0].loss == pytest.approx(fits[1].loss, rel=1e-5)
+
+
+def test_warm_start_continues_where_the_model_was():
+    domain = pj.Domain({"a": 6, "b": 5, "c": 4})
+    rng = np.random.default_rng(2)
+    measured = [
+        pj.LinearMeasurement(c, rng.normal(size=domain.shape_of(c)) * 10 + 30, 5.0)
+        for c in (("a", "b"), ("b", "c"))
+    ]
+    estimator = pj.Estimator(dtype="float64", tol=1e-8, max_steps=5000)
+    first = estimator.fit(domain, measured, total=600)
+    again = estimator.fit(domain, measured, total=600, warm_start=first.model)
+    assert again.steps <= 50 < first.steps
+    assert again.loss == pytest.approx(first.loss, rel=1e-7)
+    with pytest.raises(ValueError, match="same domain"):
+        estimator.fit(
+            domain, measured, total=600, warm_start=pj.GraphicalModel.from_potentials(pj.Domain({"z": 2}), {})
+        )
+
+
+def test_structural_zeros_are_honoured():
+    domain = pj.Domain({"age": 3, "driver": 2, "sex": 2})
+    y = np.array([[40.0, 5.0], [20, 30], [10, 50]])
+    zeros = pj.StructuralZeros(("driver", "age"), [[True, True, True], [False, True, True]])
+    fit = pj.Estimator().fit(domain, [pj.LinearMeasurement(("age", "driver"), y, 4.0)], constraints=[zeros])
+    table = fit.model.marginal(("age", "driver"))
+    assert table[0, 1] == 0 and table.sum() == pytest.approx(fit.model.total)
+    assert fit.model.sample(500, seed=1)["driver"][fit.model.sample(500, seed=1)["age"] == 0].sum() == 0
+    assert np.isfinite(fit.gap) and np.isfinite(fit.loss)
+
+
+def test_zeros_on_attributes_of_other_cliques():
+    domain = pj.Domain({"a": 3, "b": 3, "c": 3})
+    measured = [
+        pj.LinearMeasurement(("a", "b"), np.full((3, 3), 10.0), 1.0),
+        pj.LinearMeasurement(("b", "c"), np.full((3, 3), 10.0), 1.0),
+    ]
+    zeros = pj.StructuralZeros(("a", "c"), ~np.eye(3, dtype=bool))
+    fit = pj.Estimator(dtype="float64").fit(domain, measured, total=90, constraints=[zeros])
+    np.testing.assert_allclose(np.diag(fit.model.marginal(("a", "c"))), 0)
+    assert fit.loss < 1e-3  # both marginals can be met without the forbidden pairs
+
+
+def test_infeasible_constraints_are_named():
+    domain = pj.Domain({"a": 2, "b": 2})
+    left = pj.StructuralZeros(("a", "b"), [[True, False], [False, False]])
+    right = pj.StructuralZeros(("b",), [False, True])
+    harmless = pj.StructuralZeros(("a",), [True, True])
+    m = pj.LinearMeasurement(("a",), [1.0, 1.0], 1.0)
+    with pytest.raises(ValueError, match="infeasible") as error:
+        pj.Estimator().fit(domain, [m], total=2, constraints=[harmless, left, right])
+    assert "('a', 'b') and ('b',)" in str(error.value)
+
+
+def test_a_model_that_does_not_fit_is_refused_with_figures():
+    domain = pj.Domain({f"x{i}": 100 for i in range(6)})
+    names = domain.attributes
+    cliques = [(a, b) for i, a in enumerate(names) for b in names[:i]]
+    with pytest.raises(pj.ModelTooLargeError, match=r"cells.*Measure fewer or smaller cliques"):
+        pj.Estimator(max_bytes=10**9).plan(domain, cliques)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"max_steps": 0}, "max_steps must be an integer >= 1"),
+        ({"tol": float("nan")}, "tol must be finite"),
+        ({"dtype": "float16"}, "dtype must be one of"),
+        ({"oracle": "guess"}, "oracle must be one of"),
+        ({"solver": "newton"}, "solver must be a Solver, 'auto' or one of"),
+    ],
+)
+def test_bad_settings(setting, message):
+    with pytest.raises(ValueError, match=message):
+        pj.Estimator(**setting)
+
+
+def test_nothing_measured():
+    with pytest.raises(ValueError):
+        pj.Estimator().fit(pj.Domain({"a": 2}), [], total=5)
+
+
+def test_a_total_that_nothing_tells():
+    m = pj.LinearMeasurement(("a",), [3.0], 1.0, query=pj.queries.point(0))
+    with pytest.raises(ValueError, match="total"):
+        pj.Estimator().fit(pj.Domain({"a": 3}), [m])
+
+
+def test_importing_and_fitting_in_float64_changes_no_global_flag():
+    import jax
+
+    before = jax.config.jax_enable_x64
+    pj.Estimator(dtype="float64").fit(pj.Domain({"a": 2}), [pj.LinearMeasurement(("a",), [3.0, 4.0], 1.0)])
+    assert jax.config.jax_enable_x64 == before

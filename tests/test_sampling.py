@@ -1,0 +1,84 @@
+"""Synthetic rows follow the model's own marginals."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import pgmjax as pj
+from tests import models
+
+DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
+
+
+@pytest.fixture(scope="module")
+def model():
+    structure = ((3, 4, 2, 5), ((0, 1), (1, 2), (2, 3), (3, 0)))
+    tables = models.potentials(structure, seed=3, zeros=0.2)
+    cliques = [tuple("abcd"[v] for v in c) for c in structure[1]]
+    return pj.GraphicalModel.from_potentials(DOMAIN, dict(zip(cliques, tables, strict=True)), total=1234.4)
+
+
+def histogram(columns):
+    table = np.zeros(DOMAIN.shape)
+    np.add.at(table, tuple(columns[n] for n in DOMAIN.attributes), 1)
+    return table
+
+
+def test_rows_default_to_the_rounded_total(model):
+    columns = model.sample()
+    assert list(columns) == list(DOMAIN.attributes)
+    assert all(len(column) == 1234 for column in columns.values())
+
+
+def test_multinomial_rows_fit_the_joint(model):
+    """Chi-square on the whole joint table; seeded, level 1e-6."""
+    rows = 100_000
+    observed = histogram(model.sample(rows, seed=0)).ravel()
+    expected = rows * model.marginal(DOMAIN.attributes).ravel() / model.total
+    assert (observed[expected == 0] == 0).all()
+    likely = expected >= 10
+    rest_observed, rest_expected = observed[~likely].sum(), expected[~likely].sum()
+    statistic = np.sum((observed[likely] - expected[likely]) ** 2 / expected[likely])
+    statistic += (rest_observed - rest_expected) ** 2 / max(rest_expected, 1e-12) if rest_expected > 0 else 0
+    assert scipy.stats.chi2.sf(statistic, likely.sum()) > 1e-6
+
+
+def test_rounding_has_less_error_than_sampling(model):
+    rows = 20_000
+    errors = {}
+    for method in ("multinomial", "round"):
+        table = histogram(model.sample(rows, seed=1, method=method))
+        errors[method] = [
+            np.abs(
+                table.sum(axis=tuple(j for j in range(4) if j not in pair))
+                - rows * model.marginal(tuple(DOMAIN.attributes[i] for i in pair)) / model.total
+            ).sum()
+            for pair in ((0, 1), (1, 2), (2, 3), (0, 3))
+        ]
+    assert all(r < m / 3 for r, m in zip(errors["round"], errors["multinomial"], strict=True))
+
+
+def test_rounded_counts_are_within_one_of_their_expectation():
+    """One attribute alone: every count is its expectation rounded up or down."""
+    weights = np.array([0.13, 0.27, 0.0, 0.6])
+    with np.errstate(divide="ignore"):
+        model = pj.GraphicalModel.from_potentials(pj.Domain({"a": 4}), {("a",): np.log(weights)})
+    for rows in (1, 7, 10, 333):
+        counts = np.bincount(model.sample(rows, seed=rows, method="round")["a"], minlength=4)
+        assert (np.abs(counts - rows * weights) < 1).all()
+
+
+def test_a_seed_repeats_and_another_differs(model):
+    first, again, other = model.sample(100, seed=5), model.sample(100, seed=5), model.sample(100, seed=6)
+    assert all((first[n] == again[n]).all() for n in first)
+    assert any((first[n] != other[n]).any() for n in first)
+
+
+def test_no_rows_and_bad_arguments(model):
+    assert all(len(column) == 0 for column in model.sample(0).values())
+    with pytest.raises(ValueError, match="rows must be an integer >= 0"):
+        model.sample(-1)
+    with pytest.raises(ValueError, match="method must be one of"):
+        model.sample(5, method="magic")
+    with pytest.raises(ValueError, match="seed must be an integer >= 0"):
+        model.sample(5, seed=-1)
