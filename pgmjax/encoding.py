@@ -122,27 +122,21 @@ class Coder:
     def _raw_numbers(self, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind == "b":
             values = values.view(np.uint8)
-        if self._edges is not None:
-            raw = self._into_bins(values.astype(np.float64, copy=False))
-        elif self._labels is not None:
-            return self._by_table(values)
-        else:
+        if self._labels is None and self._edges is None:
             inside = (values >= 0) & (values < self._regular)
             raw = np.where(inside, values, 0).astype(np.int64)
             raw[~inside] = OUTSIDE
+        elif values.dtype.kind in "iu" and _few_between(values):
+            low = int(values.min())
+            return self.raw_codes(range(low, int(values.max()) + 1))[values.astype(np.int64) - low]
+        elif self._labels is not None:
+            distinct, index = np.unique(values, return_inverse=True)
+            return self.raw_codes(distinct.tolist())[index]
+        else:
+            raw = self._into_bins(values.astype(np.float64, copy=False))
         for marker, code in self._rules.by_number.items():
             raw[values == marker] = code
         return raw
-
-    def _by_table(self, values: np.ndarray) -> np.ndarray:
-        if not len(values):
-            return np.zeros(0, dtype=np.int64)
-        if values.dtype.kind in "iu":
-            low, high = int(values.min()), int(values.max())
-            if high - low < _LARGEST_TABLE and high <= np.iinfo(np.int64).max:
-                return self.raw_codes(range(low, high + 1))[values.astype(np.int64) - low]
-        distinct, index = np.unique(values, return_inverse=True)
-        return self.raw_codes(distinct.tolist())[index]
 
     def _into_bins(self, values: np.ndarray) -> np.ndarray:
         edges = self._edges
@@ -155,3 +149,11 @@ class Coder:
         raw[~((values >= edges[0]) & (values <= edges[-1]))] = OUTSIDE
         raw[nan] = MISSING
         return raw
+
+
+def _few_between(values: np.ndarray) -> bool:
+    """Whether every integer between the least and the largest can be looked at on its own."""
+    if not len(values):
+        return False
+    low, high = int(values.min()), int(values.max())
+    return high - low < _LARGEST_TABLE and high <= np.iinfo(np.int64).max

@@ -97,3 +97,9 @@ def test_wide_ranges_of_labels():
     values = np.array([0, 10**9, 5, -(2**62)])
     encoded = Coder(3, labels=(0, 10**9, -(2**62))).encode_numbers(values)
     assert encoded.codes.tolist() == [0, 1, 0, 2] and encoded.outside == 1
+
+
+def test_wide_ranges_of_bins_keep_their_markers():
+    coder = Coder(3, bins=(0.0, 3.0, 1e9), missing=True, markers=(999_999,))
+    encoded = coder.encode_numbers(np.array([0, 10**9, 999_999, -1, 3]))
+    assert encoded.codes.tolist() == [0, 1, 2, 0, 1] and encoded.outside == 1
