@@ -47,16 +47,13 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _conditions(model: GraphicalModel, texts: list[str], as_json: bool) -> None:
     asked = [query_text.parse(text, model.domain) for text in texts]
-    answers = [
-        {"query": text, "estimate": float(np.ravel(model.answer(query))[0])}
-        for text, query in zip(texts, asked, strict=True)
-    ]
+    estimates = [float(np.ravel(model.answer(query))[0]) for query in asked]
     if as_json:
+        answers = [{"query": text, "estimate": n} for text, n in zip(texts, estimates, strict=True)]
         print(json.dumps({"total": model.total, "answers": answers}))
         return
-    for answer in answers:
-        share = answer["estimate"] / model.total
-        print(f"{answer['query']}: {answer['estimate']:,.1f} of {model.total:,.1f} rows ({share:.2%})")
+    for text, estimate in zip(texts, estimates, strict=True):
+        print(f"{text}: {estimate:,.1f} of {model.total:,.1f} rows ({estimate / model.total:.2%})")
 
 
 def _marginal(model: GraphicalModel, text: str, as_json: bool) -> None:
