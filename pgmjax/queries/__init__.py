@@ -8,12 +8,8 @@ sensitivity under a stated neighbouring relation.
 
 from pgmjax.queries.base import Query
 from pgmjax.queries.block import AttributeQuery
-from pgmjax.queries.blocks import AllRanges as all_ranges
 from pgmjax.queries.blocks import Identity as identity
 from pgmjax.queries.blocks import Point as point
-from pgmjax.queries.blocks import Prefix as prefix
-from pgmjax.queries.blocks import Range as range
-from pgmjax.queries.blocks import Ranges as ranges
 from pgmjax.queries.blocks import Subset as subset
 from pgmjax.queries.blocks import Total as total
 from pgmjax.queries.coerce import as_query
@@ -24,6 +20,10 @@ from pgmjax.queries.numeric_blocks import Matrix as matrix
 from pgmjax.queries.numeric_blocks import Mean as mean
 from pgmjax.queries.numeric_blocks import Moments as moments
 from pgmjax.queries.product import Product, kronecker, marginal
+from pgmjax.queries.range_blocks import AllRanges as all_ranges
+from pgmjax.queries.range_blocks import Prefix as prefix
+from pgmjax.queries.range_blocks import Range as range
+from pgmjax.queries.range_blocks import Ranges as ranges
 from pgmjax.queries.specs import from_spec
 from pgmjax.queries.sums import WeightedSum
 

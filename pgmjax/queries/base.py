@@ -131,7 +131,8 @@ class Query(abc.ABC):
         Guarantees:
             Add/remove: the largest column norm. Replace one: the largest distance of two columns,
             exact where it can be computed (any single attribute or joint matrix up to 4096 cells,
-            Kronecker products that keep an attribute, products of 0-1 blocks), otherwise the upper
+            Kronecker products that keep an attribute, or with entries -1, 0, 1 and up to 1024 codes an
+            attribute), otherwise the upper
             bound twice the column norm. With weights 0..W, W times that, and under replace one W
             times the larger of both, since a record of weight W may become one of weight 0.
             Integers and fractions are exact; a float is never below the exact value.
@@ -149,9 +150,9 @@ class Query(abc.ABC):
             max_weight: for weighted data the largest weight of a record (public); None without weights.
 
         Guarantees:
-            As `l1_sensitivity`; where the replace-one distance cannot be computed exactly, the upper
-            bound is twice the squared column norm for entries that are not negative, four times
-            otherwise. Times ``max_weight**2``.
+            As `l1_sensitivity`, exact for products of any entries too; where the replace-one
+            distance cannot be computed, the upper bound is twice the squared column norm for entries
+            that are not negative, four times otherwise. Times ``max_weight**2``.
         """
         return self._sensitivity(relation, domain, max_weight, 2)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -113,7 +114,7 @@ class Product(Query):
         return sensitivity.product_max_column(self._bound(domain), power)
 
     def _max_distance(self, domain: Domain, power: int) -> Exact:
-        return sensitivity.product_max_distance(self._bound(domain), power)
+        return _max_distance(tuple(self._bound(domain)), power)
 
 
 def marginal(clique: Any) -> Product:
@@ -139,3 +140,8 @@ def kronecker(blocks: Mapping[str, AttributeQuery]) -> Product:
 
 def _growth(block: AttributeQuery, size: int) -> float:
     return block.rows(size) / size
+
+
+@functools.lru_cache(maxsize=256)
+def _max_distance(factors: tuple[sensitivity.Bound, ...], power: int) -> Exact:
+    return sensitivity.product_max_distance(factors, power)

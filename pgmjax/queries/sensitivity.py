@@ -1,8 +1,10 @@
 """How far the columns of a Kronecker product lie apart: the replace-one sensitivity of a product.
 
-With columns indexed by one code an attribute, a squared distance is ``prod p + prod q - 2 prod r``,
-where p, q and r are the squared norms and the inner product of the two columns of each factor. So
-the largest one needs the factors' triples (p, q, r) only, and of those only the undominated.
+With columns indexed by one code an attribute, the squared distance of two columns x and y is
+``|x|^2 + |y|^2 - 2 <x, y>``, and each of the three is the product of the same over the factors. So
+is the L1 distance where all entries are -1, 0 or 1: there ``|u - v| = |u| + |v| - u v - |u v|``. So
+the largest distance needs a few numbers for each pair of columns of each factor, not of the product,
+and of those only the undominated.
 """
 
 from __future__ import annotations
@@ -19,10 +21,13 @@ from pgmjax.queries.exact import Exact
 Bound = tuple[AttributeQuery, int]
 """A block and the size of its attribute."""
 
-_MAX_TRIPLES = 20_000_000
-_MAX_FACTOR_ENTRIES = 4_000_000
+_MAX_PAIRS = 20_000_000
+_MAX_FACTOR_COLUMNS = 1024
+_MAX_FACTOR_ENTRIES = 20_000_000
+_CHUNK = 256
 _MAX_JOINT_ENTRIES = 20_000_000
 _INT64 = 2**61
+_EXACT_DOUBLE = 2**53
 
 
 def product_max_column(factors: Sequence[Bound], power: int) -> Exact:
@@ -66,16 +71,9 @@ def _unseparated(factors: list[Bound], power: int) -> Exact:
         block, size = factors[0]
         result = block.max_distance(size, power)
         return bound if result is None else result
-    result = _joint(factors, power)
-    if result is None and all(
-        size <= exact.MAX_PAIRWISE_COLUMNS and block.rows(size) * size <= _MAX_FACTOR_ENTRIES
-        for block, size in factors
-    ):
-        matrices = [block.matrix(size) for block, size in factors]
-        if power == 2 or all(bool(((matrix == 0) | (matrix == 1)).all()) for matrix in matrices):
-            result = _squared_distance(matrices)
-            if result is not None and power == 1:
-                return result
+    result = _by_factors(factors, power)
+    if result is None:
+        result = _joint(factors, power)
     return bound if result is None else min(bound, result)
 
 
@@ -83,9 +81,17 @@ def _joint(factors: list[Bound], power: int) -> Exact | None:
     """Compare all pairs of joint columns, where the product is small."""
     columns = math.prod(size for _, size in factors)
     rows = math.prod(block.rows(size) for block, size in factors)
-    if columns > 1024 or rows * columns > _MAX_JOINT_ENTRIES or rows * columns**2 > 10**9:
+    if columns > exact.MAX_PAIRWISE_COLUMNS or rows * columns > _MAX_JOINT_ENTRIES:
         return None
-    return exact.max_distance(kronecker_matrix([block.matrix(size) for block, size in factors]), power)
+    scaled = [exact.scaled(block.matrix(size)) for block, size in factors]
+    if math.prod(int(np.abs(integers).max()) for integers, _ in scaled) < _INT64:
+        result = exact.max_distance(kronecker_matrix([integers for integers, _ in scaled]), power)
+        exponent = power * sum(shift for _, shift in scaled)
+        if result is None or isinstance(result, float):
+            return None if result is None else result / 2.0**exponent
+        return exact.unscale(int(result), exponent)
+    result = exact.max_distance(kronecker_matrix([block.matrix(size) for block, size in factors]), power)
+    return None if result is None else exact.round_up(float(result), 4 * len(factors))
 
 
 def kronecker_matrix(matrices: Sequence[np.ndarray]) -> np.ndarray:
@@ -97,57 +103,64 @@ def kronecker_matrix(matrices: Sequence[np.ndarray]) -> np.ndarray:
     return result
 
 
-def _squared_distance(matrices: list[np.ndarray]) -> Exact | None:
-    parts = []
-    exponent = 0
-    for matrix in matrices:
-        integers, shift = exact.scaled(matrix)
-        if integers.dtype == object or int(np.abs(integers).max()) ** 2 * len(integers) >= 2**53:
-            return None
-        parts.append(_triples(integers.astype(np.float64)))
-        exponent += shift
-    if 4 * math.prod(int(part[0].max()) for part in parts) >= _INT64:
+def _by_factors(factors: list[Bound], power: int) -> Exact | None:
+    """Return the exact distance from pairs of columns of each factor; None where it is out of reach."""
+    if any(
+        size > _MAX_FACTOR_COLUMNS or block.rows(size) * size > _MAX_FACTOR_ENTRIES for block, size in factors
+    ):
         return None
-    combined = parts[0]
-    for part in parts[1:-1]:
-        if len(combined[0]) * len(part[0]) > _MAX_TRIPLES:
-            return None
-        combined = _undominated(
-            *(np.multiply.outer(a, b).ravel() for a, b in zip(combined, part, strict=True))
-        )
-    last = parts[-1]
-    if len(combined[0]) * len(last[0]) > 10 * _MAX_TRIPLES:
+    scaled = [exact.scaled(block.matrix(size)) for block, size in factors]
+    matrices = [integers for integers, _ in scaled]
+    if power == 1 and any(shift or np.abs(integers).max() > 1 for integers, shift in scaled):
         return None
-    best = max(
-        int((combined[0] * p + combined[1] * q - 2 * combined[2] * r).max())
-        for p, q, r in zip(*(part.tolist() for part in last), strict=True)
-    )
-    return exact.unscale(best, 2 * exponent)
+    if any(int(np.abs(each).max()) ** 2 * len(each) >= _EXACT_DOUBLE for each in matrices):
+        return None
+    pairs = [_pairs(each.astype(np.float64), power) for each in matrices]
+    if 4 * math.prod(int(each[0].max()) for each in pairs) >= _INT64:
+        return None
+    combined, last = pairs[0], pairs[-1]
+    for each in pairs[1:-1]:
+        if combined.shape[1] * each.shape[1] > _MAX_PAIRS:
+            return None
+        combined = _undominated((combined[:, :, None] * each[:, None, :]).reshape(len(each), -1))
+    if combined.shape[1] * last.shape[1] > 10 * _MAX_PAIRS:
+        return None
+    sign = np.array([1, 1, -2] if power == 2 else [1, 1, -1, -1])
+    best = max(int(((sign * column) @ combined).max()) for column in last.T)
+    return exact.unscale(best, 2 * sum(shift for _, shift in scaled))
 
 
-def _triples(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return undominated (squared norm, squared norm, inner product) of all pairs of columns."""
-    products = np.rint(matrix.T @ matrix).astype(np.int64)
-    norms = np.diag(products)
-    first, second = np.meshgrid(norms, norms, indexing="ij")
-    return _undominated(first.ravel(), second.ravel(), products.ravel())
+def _pairs(matrix: np.ndarray, power: int) -> np.ndarray:
+    """Return for pairs of columns x, y: sizes of x and y, inner product, for L1 also that of absolutes.
+
+    The result is [3 or 4, pairs], of undominated pairs only; all numbers are whole.
+    """
+    sizes = np.rint((matrix * matrix).sum(axis=0)).astype(np.int64)
+    chunks = []
+    for start in range(0, len(sizes), _CHUNK):
+        some = matrix[:, start : start + _CHUNK]
+        first, second = np.meshgrid(sizes[start : start + _CHUNK], sizes, indexing="ij")
+        parts = [first, second, np.rint(some.T @ matrix)]
+        if power == 1:
+            parts.append(np.rint(np.abs(some).T @ np.abs(matrix)))
+        chunks.append(_undominated(np.stack([part.ravel().astype(np.int64) for part in parts])))
+    return _undominated(np.concatenate(chunks, axis=1))
 
 
-def _undominated(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Keep what a maximum of ``P p + Q q - 2 R r`` with P, Q >= 0 and any R can need."""
-    smallest = _first_of_each(p, q, r)
-    largest = _first_of_each(p, q, -r)
-    keep = np.union1d(smallest, largest)
-    p, q, r = p[keep], q[keep], r[keep]
-    keep = _first_of_each(q, r, -p)
-    p, q, r = p[keep], q[keep], r[keep]
-    keep = _first_of_each(p, r, -q)
-    return p[keep], q[keep], r[keep]
+def _undominated(pairs: np.ndarray) -> np.ndarray:
+    """Drop pairs that cannot matter: sizes should be large, absolute products small, products either."""
+    keep = np.union1d(_best(pairs, 2, smallest=True), _best(pairs, 2, smallest=False))
+    pairs = pairs[:, keep]
+    if len(pairs) == 4:
+        pairs = pairs[:, _best(pairs, 3, smallest=True)]
+    pairs = pairs[:, _best(pairs, 0, smallest=False)]
+    return pairs[:, _best(pairs, 1, smallest=False)]
 
 
-def _first_of_each(first: np.ndarray, second: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Return, for each pair (first, second), the index with the least third number."""
-    order = np.lexsort((least, second, first))
+def _best(pairs: np.ndarray, row: int, smallest: bool) -> np.ndarray:
+    """Return, among pairs that agree in all other rows, the index of the smallest or largest in `row`."""
+    others = np.delete(pairs, row, axis=0)
+    order = np.lexsort((pairs[row] if smallest else -pairs[row], *others))
     fresh = np.ones(len(order), bool)
-    fresh[1:] = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
+    fresh[1:] = (np.diff(others[:, order], axis=1) != 0).any(axis=0)
     return order[fresh]

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pgmjax.queries.block import AttributeQuery
-from pgmjax.queries.blocks import AllRanges, Identity, Point, Prefix, Range, Ranges, Subset, Total
+from pgmjax.queries.blocks import Identity, Point, Subset, Total
 from pgmjax.queries.numeric_blocks import Compression, Matrix, Mean, Moments
+from pgmjax.queries.range_blocks import AllRanges, Prefix, Range, Ranges
 
 _BARE: dict[str, Callable[[], AttributeQuery]] = {
     "identity": Identity,
