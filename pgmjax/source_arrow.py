@@ -22,8 +22,11 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
     if kind.is_dictionary(array.type):
         return _encode_dictionary(coder, array)
     if _is_text(pa, array.type):
-        # views are not dictionary-encoded by every release of Arrow
-        plain = array if kind.is_string(array.type) else array.cast(pa.large_string())
+        try:
+            # views are not dictionary-encoded by every release of Arrow, nor cast by the oldest
+            plain = array if kind.is_string(array.type) else array.cast(pa.large_string())
+        except pa.ArrowNotImplementedError:
+            return coder.encode_objects(array.to_pylist())
         numbers = _as_numbers(coder, plain) if coder.marks_of_bins is not None else None
         return _encode_dictionary(coder, plain.dictionary_encode()) if numbers is None else numbers
     if kind.is_null(array.type):
