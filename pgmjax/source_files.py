@@ -181,6 +181,7 @@ def _connect() -> Any:
         ":memory:",
         config={
             "memory_limit": _MEMORY_LIMIT,
+            "temp_directory": "",  # no record is ever written to disk
             "threads": min(_THREADS, os.cpu_count() or 1),
             "preserve_insertion_order": False,
             "autoinstall_known_extensions": False,
