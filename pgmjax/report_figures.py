@@ -104,8 +104,8 @@ def measured(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -
     rows = "\n".join(_measured_row(model, measurement) for measurement in measurements)
     return f"""<section>
 <h2>What was measured</h2>
-<p class="note">Fit: root mean square of (fitted - noisy) / stddev; noise alone leaves about 1 or a little
-less.</p>
+<p class="note">Fit: root mean square of (fitted - noisy) / stddev. Noise alone leaves about 1, less where the
+model is free to follow it.</p>
 <div class="tall scroll"><table>
 <thead><tr><th>attributes</th><th class="n">values</th><th>noise</th><th class="n">stddev</th>
 <th class="n">fit</th></tr></thead>

@@ -86,8 +86,9 @@ def certificate(record: Mapping[str, Any], values: int) -> list[str]:
         _plain(f"""The loss is half the sum of squared distances between fitted and noisy values, each in
             standard deviations of its noise. Distances that are noise and nothing else would give about
             {half}, half the number of noisy values; a model with many free cells follows part of the noise
-            and stays below. Much more than that would mean that the noisy answers contradict one another by
-            more than their noise. All this says how well the noisy answers are met, not how near the table is.""")
+            and stays below. Much more than that would mean that the noisy answers contradict one another
+            by more than their noise. All this says how well the noisy answers are met, not how near the table
+            is.""")
     )
     return said
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import pathlib
+import shlex
 from typing import Any
 
 from pgmjax import demo, mechanisms, release_folder, report_text
@@ -105,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(json.dumps({"out": str(out), **record}))
     elif not arguments.quiet:
-        _print(arguments, out, record)
+        _print(arguments, domain, out, record)
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:
@@ -165,11 +166,17 @@ def _data(arguments: argparse.Namespace, domain: Domain) -> Dataset:
     )
 
 
-def _print(arguments: argparse.Namespace, out: pathlib.Path, record: Any) -> None:
+def _example(domain: Domain) -> str:
+    """A condition that can be asked: the first value of the first attribute."""
+    first = domain.attribute(domain.attributes[0])
+    return f"{first.name}={first.code_names()[0]}"
+
+
+def _print(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: Any) -> None:
     fit = record["fit"]
     print(f"Release written to {out}")
     print(f"  report   {out / 'report.html'}")
-    print(f"  ask it   pgmjax query {arguments.out} --help")
+    print(f"  ask it   pgmjax query {shlex.quote(arguments.out)} {shlex.quote(_example(domain))}")
     numbers = f"loss {report_text.number(fit['loss'])}, gap {report_text.number(fit['gap'])}"
     print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
     if arguments.demo:
