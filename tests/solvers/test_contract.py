@@ -1,6 +1,7 @@
 """Every solver on the same cases in float64: one optimum, a true certificate, no NaN."""
 
 import dataclasses
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -137,7 +138,7 @@ def test_the_loss_falls(solver):
             block=5,
             watch=lambda steps, loss, gap: seen.append(loss),
         )
-    assert all(b <= a + 1e-9 for a, b in zip(seen, seen[1:], strict=False))
+    assert all(b <= a + 1e-9 for a, b in itertools.pairwise(seen))
     assert seen[-1] < seen[0]
 
 

@@ -1,0 +1,40 @@
+"""Messages of argument checks: what was expected and what came."""
+
+import numpy as np
+import pytest
+
+from pgmjax import _checks
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: _checks.integer("rows", True), TypeError, "rows must be an integer, got bool"),
+        (lambda: _checks.integer("rows", 2.0), TypeError, "rows must be an integer, got float"),
+        (lambda: _checks.integer("rows", -1, low=0), ValueError, "rows must be an integer >= 0, got -1"),
+        (lambda: _checks.integer("rows", 9, low=0, high=5), ValueError, r"in 0\.\.5, got 9"),
+        (lambda: _checks.integer("rows", 9, high=5), ValueError, "<= 5, got 9"),
+        (lambda: _checks.number("tol", "1"), TypeError, "tol must be a number, got str"),
+        (lambda: _checks.number("tol", True), TypeError, "tol must be a number, got bool"),
+        (lambda: _checks.number("tol", float("nan")), ValueError, "tol must be finite"),
+        (lambda: _checks.number("tol", 0, above=0), ValueError, "tol must be > 0, got 0"),
+        (lambda: _checks.number("tol", -1, at_least=0), ValueError, "tol must be >= 0, got -1"),
+        (lambda: _checks.number("tol", 2, below=1), ValueError, "tol must be < 1, got 2"),
+        (lambda: _checks.choice("loss", "l3", ("l1", "l2")), ValueError, "'l1', 'l2', got 'l3'"),
+        (
+            lambda: _checks.optional("no_such_module_here", extra="tables"),
+            ImportError,
+            r"pip install 'pgmjax\[tables\]'",
+        ),
+    ],
+)
+def test_messages(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_good_values_come_back():
+    assert _checks.integer("rows", np.int64(3)) == 3
+    assert _checks.number("tol", np.float32(0.5), above=0, below=1) == 0.5
+    assert _checks.choice("loss", "l1", ("l1", "l2")) == "l1"
+    assert _checks.optional("math", extra="x").pi > 3
