@@ -51,7 +51,9 @@ def _one_way_figure(model: GraphicalModel, measurements: Sequence[LinearMeasurem
         None if noisy is None else noisy.stddev,
         title=name,
     )
-    gathered = "not measured: uniform" if noisy is None else f"in {noisy.sources} measured marginals"
+    gathered = "not measured: uniform"
+    if noisy is not None:
+        gathered = f"in {noisy.sources} measured marginal{'s' if noisy.sources > 1 else ''}"
     caption = f"{model.domain[name]:,} values, {gathered}"
     return f"<figure><h3>{escape(name)}</h3>{drawing}<figcaption>{caption}</figcaption></figure>\n"
 
