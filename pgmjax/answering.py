@@ -22,7 +22,7 @@ from pgmjax.attribute import Attribute
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.oracles.host import HostModel
-from pgmjax.plan.forecast import available_bytes, readable_bytes
+from pgmjax.plan.forecast import require_cells
 from pgmjax.plan.structure import Variables
 from pgmjax.queries import AttributeQuery, DenseMatrix, Query
 
@@ -106,17 +106,3 @@ def _code(attribute: Attribute, value: Any) -> int:
     raise ValueError(
         f"evidence on {attribute.name!r} must be one of its labels or a code in 0..{attribute.size - 1}."
     )
-
-
-def require_cells(cells: int, what: str) -> None:
-    """Refuse a result that memory cannot hold.
-
-    Raises:
-        ValueError: with the figures.
-    """
-    need, limit = 24 * cells, available_bytes()  # the table, its exponential and one copy
-    if need > limit:
-        raise ValueError(
-            f"{what} has {cells:,} cells and needs about {readable_bytes(need)}; {readable_bytes(limit)} "
-            "is available. Ask for fewer attributes or a coarser query."
-        )

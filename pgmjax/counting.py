@@ -8,13 +8,13 @@ some twenty passes over a batch instead of forty-five.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from pgmjax.cliques import Clique, maximal
 from pgmjax.domain import Domain
+from pgmjax.plan.forecast import available_bytes, readable_bytes
 
 # a joint histogram of this many int64 cells stays in the second-level cache of a core
 _JOINT_CELLS = 1 << 16
@@ -97,7 +97,7 @@ class Histograms:
         for clique in self._cliques:
             if frozenset(clique) not in self._union_of:
                 self._union_of[frozenset(clique)] = next(u for u in unions if set(clique) <= set(u))
-        _check_memory(domain, [*unions, *self._cliques])
+        check_memory(domain, [*unions, *self._cliques])
         self._counts = {union: np.zeros(domain.size(union), dtype=np.int64) for union in unions}
 
     @property
@@ -139,16 +139,17 @@ class Histograms:
         return table.sum(axis=gone).transpose([kept.index(name) for name in clique]).copy()
 
 
-def _check_memory(domain: Domain, cliques: Sequence[Clique]) -> None:
-    needed = 8 * sum(domain.size(clique) for clique in cliques)
-    try:
-        present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return
-    if needed > present:
+def check_memory(domain: Domain, cliques: Sequence[Clique]) -> None:
+    """Refuse tables of counts that do not fit in memory. Reads no record.
+
+    Raises:
+        ValueError: with the figures and the largest clique.
+    """
+    needed, free = 8 * sum(domain.size(clique) for clique in cliques), available_bytes()
+    if needed > free:
         largest = max(cliques, key=domain.size)
         raise ValueError(
-            f"Counting these marginals needs {needed / 2**30:.3g} GiB and this machine has "
-            f"{present / 2**30:.3g} GiB; the largest is over {largest} with "
-            f"{math.prod(domain.shape_of(largest))} cells: leave it out or coarsen its attributes."
+            f"Counting these marginals needs {readable_bytes(needed)} and {readable_bytes(free)} is "
+            f"available; the largest is over {largest} with {domain.size(largest):,} cells: leave it out or "
+            "coarsen its attributes."
         )

@@ -16,6 +16,7 @@ from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
 from pgmjax.oracles.host import HostModel
+from pgmjax.plan.forecast import require_cells
 from pgmjax.plan.structure import Structure, Variables
 from pgmjax.queries import Query
 
@@ -123,7 +124,7 @@ class GraphicalModel:
                 summed = table.sum(axis=tuple(i for i, name in enumerate(known) if name not in clique))
                 kept = [name for name in known if name in clique]
                 return summed.transpose([kept.index(name) for name in clique])
-        answering.require_cells(self.domain.size(clique), f"the marginal of {clique}")
+        require_cells(self.domain.size(clique), f"the marginal of {clique}")
         table = np.exp(self._host.log_sum(self._numbers(clique)) - self._host.log_partition)
         return table / table.sum()
 

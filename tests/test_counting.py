@@ -1,11 +1,11 @@
 import itertools
-import os
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgmjax import counting
 from pgmjax.cliques import maximal
 from pgmjax.counting import Histograms, joint_cliques
 from pgmjax.domain import Domain
@@ -82,10 +82,8 @@ def test_counts_beyond_float32_and_float64_halves():
 
 def test_tables_beyond_memory_are_refused_with_the_figure(monkeypatch):
     domain = Domain({"a": 1000, "b": 1000, "c": 1000})
-    monkeypatch.setattr(os, "sysconf", lambda name: 2**12 if name == "SC_PAGE_SIZE" else 2**18)
-    message = (
-        r"needs 14.9 GiB and this machine has 1 GiB; the largest is over \('a', 'b', 'c'\) with 1000000000"
-    )
+    monkeypatch.setattr(counting, "available_bytes", lambda: 2**30)
+    message = r"needs 14.9 GiB and 1 GiB is available; the largest is over \('a', 'b', 'c'\) with 1,000,000,000"
     with pytest.raises(ValueError, match=message):
         Histograms(domain, [("a",), ("a", "b", "c")])
     Histograms(domain, [("a",), ("b", "c")])

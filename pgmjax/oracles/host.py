@@ -15,6 +15,7 @@ import numpy as np
 
 from pgmjax import ops
 from pgmjax.plan import contraction, elimination
+from pgmjax.plan.forecast import require_cells
 from pgmjax.plan.structure import Structure, Variables
 
 
@@ -80,6 +81,8 @@ class HostModel:
         cliques = (*self.structure.cliques, *(tuple(v) for _, v in extra))
         whole = Structure(tuple(sizes[v] for v in range(len(sizes))), cliques)
         path = _path(whole, tuple(output))
+        widest = max((whole.cells(step.union) for step in path.steps), default=1)
+        require_cells(widest, "the largest intermediate table of this answer")
         table, scale = ops.contract(path, (*self.tables, *(t for t, _ in extra)), ops.host_logsumexp)
         return np.asarray(table + scale)
 
@@ -94,10 +97,12 @@ class HostModel:
         Read backwards, each bucket gives its variable's distribution given those eliminated after
         it: what sampling needs. With the maximum instead of the sum it gives the best value.
         """
-        order = elimination.best(self.structure).order
+        plan = elimination.best(self.structure)
+        widest = max((self.structure.cells(clique) for clique in plan.cliques), default=1)
+        require_cells(widest, "the largest table that walking through this model needs")
         pending = list(zip(self.tables, self.structure.cliques, strict=True))
         buckets = []
-        for v in order:
+        for v in plan.order:
             mine = tuple(entry for entry in pending if v in entry[1])
             pending = [entry for entry in pending if v not in entry[1]]
             parents = tuple(sorted({u for _, variables in mine for u in variables} - {v}))

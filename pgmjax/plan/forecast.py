@@ -114,3 +114,21 @@ def require_memory(forecast: Forecast, names: tuple[str, ...], itemsize: int, li
         f"available. The largest tables: {causes}. Measure fewer or smaller cliques that overlap less, "
         "coarsen the bins of these attributes, or set max_bytes."
     )
+
+
+def require_cells(cells: int, what: str) -> None:
+    """Refuse a float64 table, to be worked on in the host's memory, that does not fit there.
+
+    Args:
+        cells: its cells; three copies are counted: the table, its exponential and one more.
+        what: what it is, for the message.
+
+    Raises:
+        ModelTooLargeError: with the figures.
+    """
+    need, limit = 24 * cells, available_bytes()
+    if need > limit:
+        raise ModelTooLargeError(
+            f"{what} has {cells:,} cells and needs about {readable_bytes(need)}; {readable_bytes(limit)} "
+            "is available. Ask for fewer attributes or a coarser query."
+        )

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax.cliques import Clique
+from pgmjax.counting import check_memory
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
@@ -146,6 +147,7 @@ class PrivateTable:
         """
         costs = self._costs(len(queries), epsilons, rhos)
         planned = [self._plan(query, cost) for query, cost in zip(queries, costs, strict=True)]
+        check_memory(self.domain, [query.clique for query in queries])
         spend = sum(costs, Fraction(0))
         self._budget.require(spend)
         self._data.validate()

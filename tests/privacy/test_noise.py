@@ -397,3 +397,15 @@ def test_fractions_of_budget_need_no_rounding(data):
     budget = Budget(Fraction(1, 3))
     table(data, budget=budget).measure([AB, BC, C], epsilons=[Fraction(1, 9)] * 3)
     assert budget.remaining == 0
+
+
+def test_tables_too_large_to_count_cost_nothing(monkeypatch):
+    domain = Domain({"a": 3000, "b": 3000})
+    data = Dataset.from_columns(domain, {"a": [1], "b": [2]})
+    watched = Watched(monkeypatch)
+    monkeypatch.setattr("pgmjax.counting.available_bytes", lambda: 2**20)
+    budget = Budget(1)
+    table = noise.PrivateTable(data, Relation.ADD_REMOVE, budget, Silent())
+    with pytest.raises(ValueError, match=r"needs 68.7 MiB and 1 MiB is available"):
+        table.measure([queries.marginal(("a", "b"))], epsilons=[1])
+    assert budget.spent == 0 and watched.log == []
