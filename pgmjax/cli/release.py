@@ -65,6 +65,12 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--mechanism", default="marginals", choices=list(mechanisms.names()))
     group.add_argument(
+        "--split",
+        default="equal",
+        choices=["equal", "weighted"],
+        help="same budget for every workload entry (default), or in proportion to their weights",
+    )
+    group.add_argument(
         "--insecure-seed", type=int, metavar="N", help="repeatable noise that protects nothing: research only"
     )
 
@@ -142,6 +148,7 @@ def _mechanism(arguments: argparse.Namespace) -> Any:
         epsilon=arguments.epsilon,
         delta=arguments.delta,
         relation=Relation.parse(arguments.relation),
+        split=arguments.split,
         estimator=Estimator(
             max_steps=arguments.steps,
             solver=arguments.solver,

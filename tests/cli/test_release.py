@@ -1,6 +1,7 @@
 """`pgmjax release`: the main job end to end, and every refusal before anything is spent."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -89,6 +90,21 @@ def test_delta_buys_gaussian_noise(table):
     assert record["delta"] == "0.000001" and "rho" in record["spent"]
     noise = parquet.read_table(table / "out" / "measurements.parquet")["noise"].unique().to_pylist()
     assert noise == ["gaussian"]
+
+
+def test_weights_of_the_workload_share_out_the_budget(table):
+    entries = [{"clique": ["age", "sex"], "weight": 3}, {"clique": ["region"], "weight": 1}]
+    (table / "w.json").write_text(json.dumps(entries))
+    for split in ("equal", "weighted"):
+        assert main(arguments(table, split=split, out=table / split, quiet=True)) == 0
+    spread = {}
+    for split in ("equal", "weighted"):
+        rows = parquet.read_table(table / split / "measurements.parquet").to_pylist()
+        spread[split] = {row["stddev"] for row in rows if row["clique"] == ["region"]}
+    # epsilon 1/2 against 1/4: discrete Laplace of scales 2 and 4, variance 2q/(1-q)^2 with q = exp(-1/scale)
+    for split, scale in (("equal", 2), ("weighted", 4)):
+        q = math.exp(-1 / scale)
+        assert list(spread[split]) == [pytest.approx(math.sqrt(2 * q) / (1 - q))]
 
 
 def test_replace_one_takes_the_number_of_records_as_public(table):
