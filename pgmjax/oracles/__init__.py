@@ -2,8 +2,8 @@
 
 from pgmjax.oracles.base import Oracle
 from pgmjax.oracles.brute_force import BruteForce
-from pgmjax.oracles.choose import Plan, names, plan
+from pgmjax.oracles.choose import Plan, kind, names, plan
 from pgmjax.oracles.contraction import Contraction
 from pgmjax.oracles.message_passing import MessagePassing
 
-__all__ = ["BruteForce", "Contraction", "MessagePassing", "Oracle", "Plan", "names", "plan"]
+__all__ = ["BruteForce", "Contraction", "MessagePassing", "Oracle", "Plan", "kind", "names", "plan"]

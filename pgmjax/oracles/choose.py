@@ -25,6 +25,17 @@ def names() -> tuple[str, ...]:
     return tuple(_BY_NAME)
 
 
+def kind(name: str) -> type[Contraction] | type[MessagePassing] | type[BruteForce]:
+    """The class of an oracle, from its name.
+
+    Raises:
+        ValueError: unknown name.
+    """
+    if name not in _BY_NAME:
+        raise ValueError(f"oracle must be 'auto' or one of {names()}, got {name!r}.")
+    return _BY_NAME[name]
+
+
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """An oracle for named attributes, with what it will cost.
@@ -87,10 +98,8 @@ def plan(
         ValueError: unknown oracle.
         ModelTooLargeError: the forecast exceeds the memory.
     """
-    if oracle != "auto" and oracle not in _BY_NAME:
-        raise ValueError(f"oracle must be 'auto' or one of {names()}, got {oracle!r}.")
     limit = device_bytes() if max_bytes is None else max_bytes
-    kinds = (Contraction, MessagePassing) if oracle == "auto" else (_BY_NAME[oracle],)
+    kinds = (Contraction, MessagePassing) if oracle == "auto" else (kind(oracle),)
     built: list[Oracle] = sorted((k.build(structure) for k in kinds), key=lambda o: o.forecast.work)
     fitting = [o for o in built if o.forecast.peak_bytes(itemsize) <= limit]
     if not fitting:

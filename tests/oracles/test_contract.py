@@ -12,7 +12,7 @@ from pgmjax.plan.structure import Structure
 from tests import models
 from tests.models import STRUCTURES
 
-KINDS = [oracles.BruteForce, oracles.MessagePassing, oracles.Contraction]
+KINDS = [oracles.kind(name) for name in oracles.names()]
 pytestmark = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 
 
