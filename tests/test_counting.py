@@ -83,7 +83,9 @@ def test_counts_beyond_float32_and_float64_halves():
 def test_tables_beyond_memory_are_refused_with_the_figure(monkeypatch):
     domain = Domain({"a": 1000, "b": 1000, "c": 1000})
     monkeypatch.setattr(counting, "available_bytes", lambda: 2**30)
-    message = r"needs 14.9 GiB and 1 GiB is available; the largest is over \('a', 'b', 'c'\) with 1,000,000,000"
+    message = (
+        r"needs 14.9 GiB and 1 GiB is available; the largest is over \('a', 'b', 'c'\) with 1,000,000,000"
+    )
     with pytest.raises(ValueError, match=message):
         Histograms(domain, [("a",), ("a", "b", "c")])
     Histograms(domain, [("a",), ("b", "c")])
