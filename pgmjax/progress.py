@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from types import TracebackType
 
 from pgmjax import _checks
@@ -21,7 +22,9 @@ class Progress:
         if show is False:
             return
         try:
-            tqdm = _checks.optional("tqdm.auto", extra="report").tqdm
+            with warnings.catch_warnings():  # a notebook without widgets still gets a plain bar
+                warnings.simplefilter("ignore")
+                tqdm = _checks.optional("tqdm.auto", extra="report").tqdm
         except ImportError:
             return
         # disable=None is tqdm's word for "only where the output is a terminal or notebook"

@@ -40,7 +40,8 @@ class Solution:
         point: the best point.
         status: why it stopped.
         steps: steps done.
-        gap: certified bound on the loss above the optimum, in the solver's precision.
+        gap: certified bound on the loss above the optimum, in the solver's precision. Every block's
+            certificate bounds the optimum from below; the best of these bounds counts.
     """
 
     point: Evaluation
@@ -85,12 +86,14 @@ def solve(
     """
     # a copy, since each block gives its input's memory to its output
     state = jax.tree.map(lambda x: jnp.array(x, copy=True), solver.start(problem, potentials))
-    done, status = 0, Status.MAX_STEPS
+    done, status, below = 0, Status.MAX_STEPS, -math.inf
     while True:
         now = min(block, max_steps - done)
-        state, point, gap, stalled = _block(problem, solver, state, jnp.asarray(now))
+        state, point, gap_now, stalled = _block(problem, solver, state, jnp.asarray(now))
         done += now
-        loss, gap = float(point.loss), float(gap)
+        loss = float(point.loss)
+        below = max(below, loss - float(gap_now))
+        gap = max(loss - below, 0.0)
         if watch is not None:
             watch(now, loss, gap)
         if not math.isfinite(loss):

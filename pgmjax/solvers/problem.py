@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -86,15 +87,18 @@ class Problem:
         potentials = tuple(p - jnp.max(p) for p in potentials)
         marginals = self.marginals(potentials)
         loss, gradient = jax.value_and_grad(self.loss)(marginals)
+        chex.assert_trees_all_equal_shapes_and_dtypes(potentials, marginals, gradient)
+        chex.assert_rank(loss, 0)
         return Evaluation(potentials, marginals, loss, gradient)
 
     def gap(self, point: Evaluation) -> jax.Array:
         """Certified bound on `loss - optimum` at a point.
 
         For convex L over the marginal polytope M: L(mu) - L* <= max over nu in M of
-        <grad L(mu), mu - nu>, whose maximum is the MAP value of the potentials -grad L(mu).
+        <grad L(mu), mu - nu>, whose maximum is the MAP value of the potentials -grad L(mu). What
+        rounding may hide is added, so that the bound holds in float32 too.
         """
         # Centred by the marginals' own mean: both terms would lose digits to a common constant.
         centred = tuple(g - jnp.vdot(g, mu) for g, mu in zip(point.gradient, point.marginals, strict=True))
         best = self.oracle.maximum((*(-g for g in centred), *self.fixed))
-        return jnp.maximum(dot(centred, point.marginals) + best, 0)
+        return jnp.maximum(dot(centred, point.marginals) + best, 0) + rounding(point)
