@@ -97,8 +97,14 @@ class Estimator:
         """
         named = [as_clique(domain, c) for c in (*cliques, *(z.clique for z in constraints))]
         structure, attributes = Structure.named(domain.sizes, named)
-        itemsize = np.dtype(self.dtype).itemsize
-        return oracles.plan(structure, attributes, self.oracle, itemsize=itemsize, max_bytes=self.max_bytes)
+        return oracles.plan(
+            structure,
+            attributes,
+            self.oracle,
+            itemsize=np.dtype(self.dtype).itemsize,
+            copies=solvers.build(self.solver).copies,
+            max_bytes=self.max_bytes,
+        )
 
     def fit(
         self,

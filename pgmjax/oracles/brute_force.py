@@ -29,7 +29,8 @@ class BruteForce:
         """What one call costs."""
         everything = tuple(range(len(self.structure.sizes)))
         cells = self.structure.cells(everything)
-        return Forecast("joint table", cells, 3 * cells, 2 * cells, ((everything, cells),))
+        inputs = sum(self.structure.cells(c) for c in self.structure.cliques)
+        return Forecast("joint table", cells, inputs, 3 * cells, 2 * cells, ((everything, cells),))
 
     def _joint(self, potentials: base.Potentials) -> jax.Array:
         everything = tuple(range(len(self.structure.sizes)))

@@ -44,12 +44,14 @@ class Plan:
         oracle: the chosen oracle.
         attributes: name of each of its variables.
         itemsize: bytes of a cell.
+        copies: tables the size of the potentials that live at once (see `Forecast.peak_bytes`).
         max_bytes: memory that it may use; None where it was held against what the device has free.
     """
 
     oracle: Oracle
     attributes: tuple[str, ...]
     itemsize: int
+    copies: int
     max_bytes: int | None
 
     def summary(self) -> str:
@@ -64,7 +66,7 @@ class Plan:
         limit = device_bytes() if self.max_bytes is None else self.max_bytes
         lines = [
             f"{_words(type(self.oracle).__name__)}: {cost.method}",
-            f"about {forecast.readable_bytes(cost.peak_bytes(self.itemsize))} of "
+            f"about {forecast.readable_bytes(cost.peak_bytes(self.itemsize, self.copies))} of "
             f"{forecast.readable_bytes(limit)} available; {cost.work:,} exponentials a step",
         ]
         for variables, cells in cost.culprits:
@@ -83,6 +85,7 @@ def plan(
     oracle: str = "auto",
     *,
     itemsize: int = 4,
+    copies: int = forecast.ORACLE_COPIES,
     max_bytes: int | None = None,
 ) -> Plan:
     """Plan inference, or refuse with figures.
@@ -92,6 +95,7 @@ def plan(
         attributes: name of each variable.
         oracle: `auto` or one of `names()`.
         itemsize: bytes of a cell, 4 or 8.
+        copies: tables the size of the potentials that will live at once.
         max_bytes: memory that may be used; None asks the device.
 
     Raises:
@@ -101,11 +105,12 @@ def plan(
     limit = device_bytes() if max_bytes is None else max_bytes
     kinds = (Contraction, MessagePassing) if oracle == "auto" else (kind(oracle),)
     built: list[Oracle] = sorted((k.build(structure) for k in kinds), key=lambda o: o.forecast.work)
-    fitting = [o for o in built if o.forecast.peak_bytes(itemsize) <= limit]
+    need = [o.forecast.peak_bytes(itemsize, copies) for o in built]
+    fitting = [o for o, n in zip(built, need, strict=True) if n <= limit]
     if not fitting:
-        least = min(built, key=lambda o: o.forecast.peak_bytes(itemsize))
-        forecast.require_memory(least.forecast, attributes, itemsize, limit)
-    return Plan(fitting[0], attributes, itemsize, max_bytes)
+        least = need.index(min(need))
+        forecast.require_memory(built[least].forecast, attributes, need[least], limit)
+    return Plan(fitting[0], attributes, itemsize, copies, max_bytes)
 
 
 def device_bytes() -> int:

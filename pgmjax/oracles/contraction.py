@@ -48,7 +48,8 @@ class Contraction:
         return Forecast(
             method=f"contraction ({self.path.method}), largest stored table {self.path.largest:,} cells",
             largest=max(self.path.largest, widest),
-            cells=2 * kept + 6 * inputs + 3 * widest,
+            inputs=inputs,
+            cells=2 * kept + 3 * widest,
             work=3 * self.path.work,
             culprits=tuple(unions[:3]),
         )

@@ -49,7 +49,8 @@ class MessagePassing:
         return Forecast(
             method=f"junction tree of {len(tables)} cliques, {total:,} cells",
             largest=max((n for _, n in tables), default=1),
-            cells=3 * total + 6 * inputs,
+            inputs=inputs,
+            cells=3 * total,
             work=2 * total + inputs,
             culprits=tuple(tables[:3]),
         )

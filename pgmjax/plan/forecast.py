@@ -6,6 +6,8 @@ import dataclasses
 import os
 import pathlib
 
+ORACLE_COPIES = 6
+
 
 class ModelTooLargeError(ValueError):
     """The forecast of a model exceeds the memory at hand."""
@@ -18,20 +20,28 @@ class Forecast:
     Attributes:
         method: what the plan is, in words.
         largest: cells of the largest table.
-        cells: cells of all tables that live at the same time.
+        inputs: cells of all potentials together.
+        cells: cells of the oracle's own tables that live at the same time.
         work: exponentials to take, an estimate of the time.
         culprits: for the largest tables, the variables and the number of cells.
     """
 
     method: str
     largest: int
+    inputs: int
     cells: int
     work: int
     culprits: tuple[tuple[tuple[int, ...], int], ...]
 
-    def peak_bytes(self, itemsize: int) -> int:
-        """Memory of a fit at its peak: tables, messages and the gradient's copies of them."""
-        return self.cells * itemsize
+    def peak_bytes(self, itemsize: int, copies: int = ORACLE_COPIES) -> int:
+        """Memory at the peak, in bytes.
+
+        Args:
+            itemsize: bytes of a cell, 4 or 8.
+            copies: how many tables the size of the potentials live beside the oracle's own: those of
+                one call by default, more inside a solver.
+        """
+        return (self.cells + copies * self.inputs) * itemsize
 
 
 def available_bytes() -> int:
@@ -90,19 +100,18 @@ def readable_bytes(count: float) -> str:
     return f"{count:.4g} TiB"
 
 
-def require_memory(forecast: Forecast, names: tuple[str, ...], itemsize: int, limit: int) -> None:
+def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit: int) -> None:
     """Refuse a model whose forecast exceeds a limit.
 
     Args:
         forecast: the plan's forecast.
         names: attribute name of each variable.
-        itemsize: bytes of a cell, 4 or 8.
+        need: its peak, in bytes.
         limit: bytes that may be used.
 
     Raises:
         ModelTooLargeError: with the figures, the cliques that cause them and what can be done.
     """
-    need = forecast.peak_bytes(itemsize)
     if need <= limit:
         return
     causes = "; ".join(

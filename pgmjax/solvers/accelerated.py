@@ -63,6 +63,11 @@ class Accelerated:
     shrink: Any = 0.6
     patience: Any = 300
 
+    @property
+    def copies(self) -> int:
+        """Tables the size of the potentials that a step holds at its peak."""
+        return 10
+
     def start(self, problem: Problem, potentials: Tables) -> State:
         """State before the first step."""
         zeros = tuple(jnp.zeros_like(p) for p in potentials)

@@ -16,7 +16,15 @@ class Solver(Protocol):
     state without calling the oracle; `step` calls it once. Every state has the fields `best` (an
     Evaluation, or None where it is made on demand by `result`) and `since` (steps since the best
     loss last fell).
+
+    `copies` says how many tables the size of the potentials a step holds at its peak, for the
+    forecast of memory.
     """
+
+    @property
+    def copies(self) -> int:
+        """Tables the size of the potentials that a step holds at its peak."""
+        ...
 
     def start(self, problem: Problem, potentials: Tables) -> Any:
         """State before the first step."""

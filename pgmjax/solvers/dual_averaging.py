@@ -57,6 +57,11 @@ class DualAveraging:
     lipschitz: Any = None
     patience: Any = 2000
 
+    @property
+    def copies(self) -> int:
+        """Tables the size of the potentials that a step holds at its peak."""
+        return 12
+
     def start(self, problem: Problem, potentials: Tables) -> State:
         """State before the first step."""
         zeros = tuple(jnp.zeros_like(p) for p in potentials)

@@ -52,6 +52,11 @@ class LBFGS:
     memory: int = dataclasses.field(default=10, metadata={"static": True})
     patience: Any = 20
 
+    @property
+    def copies(self) -> int:
+        """Tables the size of the potentials that a step holds at its peak."""
+        return 2 * self.memory + 12
+
     def _method(self) -> optax.GradientTransformationExtraArgs:
         return optax.lbfgs(memory_size=self.memory)
 
