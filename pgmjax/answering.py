@@ -6,7 +6,7 @@ space; a factor with negative entries is split into its positive and its negativ
 contracted apart and subtracted at the end.
 
 References:
-    Paper 004, Algorithm 3 (Appendix B).
+    McKenna et al. 2019, Algorithm 3 (Appendix B).
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def _product(
         if block.kind == "identity":
             output.append(variable)
             continue
+        require_cells(block.rows(domain[name]) * domain[name], f"the query's matrix on {name!r}")
         matrix = block.matrix(domain[name]).astype(np.float64)
         signs = (1, -1) if (matrix < 0).any() else (1,)
         with np.errstate(divide="ignore"):
@@ -89,7 +90,7 @@ def evidence_mask(domain: Domain, name: str, wanted: Any) -> np.ndarray:
     if name not in domain:
         raise ValueError(f"evidence names {name!r}, which is not an attribute of the domain.")
     attribute = domain.attribute(name)
-    many = isinstance(wanted, list | tuple | set | frozenset | range | np.ndarray)
+    many = isinstance(wanted, list | tuple | set | frozenset | range) or np.ndim(wanted) == 1
     codes = [_code(attribute, value) for value in (wanted if many else [wanted])]
     if not codes:
         raise ValueError(f"evidence on {name!r} allows no value: name at least one.")
@@ -99,10 +100,14 @@ def evidence_mask(domain: Domain, name: str, wanted: Any) -> np.ndarray:
 
 
 def _code(attribute: Attribute, value: Any) -> int:
-    if attribute.labels is not None and value in attribute.labels:
-        return attribute.labels.index(value)
-    if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < attribute.size:
-        return int(value)
-    raise ValueError(
-        f"evidence on {attribute.name!r} must be one of its labels or a code in 0..{attribute.size - 1}."
-    )
+    """The code of a value: a label, or a code where no label is a number."""
+    value = value.item() if hasattr(value, "item") and np.ndim(value) == 0 else value
+    labels = attribute.labels or ()
+    for code, label in enumerate(labels):
+        if type(value) is type(label) and value == label:
+            return code
+    numbered = any(isinstance(label, int | float) for label in labels)
+    if type(value) is int and not numbered and 0 <= value < attribute.size:
+        return value
+    codes = "" if numbered else f" or a code in 0..{attribute.size - 1}"
+    raise ValueError(f"evidence on {attribute.name!r} must be one of its labels{codes}.")

@@ -12,7 +12,7 @@ from pgmjax.cliques import Clique, same_attributes
 
 
 @jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class CliqueVector(Mapping[Clique, Any]):
     """Tables aligned with cliques: potentials, marginals or gradients.
 
@@ -35,8 +35,10 @@ class CliqueVector(Mapping[Clique, Any]):
     tables: tuple[Any, ...]
 
     def __getitem__(self, clique: Clique) -> Any:
+        if isinstance(clique, str):
+            raise KeyError(f"{clique!r} is a lone name: write ({clique!r},).")
         for own, table in zip(self.cliques, self.tables, strict=True):
-            if same_attributes(own, clique):
+            if len(own) == len(clique) and same_attributes(own, clique):
                 return table.transpose([own.index(name) for name in clique])
         raise KeyError(f"no table over {tuple(clique)}; there are tables over {list(self.cliques)}.")
 

@@ -12,6 +12,7 @@ from pgmjax import ops
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
 from pgmjax.plan import contraction
+from pgmjax.plan.forecast import require_cells
 from pgmjax.plan.structure import Structure
 from pgmjax.queries import FrozenArray
 from pgmjax.queries.base import attribute_names
@@ -79,6 +80,8 @@ def require_feasible(domain: Domain, constraints: Sequence[StructuralZeros]) -> 
         ValueError: one that does not fit the domain, or the smallest set found that conflicts.
     """
     for zeros in constraints:
+        if not isinstance(zeros, StructuralZeros):
+            raise TypeError(f"constraints must be StructuralZeros, got {type(zeros).__name__}.")
         zeros.validate(domain)
     if not constraints or _feasible(domain, constraints):
         return
@@ -96,7 +99,8 @@ def require_feasible(domain: Domain, constraints: Sequence[StructuralZeros]) -> 
 
 def _feasible(domain: Domain, constraints: Sequence[StructuralZeros]) -> bool:
     structure, _ = Structure.named(domain.sizes, [zeros.clique for zeros in constraints])
-    best, scale = ops.contract(
-        contraction.plan(structure), [zeros.log_mask() for zeros in constraints], ops.host_max
-    )
+    path = contraction.plan(structure)
+    widest = max(structure.cells(step.union) for step in path.steps)
+    require_cells(widest, "the largest table that combining the constraints needs")
+    best, scale = ops.contract(path, [zeros.log_mask() for zeros in constraints], ops.host_max)
     return bool(np.isfinite(best + scale))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from pgmjax import _checks, losses, oracles, solvers
@@ -16,13 +13,12 @@ from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.constraints import StructuralZeros, require_feasible
 from pgmjax.domain import Domain
-from pgmjax.losses.base import BoundLoss
+from pgmjax.fitting import End, Task, solve_task
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.structure import Structure
 from pgmjax.progress import Progress
-from pgmjax.solvers.loop import Solution, Status, solve
-from pgmjax.solvers.problem import Problem
+from pgmjax.solvers.loop import Status
 from pgmjax.total import estimate_total
 
 
@@ -58,7 +54,9 @@ class Estimator:
         oracle: `auto` (the cheaper by forecast), `contraction`, `message_passing`, `brute_force`.
         max_steps: solver steps at most, >= 1.
         tol: stop when gap <= tol * max(1, loss).
-        dtype: `float32` or `float64` (on the device; no global JAX flag is changed).
+        dtype: `float32` or `float64` (on the device; no global JAX flag is changed). The end of a
+            float32 fit is evaluated in float64, and where its digits run out before the tolerance is
+            met the rest of the steps are done in float64, if memory allows.
         max_bytes: memory that a fit may use; None asks the device.
         progress: None shows a bar in terminals and notebooks, False never does.
 
@@ -85,11 +83,23 @@ class Estimator:
         _checks.choice("dtype", self.dtype, ("float32", "float64"))
         _checks.choice("oracle", self.oracle, ("auto", *oracles.names()))
         solvers.build(self.solver)
+        losses.check(self.loss)
 
     def plan(
-        self, domain: Domain, cliques: Sequence[Clique], constraints: Sequence[StructuralZeros] = ()
+        self,
+        domain: Domain,
+        cliques: Sequence[Clique],
+        constraints: Sequence[StructuralZeros] = (),
+        *,
+        dtype: str | None = None,
     ) -> oracles.Plan:
         """Plan a fit of these cliques, or refuse it with figures. Touches no data.
+
+        Args:
+            domain: the attributes.
+            cliques: what will be measured.
+            constraints: cells that are impossible.
+            dtype: plan for this type instead of the estimator's.
 
         Raises:
             ValueError: an unknown or repeated attribute.
@@ -101,7 +111,7 @@ class Estimator:
             structure,
             attributes,
             self.oracle,
-            itemsize=np.dtype(self.dtype).itemsize,
+            itemsize=np.dtype(dtype or self.dtype).itemsize,
             copies=solvers.build(self.solver).copies,
             max_bytes=self.max_bytes,
         )
@@ -128,118 +138,35 @@ class Estimator:
             ValueError: bad measurements, nothing that tells the total, infeasible constraints, or a
                 model that does not fit in memory. Numerical failure is no error: see `Fit.status`.
         """
+        if not isinstance(domain, Domain):
+            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
+        if isinstance(measurements, LinearMeasurement) or isinstance(constraints, StructuralZeros):
+            raise TypeError("measurements and constraints must be lists, got a single one: write [it].")
+        if not isinstance(warm_start, GraphicalModel | None):
+            raise TypeError(f"warm_start must be a GraphicalModel, got {type(warm_start).__name__}.")
         measurements, constraints = list(measurements), list(constraints)
+        for measurement in measurements:
+            if not isinstance(measurement, LinearMeasurement):
+                raise TypeError(f"measurements must be LinearMeasurement, got {type(measurement).__name__}.")
         require_feasible(domain, constraints)
         if total is None:
             total = estimate_total(domain, measurements)[0]
-        solver = solvers.build(self.solver)
-        with jax.enable_x64(True) if self.dtype == "float64" else contextlib.nullcontext():
-            bound = losses.build(self.loss, domain, measurements, total, self.dtype)
-            plan = self.plan(domain, bound.cliques, constraints)
-            fixed = tuple(jnp.asarray(z.log_mask(), self.dtype) for z in constraints)
-            start = _starting_point(domain, bound.cliques, self.dtype, warm_start)
-            problem = Problem(plan.oracle, bound, _curvature(solver, bound, domain), fixed)
-            with Progress("fit", self.max_steps, self.progress) as bar:
-                solution = self._minimise(problem, solver, start, bar)
-            return _finish(domain, bound, solution, plan, constraints, float(total))
-
-    def _minimise(
-        self, problem: Problem, solver: solvers.Solver, start: tuple[jax.Array, ...], bar: Progress
-    ) -> Solution:
-        """Solve; a loss that is smoothed is solved for ever less smoothing, each from the last."""
-
-        def watch(steps: int, loss: float, gap: float) -> None:
-            bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}")
-
-        def within(slack: float) -> Callable[[float, float], bool]:
-            return lambda loss, gap: gap + slack <= self.tol * max(1.0, loss)
-
-        block = 50 if problem.oracle.forecast.work < 50_000_000 else 10
-        done = 0
-        while True:
-            slack = float(problem.loss.slack())
-            last = slack == 0
-            stage_end = within(0.0) if last else lambda loss, gap, slack=slack: gap <= slack
-            left = self.max_steps - done
-            solution = solve(
-                problem,
-                solver,
-                start,
-                max_steps=left if last else min(left, max(block, self.max_steps // 5)),
-                enough=stage_end,
-                block=block,
-                watch=watch,
-            )
-            done += solution.steps
-            solution = dataclasses.replace(solution, steps=done, gap=solution.gap + slack)
-            loss = float(solution.point.loss)
-            if last or solution.status is Status.NOT_FINITE:
-                return solution
-            if within(slack)(loss, solution.gap - slack):
-                return dataclasses.replace(solution, status=Status.CONVERGED)
-            if done >= self.max_steps:
-                return dataclasses.replace(solution, status=Status.MAX_STEPS)
-            smoother = float(problem.loss.smoothing) / 4
-            start = solution.point.potentials
-            problem = dataclasses.replace(problem, loss=problem.loss.with_smoothing(smoother))
-            problem = dataclasses.replace(problem, curvature=problem.curvature * 4)
+        with Progress("fit", self.max_steps, self.progress) as bar:
+            task = Task(self, domain, tuple(measurements), float(total), tuple(constraints), bar)
+            return _finish(task, solve_task(task, warm_start))
 
 
-def _curvature(solver: solvers.Solver, bound: BoundLoss, domain: Domain) -> np.ndarray:
-    """The loss's Lipschitz constant, or a guess from its gradient at the uniform distribution."""
-    known = bound.lipschitz()
-    if known is None:
-        if isinstance(solver, solvers.DualAveraging) and solver.lipschitz is None:
-            raise ValueError(
-                "dual averaging needs the Lipschitz constant of the loss's gradient and this loss does not "
-                "know it: pass DualAveraging(lipschitz=...) or choose solver='mirror_descent'."
-            )
-        uniform = tuple(jnp.full(s, 1 / np.prod(s)) for s in map(domain.shape_of, bound.cliques))
-        gradient = jax.grad(bound)(uniform)
-        known = float(sum(jnp.ptp(g) for g in gradient))  # a first step moves potentials by 1 at most
-    return np.asarray(max(known, np.finfo(np.float32).tiny), np.float64)
-
-
-def _starting_point(
-    domain: Domain, cliques: Sequence[Clique], dtype: str, warm_start: GraphicalModel | None
-) -> tuple[jax.Array, ...]:
-    tables = [np.zeros(domain.shape_of(clique)) for clique in cliques]
-    if warm_start is not None:
-        if warm_start.domain != domain:
-            raise ValueError("warm_start must be a model over the same domain.")
-        for clique, table in zip(warm_start.potentials.cliques, warm_start.potentials.tables, strict=True):
-            holder = next((i for i, c in enumerate(cliques) if set(clique) <= set(c)), None)
-            if holder is not None and np.isfinite(table).all():
-                order = sorted(range(len(clique)), key=lambda i: cliques[holder].index(clique[i]))
-                shape = [domain[n] if n in clique else 1 for n in cliques[holder]]
-                tables[holder] += table.transpose(order).reshape(shape)
-    return tuple(jnp.asarray(table, dtype) for table in tables)
-
-
-def _finish(
-    domain: Domain,
-    bound: BoundLoss,
-    solution: Solution,
-    plan: oracles.Plan,
-    constraints: Sequence[StructuralZeros],
-    total: float,
-) -> Fit:
-    """The model of the best point, with its loss in float64."""
-    potentials: dict[Clique, np.ndarray] = {
-        clique: np.asarray(table, np.float64)
-        for clique, table in zip(bound.cliques, solution.point.potentials, strict=True)
-    }
-    for zeros in constraints:
+def _finish(task: Task, end: End) -> Fit:
+    """The model of the point where the solver ended."""
+    potentials = dict(zip(end.bound.cliques, end.potentials, strict=True))
+    for zeros in task.constraints:
         held = next((c for c in potentials if set(c) == set(zeros.clique)), None)
         mask = zeros.log_mask()
         if held is None:
             potentials[zeros.clique] = mask
         else:
             potentials[held] = potentials[held] + mask.transpose([zeros.clique.index(n) for n in held])
-    model = GraphicalModel(domain, CliqueVector(tuple(potentials), tuple(potentials.values())), total)
-    if solution.status is Status.NOT_FINITE:
-        return Fit(model, solution.status, solution.steps, float("nan"), float("nan"), plan)
-    tables = [np.asarray(table, np.float64) for table in solution.point.marginals]
-    marginals = tuple(table / table.sum() for table in tables)
-    model = dataclasses.replace(model, marginals=CliqueVector(bound.cliques, marginals))
-    return Fit(model, solution.status, solution.steps, bound.exact(marginals), solution.gap, plan)
+    vector = CliqueVector(tuple(potentials), tuple(potentials.values()))
+    known = CliqueVector(end.bound.cliques, end.marginals) if end.marginals else CliqueVector((), ())
+    model = GraphicalModel(task.domain, vector, task.total, known)
+    return Fit(model, end.status, end.steps, end.loss, end.gap, end.plan)

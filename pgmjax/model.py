@@ -139,8 +139,13 @@ class GraphicalModel:
             Expected answers (counts times the query's unit), in the query's shape.
 
         References:
-            Paper 004, Algorithm 3 and Table 2 (Appendix B).
+            McKenna et al. 2019, Algorithm 3 and Table 2 (Appendix B).
         """
+        if not isinstance(query, Query):
+            raise TypeError(
+                "answer takes a query over named attributes, such as queries.kronecker({'age': "
+                f"queries.prefix()}}) or queries.marginal(('age',)), got {type(query).__name__}."
+            )
         query.check(self.domain)
         if any(set(query.clique) <= set(known) for known in self.marginals.cliques):
             return self.total * np.asarray(query.apply(self._probabilities(query.clique)), np.float64)
@@ -150,7 +155,8 @@ class GraphicalModel:
         """The model of those records that agree with some evidence.
 
         Args:
-            evidence: for each attribute a code, a label, or a list of either (any of them).
+            evidence: for each attribute a label, a code (where its labels are no numbers), or a list
+                of these (any of them).
 
         Returns:
             A model over the same domain, in which other values of these attributes are impossible.
@@ -159,6 +165,10 @@ class GraphicalModel:
         Raises:
             ValueError: unknown attribute or value, or evidence that the model holds impossible.
         """
+        if not isinstance(evidence, Mapping):
+            raise TypeError(
+                f"evidence must be a mapping of attribute to value, got {type(evidence).__name__}."
+            )
         masks = {
             (name,): answering.evidence_mask(self.domain, name, wanted) for name, wanted in evidence.items()
         }
@@ -187,7 +197,7 @@ class GraphicalModel:
         return dict(zip(self.domain.attributes, sampling.mode(self._host), strict=True))
 
     def sample(
-        self, rows: int | None = None, *, seed: int = 0, method: str = "multinomial"
+        self, rows: int | None = None, seed: int = 0, *, method: str = "multinomial"
     ) -> dict[str, np.ndarray]:
         """Draw synthetic rows.
 
@@ -243,7 +253,10 @@ def load(folder: Any) -> GraphicalModel:
         FileNotFoundError: the folder or one of its files is missing.
         ValueError: the files are corrupt, of another program, or of a newer version.
     """
-    return GraphicalModel(*model_io.load(folder))
+    model = GraphicalModel(*model_io.load(folder))
+    if not math.isfinite(model.log_partition()):
+        raise ValueError(f"{folder} is corrupt: its potentials leave no possible cell.")
+    return model
 
 
 def _log_table(domain: Domain, clique: Clique, values: Any) -> np.ndarray:

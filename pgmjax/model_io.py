@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import zipfile
+import zlib
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,11 @@ from pgmjax.cliques import as_clique
 from pgmjax.domain import Domain
 
 FORMAT, FORMAT_VERSION = "pgmjax.model", 1
+FILES = ("model.json", "model.npz")
+_UNREADABLE = (
+    *(KeyError, TypeError, ValueError, OverflowError, RecursionError, NotImplementedError),
+    *(RuntimeError, zipfile.BadZipFile, zlib.error, OSError, EOFError),
+)
 
 
 Parts = tuple[Domain, CliqueVector, float, CliqueVector]
@@ -34,9 +41,9 @@ def save(
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    partial = [folder / f".{os.getpid()}.{name}" for name in FILES]
     arrays = {f"potential_{i}": table for i, table in enumerate(potentials.tables)}
     arrays |= {f"marginal_{i}": table for i, table in enumerate(marginals.tables)}
-    np.savez_compressed(folder / "model.npz", **arrays)
     description = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -46,7 +53,15 @@ def save(
         "potentials": [list(clique) for clique in potentials.cliques],
         "marginals": [list(clique) for clique in marginals.cliques],
     }
-    (folder / "model.json").write_text(json.dumps(description, indent=1), encoding="utf-8")
+    try:
+        partial[0].write_text(json.dumps(description, indent=1), encoding="utf-8")
+        with partial[1].open("wb") as file:
+            np.savez_compressed(file, **arrays)
+        for path, name in zip(partial, FILES, strict=True):
+            os.replace(path, folder / name)
+    finally:
+        for path in partial:
+            path.unlink(missing_ok=True)
 
 
 def load(folder: Any) -> Parts:
@@ -63,12 +78,12 @@ def load(folder: Any) -> Parts:
         ValueError: the files are corrupt, of another program, or of a newer version.
     """
     folder = pathlib.Path(folder)
-    for name in ("model.json", "model.npz"):
+    for name in FILES:
         if not (folder / name).is_file():
             raise FileNotFoundError(f"{folder} holds no {name}: it is not the folder of a saved model.")
     try:
         description = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{folder / 'model.json'} is corrupt: it is not JSON.") from error
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise ValueError(f"{folder / 'model.json'} is not a model of pgmjax: no format {FORMAT!r} in it.")
@@ -83,11 +98,13 @@ def load(folder: Any) -> Parts:
             potentials = _vector(domain, description["potentials"], arrays, "potential")
             marginals = _vector(domain, description["marginals"], arrays, "marginal")
             total = float(description["total"])
-    except (KeyError, TypeError, ValueError, zipfile.BadZipFile, OSError, EOFError) as error:
+    except _UNREADABLE as error:
         raise ValueError(f"{folder} is corrupt: {error}") from error
     bad = any(np.isnan(t).any() or np.isposinf(t).any() for t in potentials.tables)
     if bad or not (total > 0) or not np.isfinite(total):
         raise ValueError(f"{folder} is corrupt: its potentials or total are not finite.")
+    if not all(np.all(t >= 0) and abs(t.sum() - 1) < 1e-6 for t in marginals.tables):
+        raise ValueError(f"{folder} is corrupt: its marginals are not probabilities.")
     return domain, potentials, total, marginals
 
 

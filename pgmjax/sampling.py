@@ -86,7 +86,7 @@ def _groups(columns: list[np.ndarray], rows: int) -> tuple[np.ndarray, list[np.n
 def _even_positions(group: np.ndarray, count: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     """Within each group, evenly spaced positions in [0, 1) with one random offset, shuffled."""
     order = np.lexsort((generator.random(len(group)), group))
-    starts = np.concatenate([[0], np.cumsum(count)[:-1]])
+    starts = np.cumsum(count) - count
     rank = np.empty(len(group), np.int64)
     rank[order] = np.arange(len(group)) - np.repeat(starts, count)
     offset = generator.random(len(count))

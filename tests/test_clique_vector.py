@@ -23,3 +23,10 @@ def test_transformations_go_through():
     assert doubled.cliques == vector.cliques and doubled["b",].tolist() == [2.0] * 3
     gradient = jax.grad(lambda v: jnp.sum(v["a",] ** 2))(vector)
     assert gradient["a",].tolist() == [2.0, 2.0] and gradient["b",].tolist() == [0.0] * 3
+
+
+def test_lone_names_and_repeats_are_refused():
+    vector = pj.CliqueVector((("a", "b"),), (np.zeros((2, 3)),))
+    for clique in ("ab", ("a", "b", "a")):
+        with pytest.raises(KeyError):
+            vector[clique]

@@ -188,3 +188,92 @@ def test_importing_and_fitting_in_float64_changes_no_global_flag():
     before = jax.config.jax_enable_x64
     pj.Estimator(dtype="float64").fit(pj.Domain({"a": 2}), [pj.LinearMeasurement(("a",), [3.0, 4.0], 1.0)])
     assert jax.config.jax_enable_x64 == before
+
+
+@pytest.mark.parametrize("solver", ["accelerated", "dual_averaging", "mirror_descent"])
+def test_a_float32_fit_reports_what_its_potentials_give(solver):
+    """Loss, gap and marginals are those of the model, not of marginals rounded apart."""
+    domain = pj.Domain({"a": 3, "b": 2, "c": 4, "u": 1})
+    measured = [
+        pj.LinearMeasurement(("a", "b"), np.arange(6) + 1.0, 1.0),
+        pj.LinearMeasurement(("b", "c"), np.arange(8.0) * 3 - 3, 2.0),
+    ]
+    fit = pj.Estimator(solver=solver, tol=0, max_steps=3000).fit(domain, measured)
+    bare = pj.GraphicalModel(domain, fit.model.potentials, fit.model.total)
+    loss = 0.0
+    for m in measured:
+        np.testing.assert_allclose(fit.model.marginal(m.clique), bare.marginal(m.clique), rtol=1e-9)
+        loss += 0.5 * float(np.sum(((bare.marginal(m.clique).ravel() - m.flat_values()) / m.stddev) ** 2))
+    assert fit.loss == pytest.approx(loss, rel=1e-9)
+    best = pj.Estimator(dtype="float64", tol=1e-9, max_steps=20_000).fit(domain, measured)
+    assert fit.loss - fit.gap <= best.loss + 1e-9 <= fit.loss + 2e-9 + best.gap
+
+
+@pytest.mark.parametrize("total", [1e5, 1e6, 2e7])
+def test_float32_and_float64_agree_at_large_totals(total):
+    rng = np.random.default_rng(0)
+    domain = pj.Domain({"a": 10, "b": 12, "c": 8})
+    joint = rng.dirichlet(np.ones(domain.size())).reshape(domain.shape) * total
+    measured = [
+        pj.LinearMeasurement(c, joint.sum(axis=axis) + 50 * rng.normal(size=domain.shape_of(c)), 50.0)
+        for c, axis in ((("a", "b"), 2), (("b", "c"), 0))
+    ]
+    fits = [
+        pj.Estimator(dtype=dtype, max_steps=5000, tol=1e-6).fit(domain, measured, total=total)
+        for dtype in ("float32", "float64")
+    ]
+    assert fits[0].loss == pytest.approx(fits[1].loss, rel=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["accelerated", "mirror_descent", "dual_averaging", "lbfgs"])
+def test_l1_that_can_be_met_exactly(solver):
+    """The smoothing must not shrink into nothing, nor a finite end be thrown away."""
+    m = pj.LinearMeasurement(("a",), [1.0, 2.0, 3.0], 1.0)
+    fit = pj.Estimator(loss="l1", solver=solver, tol=0, max_steps=3000).fit(pj.Domain({"a": 3}), [m], total=6)
+    assert fit.status is not pj.Status.NOT_FINITE
+    assert 0 <= fit.loss <= fit.gap + 1e-9
+    assert fit.loss < 1e-3
+
+
+def test_l1_at_default_settings_certifies_an_ordinary_table():
+    rng = np.random.default_rng(3)
+    domain = pj.Domain({"a": 4, "b": 3, "c": 2})
+    joint = rng.dirichlet(np.ones(24)).reshape(domain.shape) * 1e5
+    measured = [
+        pj.LinearMeasurement(c, joint.sum(axis=axis) + rng.laplace(scale=50, size=domain.shape_of(c)), 50.0)
+        for c, axis in ((("a", "b"), 2), (("b", "c"), 0))
+    ]
+    fit = pj.Estimator(loss="l1", dtype="float64").fit(domain, measured, total=1e5)
+    assert fit.gap <= 1e-2 * fit.loss
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda e, d, m: e.fit({"a": 3}, [m]), "domain must be a Domain, got dict"),
+        (lambda e, d, m: e.fit(d, m), "must be lists, got a single one"),
+        (lambda e, d, m: e.fit(d, [("a", [1.0])]), "measurements must be LinearMeasurement, got tuple"),
+        (
+            lambda e, d, m: e.fit(d, [m], constraints=[("a",)]),
+            "must be StructuralZeros, got tuple",
+        ),
+        (lambda e, d, m: e.fit(d, [m], warm_start=3), "warm_start must be a GraphicalModel, got int"),
+        (lambda e, d, m: pj.Estimator(loss=None), "loss must be a name, a Loss or a function"),
+        (lambda e, d, m: pj.Estimator(solver=pj.solvers.LBFGS), "must be a name or a solver such as"),
+    ],
+)
+def test_wrong_types_are_named(call, message):
+    domain = pj.Domain({"a": 3})
+    with pytest.raises(TypeError, match=message):
+        call(pj.Estimator(), domain, pj.LinearMeasurement(("a",), [1.0, 2, 3], 1.0))
+
+
+def test_warm_start_takes_what_is_finite():
+    domain = pj.Domain({"a": 3, "b": 3})
+    zeros = pj.StructuralZeros(("a", "b"), ~np.eye(3, dtype=bool))
+    m = pj.LinearMeasurement(("a", "b"), np.arange(9.0).reshape(3, 3) + 5, 3.0)
+    estimator = pj.Estimator(dtype="float64", tol=1e-9, max_steps=3000)
+    first = estimator.fit(domain, [m], constraints=[zeros])
+    again = estimator.fit(domain, [m], constraints=[zeros], warm_start=first.model)
+    assert again.steps <= first.steps
+    assert again.loss == pytest.approx(first.loss, rel=1e-8)

@@ -195,3 +195,29 @@ def test_extreme_potentials_keep_their_answers():
         total=9,
     )
     np.testing.assert_allclose(model.marginal(("a", "b")), np.ones((3, 3)), atol=1e-9)
+
+
+def test_numbers_as_labels_are_labels():
+    domain = pj.Domain({"x": {"labels": [1, 0, 3]}})
+    model = pj.GraphicalModel.from_potentials(domain, {("x",): np.log([1.0, 2.0, 3.0])}, 6)
+    assert model.condition({"x": 0}).total == pytest.approx(2)
+    assert model.condition({"x": np.int64(3)}).total == pytest.approx(3)
+    for wrong in (2, True):
+        with pytest.raises(ValueError, match="must be one of its labels"):
+            model.condition({"x": wrong})
+
+
+def test_wrong_types_are_named():
+    model, _ = make()
+    with pytest.raises(TypeError, match="answer takes a query over named attributes"):
+        model.answer(("a",))
+    with pytest.raises(TypeError, match="evidence must be a mapping"):
+        model.condition([("a", 1)])
+    assert model.condition({"a": np.array(1)}).total == pytest.approx(model.marginal(("a",))[1])
+
+
+def test_a_query_matrix_beyond_memory_is_refused(monkeypatch):
+    model, _ = make()
+    monkeypatch.setattr("pgmjax.plan.forecast.available_bytes", lambda: 400)
+    with pytest.raises(pj.ModelTooLargeError, match="the query's matrix on 'd' has 75 cells"):
+        model.answer(queries.kronecker({"a": queries.total(), "d": queries.all_ranges()}))

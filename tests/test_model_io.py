@@ -34,6 +34,12 @@ def rewrite(folder, **changes):
     (folder / "model.json").write_text(json.dumps(description))
 
 
+def resave(folder, **changes):
+    with np.load(folder / "model.npz") as arrays:
+        contents = dict(arrays)
+    np.savez_compressed(folder / "model.npz", **{**contents, **changes})
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -47,6 +53,11 @@ def rewrite(folder, **changes):
         (lambda f: rewrite(f, potentials=[["a", "z"]]), "corrupt"),
         (lambda f: (f / "model.npz").write_bytes(b"PK junk"), "corrupt"),
         (lambda f: (f / "model.npz").write_bytes(b""), "corrupt"),
+        (lambda f: rewrite(f, total=10**400), "corrupt"),
+        (lambda f: (f / "model.json").write_text("[" * 100_000), "not JSON"),
+        (lambda f: resave(f, marginal_0=-np.ones((2, 3)) / 6), "not probabilities"),
+        (lambda f: resave(f, marginal_0=np.full((2, 3), np.nan)), "not probabilities"),
+        (lambda f: resave(f, potential_0=np.full((2, 3), -np.inf)), "no possible cell"),
         (lambda f: np.savez(f / "model.npz", potential_0=np.array([object()])), "corrupt"),
     ],
 )
@@ -63,3 +74,17 @@ def test_missing_files(tmp_path, saved):
     (saved[1] / "model.npz").unlink()
     with pytest.raises(FileNotFoundError, match=r"no model\.npz"):
         pj.load(saved[1])
+
+
+def test_any_flipped_bit_is_an_error_or_harmless(saved):
+    _, folder = saved
+    whole = (folder / "model.npz").read_bytes()
+    rng = np.random.default_rng(0)
+    for place in rng.integers(len(whole), size=150):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        (folder / "model.npz").write_bytes(damaged)
+        try:
+            assert np.isfinite(pj.load(folder).marginal(("a",))).all()
+        except ValueError as error:
+            assert "corrupt" in str(error)

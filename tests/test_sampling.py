@@ -82,3 +82,9 @@ def test_no_rows_and_bad_arguments(model):
         model.sample(5, method="magic")
     with pytest.raises(ValueError, match="seed must be an integer >= 0"):
         model.sample(5, seed=-1)
+
+
+def test_no_rows_by_rounding_and_seed_by_position(model):
+    assert all(len(column) == 0 for column in model.sample(0, method="round").values())
+    first, again = model.sample(20, 3), model.sample(20, seed=3)
+    assert all((first[n] == again[n]).all() for n in first)

@@ -4,9 +4,9 @@ A new loss is one file with a `Loss` and its `BoundLoss`, and one export line he
 """
 
 from pgmjax.losses.base import BoundLoss, Loss
-from pgmjax.losses.build import build, names, stack
+from pgmjax.losses.build import build, check, names, stack
 from pgmjax.losses.custom import Custom
 from pgmjax.losses.l1 import L1
 from pgmjax.losses.l2 import L2
 
-__all__ = ["L1", "L2", "BoundLoss", "Custom", "Loss", "build", "names", "stack"]
+__all__ = ["L1", "L2", "BoundLoss", "Custom", "Loss", "build", "check", "names", "stack"]

@@ -28,6 +28,22 @@ def names() -> tuple[str, ...]:
     return tuple(_BY_NAME)
 
 
+def check(loss: Any) -> None:
+    """Refuse what `build` would not take as a loss, before there is anything to bind it to.
+
+    Raises:
+        TypeError: no loss.
+        ValueError: an unknown name.
+    """
+    if isinstance(loss, str):
+        if loss not in _BY_NAME:
+            raise ValueError(
+                f"loss must be one of {', '.join(_BY_NAME)}, a Loss or a function, got {loss!r}."
+            )
+    elif not isinstance(loss, Loss) and not callable(loss):
+        raise TypeError(f"loss must be a name, a Loss or a function of marginals, got {type(loss).__name__}.")
+
+
 def build(
     loss: str | Loss | Callable[..., Any],
     domain: Domain,
@@ -54,17 +70,12 @@ def build(
         >>> bound.cliques, bound.exact([np.array([0.5, 0.5])])
         ((('a',),), 1.25)
     """
+    check(loss)
     if isinstance(loss, str):
-        if loss not in _BY_NAME:
-            raise ValueError(
-                f"loss must be one of {', '.join(_BY_NAME)}, a Loss or a function, got {loss!r}."
-            )
         return _BY_NAME[loss]().bind(domain, measurements, total, dtype)
     if isinstance(loss, Loss):
         return loss.bind(domain, measurements, total, dtype)
-    if callable(loss):
-        return Custom(loss).bind(domain, measurements, total, dtype)
-    raise TypeError(f"loss must be a name, a Loss or a function of marginals, got {type(loss).__name__}.")
+    return Custom(loss).bind(domain, measurements, total, dtype)
 
 
 def stack(bound: Sequence[BoundLoss]) -> BoundLoss:

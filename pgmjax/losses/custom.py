@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
 from pgmjax.losses.base import BoundLoss, Loss, check_arguments, unique_cliques
@@ -99,9 +100,8 @@ class BoundCustom(BoundLoss):
 
     def __call__(self, marginals: Sequence[Any]) -> jax.Array:
         """Return the function's value at total times the marginals."""
-        return self.function(
-            {clique: table * self.total for clique, table in zip(self.names, marginals, strict=True)}
-        )
+        counts = tuple(table * self.total for table in marginals)
+        return self.function(CliqueVector(self.names, counts))
 
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the function's value in float64."""
@@ -112,13 +112,13 @@ class BoundCustom(BoundLoss):
             )
         with jax.enable_x64(True):
             tables = [jnp.asarray(np.asarray(table, np.float64) * self.exact_total) for table in marginals]
-            return float(self.function(dict(zip(self.names, tables, strict=True))))
+            return float(self.function(CliqueVector(self.names, tuple(tables))))
 
 
 def _check_result(function: LossFunction, shapes: dict[Clique, tuple[int, ...]], dtype: np.dtype) -> None:
     with jax.enable_x64(dtype == np.float64):
-        tables = {clique: jax.ShapeDtypeStruct(shape, dtype) for clique, shape in shapes.items()}
-        result = jax.eval_shape(function, tables)
+        tables = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape in shapes.values())
+        result = jax.eval_shape(function, CliqueVector(tuple(shapes), tables))
     if not hasattr(result, "shape") or not jnp.issubdtype(result.dtype, jnp.floating):
         kind = getattr(result, "dtype", type(result).__name__)
         raise TypeError(

@@ -22,8 +22,9 @@ Potentials = Sequence[jax.Array]
 class Oracle(Protocol):
     """Inference for one structure. All tables are in the order of `structure.cliques`.
 
-    Potentials are natural logarithms and may be minus infinity (structural zeros); where every
-    joint state has probability zero, the log-partition is minus infinity and marginals are zero.
+    Potentials are natural logarithms and may be minus infinity (structural zeros). Where every joint
+    state is impossible the log-partition is minus infinity; marginals mean nothing then, but are
+    finite.
     """
 
     @property

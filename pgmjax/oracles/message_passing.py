@@ -5,7 +5,7 @@ that float32 keeps its digits on long chains. No table is divided by another: do
 clique's conditional given its separator multiplies the separator's marginal.
 
 References:
-    Koller and Friedman (2009), chapter 10; paper 004, section 3 (MARGINAL-ORACLE).
+    Koller and Friedman (2009), chapter 10; McKenna et al. 2019, section 3 (MARGINAL-ORACLE).
 """
 
 from __future__ import annotations

@@ -29,6 +29,8 @@ def build(solver: str | Solver) -> Solver:
         ValueError: unknown name.
     """
     if not isinstance(solver, str):
+        if isinstance(solver, type) or not hasattr(solver, "step"):
+            raise TypeError(f"solver must be a name or a solver such as LBFGS(), got {solver!r}.")
         return solver
     name = "accelerated" if solver == "auto" else solver
     if name not in _BY_NAME:

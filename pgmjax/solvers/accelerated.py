@@ -27,16 +27,18 @@ class State:
         previous: the last point before extrapolation.
         best: the last accepted point.
         lowest: the lowest loss seen; accepted points are within rounding of it.
+        anchor: the lowest loss when it last counted as fallen.
         step_size: current step size.
         age: steps since the momentum last restarted.
         searching: whether the first step size is still being found.
-        since: steps since the lowest loss last fell.
+        since: steps since the lowest loss fell by more than rounding.
     """
 
     candidate: Tables
     previous: Tables
     best: Evaluation
     lowest: jax.Array
+    anchor: jax.Array
     step_size: jax.Array
     age: jax.Array
     searching: jax.Array
@@ -52,14 +54,14 @@ class Accelerated:
         first: factor by which the step size grows until a step first fails.
         grow: factor by which it grows with every later step.
         shrink: factor by which a failed step shrinks it.
-        patience: steps without a lower loss after which the solver counts as stalled.
+        patience: steps without a fall of the loss beyond rounding after which it counts as stalled.
 
     References:
-        Paper 004, Algorithm 1 (the step); Nesterov (1983) (the extrapolation).
+        McKenna et al. 2019, Algorithm 1 (the step); Nesterov (1983) (the extrapolation).
     """
 
     first: Any = 1.3
-    grow: Any = 1.01
+    grow: Any = 1.001
     shrink: Any = 0.6
     patience: Any = 300
 
@@ -76,22 +78,23 @@ class Accelerated:
         best = Evaluation(potentials, zeros, unknown, zeros)
         size = jnp.asarray(1 / problem.curvature, dtype)
         count = jnp.asarray(0)
-        return State(potentials, potentials, best, unknown, size, count, jnp.asarray(True), count)
+        searching = jnp.asarray(True)
+        return State(potentials, potentials, best, unknown, unknown, size, count, searching, count)
 
     def step(self, problem: Problem, state: State) -> State:
         """One oracle call: accept the extrapolated point, or restart from the last good one."""
         now = problem.evaluate(state.candidate)
         # losses closer than their rounding error are equal: without this the step size collapses
-        accepted = now.loss <= jnp.where(
-            jnp.isfinite(state.lowest), state.lowest + rounding(state.best), jnp.inf
-        )
-        lower = now.loss < state.lowest
+        error = rounding(state.best)
+        accepted = now.loss <= jnp.where(jnp.isfinite(state.lowest), state.lowest + error, jnp.inf)
         best = select(accepted, now, state.best)
-        lowest = jnp.where(lower, now.loss, state.lowest)
-        since = jnp.where(lower, 0, state.since + 1)
+        lowest = jnp.where(now.loss < state.lowest, now.loss, state.lowest)
+        fallen = lowest < state.anchor - jnp.where(jnp.isfinite(state.anchor), error, 0)
+        anchor = jnp.where(fallen, lowest, state.anchor)
+        since = jnp.where(fallen, 0, state.since + 1)
         # Once the loss has no digits left to fall, refusals are rounding: they no longer shrink the
         # step, and plain steps still shrink the gap.
-        moving = since < self.patience // 10
+        moving = since < self.patience // 3
         searching = state.searching & accepted
         factor = jnp.where(accepted, jnp.where(searching, self.first, self.grow), self.shrink)
         size = state.step_size * jnp.where(accepted | moving, factor, 1)
@@ -101,7 +104,7 @@ class Accelerated:
         momentum = jnp.where(age > 0, (age - 1) / (age + 2), 0).astype(size.dtype)
         # the previous point shares the candidate's gauge up to constants, which do not matter
         candidate = step(point, -momentum, step(point, 1, state.previous))
-        return State(candidate, point, best, lowest, size, age, searching, since)
+        return State(candidate, point, best, lowest, anchor, size, age, searching, since)
 
     def result(self, problem: Problem, state: State) -> Evaluation:
         """The best point so far."""

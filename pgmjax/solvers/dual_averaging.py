@@ -1,7 +1,7 @@
 """Nesterov's accelerated dual averaging.
 
 References:
-    Paper 004, Algorithm 2 and A.2; Xiao (2010), Algorithm 3. The paper's step is for marginals that
+    McKenna et al. 2019, Algorithm 2 and A.2; Xiao (2010), Algorithm 3. The paper's step is for marginals that
     sum to the number of records; here they sum to 1, so the constant K is that of the scaled loss.
 """
 

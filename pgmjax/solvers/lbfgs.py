@@ -4,7 +4,7 @@ The loss as a function of the potentials is smooth but not convex, so the minimu
 local; the certificate says how far from the optimum it can be.
 
 References:
-    Paper 004, A.3.
+    McKenna et al. 2019, A.3.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class State:
         potentials: the current point.
         memory: what optax carries.
         best_potentials: the best point.
-        best_loss: its loss.
+        best_loss: its loss over the problem's curvature.
         since: steps since the best loss last fell.
     """
 
@@ -67,9 +67,11 @@ class LBFGS:
 
     def step(self, problem: Problem, state: State) -> State:
         """One L-BFGS step."""
+        # scaled, since squares of the gradient of a large loss overflow float32
+        scale = jnp.asarray(1 / problem.curvature, state.best_loss.dtype)
 
         def objective(potentials: Tables) -> jax.Array:
-            return problem.loss(problem.marginals(potentials))
+            return scale * problem.loss(problem.marginals(potentials))
 
         method = self._method()
         value, gradient = optax.value_and_grad_from_state(objective)(state.potentials, state=state.memory)

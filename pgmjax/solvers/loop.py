@@ -40,14 +40,13 @@ class Solution:
         point: the best point.
         status: why it stopped.
         steps: steps done.
-        gap: certified bound on the loss above the optimum, in the solver's precision. Every block's
-            certificate bounds the optimum from below; the best of these bounds counts.
+        below: certified lower bound on the optimum: the best of every block's `loss - gap`.
     """
 
     point: Evaluation
     status: Status
     steps: int
-    gap: float
+    below: float
 
 
 @functools.partial(jax.jit, donate_argnums=(2,))
@@ -67,6 +66,7 @@ def solve(
     *,
     max_steps: int,
     enough: Callable[[float, float], bool],
+    below: float = -math.inf,
     block: int = 50,
     watch: Callable[[int, float, float], None] | None = None,
 ) -> Solution:
@@ -78,6 +78,7 @@ def solve(
         potentials: starting point.
         max_steps: number of steps at most, >= 1.
         enough: given (loss, gap), whether to stop.
+        below: a lower bound on the optimum that is known already.
         block: steps between two certificates.
         watch: called after each block with (steps done in it, loss, gap).
 
@@ -86,13 +87,14 @@ def solve(
     """
     # a copy, since each block gives its input's memory to its output
     state = jax.tree.map(lambda x: jnp.array(x, copy=True), solver.start(problem, potentials))
-    done, status, below = 0, Status.MAX_STEPS, -math.inf
+    done, status = 0, Status.MAX_STEPS
     while True:
         now = min(block, max_steps - done)
         state, point, gap_now, stalled = _block(problem, solver, state, jnp.asarray(now))
         done += now
         loss = float(point.loss)
-        below = max(below, loss - float(gap_now))
+        bound = loss - float(gap_now)
+        below = max(below, bound) if math.isfinite(bound) else below
         gap = max(loss - below, 0.0)
         if watch is not None:
             watch(now, loss, gap)
@@ -104,4 +106,4 @@ def solve(
             status = Status.STALLED
         elif done < max_steps:
             continue
-        return Solution(point, status, done, gap)
+        return Solution(point, status, done, below)

@@ -1,7 +1,7 @@
 """Entropic mirror descent with line search, for any convex loss.
 
 References:
-    Paper 004, Algorithm 1 and A.1; Beck and Teboulle (2003).
+    McKenna et al. 2019, Algorithm 1 and A.1; Beck and Teboulle (2003).
 """
 
 from __future__ import annotations

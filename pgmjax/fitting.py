@@ -1,0 +1,269 @@
+"""How a fit runs: smoothing in stages, float32 first, and the end evaluated in float64."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax import losses, oracles, solvers
+from pgmjax.cliques import Clique
+from pgmjax.constraints import StructuralZeros
+from pgmjax.domain import Domain
+from pgmjax.losses.base import BoundLoss
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.model import GraphicalModel
+from pgmjax.plan.forecast import ModelTooLargeError
+from pgmjax.progress import Progress
+from pgmjax.solvers.loop import Solution, Status, solve
+from pgmjax.solvers.problem import Evaluation, Problem
+
+FIRST_SMOOTHING = 8.0  # standard deviations: the first stage of a loss with kinks is as easy as L2
+
+
+class Settings(Protocol):
+    """What a fit needs of an `Estimator`; its attributes are described there."""
+
+    @property
+    def loss(self) -> Any:
+        """What is minimised."""
+        ...
+
+    @property
+    def solver(self) -> Any:
+        """The solver or its name."""
+        ...
+
+    @property
+    def max_steps(self) -> int:
+        """Steps at most."""
+        ...
+
+    @property
+    def tol(self) -> float:
+        """Relative gap to stop at."""
+        ...
+
+    @property
+    def dtype(self) -> str:
+        """Type on the device."""
+        ...
+
+    @property
+    def plan(self) -> Callable[..., oracles.Plan]:
+        """Plan a fit of some cliques under some constraints, for a dtype."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What to fit: the estimator's settings with everything they apply to."""
+
+    estimator: Settings
+    domain: Domain
+    measurements: tuple[LinearMeasurement, ...]
+    total: float
+    constraints: tuple[StructuralZeros, ...]
+    bar: Progress
+
+    def within(self, loss: float, gap: float) -> bool:
+        """Whether a gap meets the tolerance."""
+        return gap <= self.estimator.tol * max(1.0, loss)
+
+    def bind(self, dtype: str) -> BoundLoss:
+        """The loss of the measurements."""
+        return losses.build(self.estimator.loss, self.domain, self.measurements, self.total, dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class End:
+    """Where a fit ended, on the host in float64.
+
+    Attributes:
+        bound: the loss.
+        plan: the plan that was used.
+        potentials: log-potentials of the loss's cliques.
+        marginals: their marginals (probabilities); empty where the loss was never finite.
+        status: how it ended.
+        steps: steps done.
+        loss: the loss itself, not smoothed.
+        gap: certified bound on `loss - optimum`.
+    """
+
+    bound: BoundLoss
+    plan: oracles.Plan
+    potentials: tuple[np.ndarray, ...]
+    marginals: tuple[np.ndarray, ...]
+    status: Status
+    steps: int
+    loss: float
+    gap: float
+
+
+def solve_task(task: Task, warm_start: GraphicalModel | None) -> End:
+    """Run the fit: in the dtype asked for, then the end of it in float64."""
+    settings = task.estimator
+    solver = solvers.build(settings.solver)
+    with _precision(settings.dtype):
+        bound = task.bind(settings.dtype)
+        plan = settings.plan(task.domain, bound.cliques, task.constraints)
+        curvature = _curvature(solver, bound, task.domain)
+        if bound.smoothing is not None:
+            curvature = curvature * float(bound.smoothing) / FIRST_SMOOTHING
+            bound = bound.with_smoothing(FIRST_SMOOTHING)
+        fixed = _fixed(task, settings.dtype)
+        start = _starting_point(task.domain, bound.cliques, settings.dtype, warm_start)
+        solution, problem = _minimise(task, Problem(plan.oracle, bound, curvature, fixed), solver, start)
+    if solution.status is Status.NOT_FINITE:
+        potentials = tuple(np.asarray(p, np.float64) for p in solution.point.potentials)
+        return End(bound, plan, potentials, (), solution.status, solution.steps, math.nan, math.nan)
+    if settings.dtype == "float32" and _fits_in_float64(task, bound.cliques):
+        with _precision("float64"):
+            solution, problem = _in_float64(task, problem, solver, solution)
+    return _end(task, plan, problem, solution)
+
+
+def _minimise(
+    task: Task, problem: Problem, solver: solvers.Solver, start: Sequence[jax.Array], done: int = 0
+) -> tuple[Solution, Problem]:
+    """Solve; a loss that is smoothed is solved for ever less smoothing, each from the last.
+
+    Smoothed losses lie below the loss, so that every stage's lower bound holds for the loss itself.
+    """
+
+    def watch(steps: int, loss: float, gap: float) -> None:
+        task.bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}")
+
+    block = 50 if problem.oracle.forecast.work < 50_000_000 else 10
+    below, last = -math.inf, None
+    while True:
+        slack = float(problem.loss.slack())
+        solution = solve(
+            problem,
+            solver,
+            tuple(start),
+            max_steps=task.estimator.max_steps - done,
+            enough=_stage_end(task, slack),
+            below=below,
+            block=block,
+            watch=watch,
+        )
+        done += solution.steps
+        if solution.status is Status.NOT_FINITE and last is not None:
+            return dataclasses.replace(last, steps=done, status=Status.STALLED), problem
+        below = max(below, solution.below)
+        last = dataclasses.replace(solution, steps=done, below=below)
+        loss = float(solution.point.loss)
+        if slack == 0 or solution.status is Status.NOT_FINITE:
+            return last, problem
+        if task.within(loss, loss + slack - below):
+            return dataclasses.replace(last, status=Status.CONVERGED), problem
+        if done >= task.estimator.max_steps:
+            return dataclasses.replace(last, status=Status.MAX_STEPS), problem
+        if task.within(loss, 10 * slack) and not task.within(loss, loss - below):
+            return dataclasses.replace(last, status=Status.STALLED), problem
+        if slack < 1e-12 * max(1.0, loss):
+            return dataclasses.replace(last, status=Status.STALLED), problem
+        start = solution.point.potentials
+        sharper = problem.loss.with_smoothing(float(problem.loss.smoothing) / 4)
+        problem = dataclasses.replace(problem, loss=sharper, curvature=problem.curvature * 4)
+
+
+def _stage_end(task: Task, slack: float) -> Callable[[float, float], bool]:
+    """A stage ends when the tolerance is met, or when less smoothing promises more."""
+    return lambda loss, gap: task.within(loss, gap + slack) or gap < slack
+
+
+def _in_float64(
+    task: Task, problem: Problem, solver: solvers.Solver, solution: Solution
+) -> tuple[Solution, Problem]:
+    """Evaluate the end of a float32 fit in float64, and go on there if its digits ran out.
+
+    Marginals rounded to float32 may contradict one another, and so lie outside what any distribution
+    can have; the loss and certificate of the potentials themselves are computed here.
+    """
+    bound = task.bind("float64")
+    if problem.loss.smoothing is not None:
+        bound = bound.with_smoothing(float(problem.loss.smoothing))
+    problem = dataclasses.replace(problem, loss=bound, fixed=_fixed(task, "float64"))
+    start = tuple(jnp.asarray(np.asarray(p), "float64") for p in solution.point.potentials)
+    point, gap = _certify(problem, start)
+    loss, slack = float(point.loss), float(bound.slack())
+    below = max(solution.below, loss - float(gap))
+    certified = dataclasses.replace(solution, point=point, below=below)
+    if task.within(loss, max(loss + slack - below, 0.0)):
+        return dataclasses.replace(certified, status=Status.CONVERGED), problem
+    if solution.status is Status.MAX_STEPS or solution.steps >= task.estimator.max_steps:
+        return dataclasses.replace(certified, status=Status.MAX_STEPS), problem
+    return _minimise(task, problem, solver, start, solution.steps)
+
+
+@jax.jit
+def _certify(problem: Problem, potentials: tuple[jax.Array, ...]) -> tuple[Evaluation, jax.Array]:
+    point = problem.evaluate(potentials)
+    return point, problem.gap(point)
+
+
+def _end(task: Task, plan: oracles.Plan, problem: Problem, solution: Solution) -> End:
+    bound = task.bind("float64")
+    tables = [np.asarray(table, np.float64) for table in solution.point.marginals]
+    marginals = tuple(table / table.sum() for table in tables)
+    potentials = tuple(np.asarray(p, np.float64) for p in solution.point.potentials)
+    loss = bound.exact(marginals)
+    gap = max(loss - solution.below, 0.0)
+    return End(bound, plan, potentials, marginals, solution.status, solution.steps, loss, gap)
+
+
+def _precision(dtype: str) -> Any:
+    return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
+
+
+def _fixed(task: Task, dtype: str) -> tuple[jax.Array, ...]:
+    return tuple(jnp.asarray(zeros.log_mask(), dtype) for zeros in task.constraints)
+
+
+def _fits_in_float64(task: Task, cliques: Sequence[Clique]) -> bool:
+    """Whether memory allows the same fit, or at least one call of its oracle, in float64."""
+    try:
+        task.estimator.plan(task.domain, cliques, task.constraints, dtype="float64")
+    except ModelTooLargeError:
+        return False
+    return True
+
+
+def _curvature(solver: solvers.Solver, bound: BoundLoss, domain: Domain) -> np.ndarray:
+    """The loss's Lipschitz constant, or a guess from its gradient at the uniform distribution."""
+    known = bound.lipschitz()
+    if known is None:
+        if isinstance(solver, solvers.DualAveraging) and solver.lipschitz is None:
+            raise ValueError(
+                "dual averaging needs the Lipschitz constant of the loss's gradient and this loss does not "
+                "know it: pass DualAveraging(lipschitz=...) or choose solver='mirror_descent'."
+            )
+        uniform = tuple(jnp.full(s, 1 / np.prod(s)) for s in map(domain.shape_of, bound.cliques))
+        gradient = jax.grad(bound)(uniform)
+        known = float(sum(jnp.ptp(g) for g in gradient))  # a first step moves potentials by 1 at most
+    return np.asarray(max(known, np.finfo(np.float32).tiny), np.float64)
+
+
+def _starting_point(
+    domain: Domain, cliques: Sequence[Clique], dtype: str, warm_start: GraphicalModel | None
+) -> tuple[jax.Array, ...]:
+    tables = [np.zeros(domain.shape_of(clique)) for clique in cliques]
+    if warm_start is not None:
+        if warm_start.domain != domain:
+            raise ValueError("warm_start must be a model over the same domain.")
+        for clique, table in zip(warm_start.potentials.cliques, warm_start.potentials.tables, strict=True):
+            holder = next((i for i, c in enumerate(cliques) if set(clique) <= set(c)), None)
+            if holder is not None:
+                order = sorted(range(len(clique)), key=lambda i: cliques[holder].index(clique[i]))
+                shape = [domain[n] if n in clique else 1 for n in cliques[holder]]
+                finite = np.where(np.isfinite(table), table, 0.0)  # impossible cells are the constraints'
+                tables[holder] += finite.transpose(order).reshape(shape)
+    return tuple(jnp.asarray(table, dtype) for table in tables)
