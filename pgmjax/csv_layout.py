@@ -9,16 +9,32 @@ import csv
 import gzip
 import pathlib
 from collections.abc import Sequence
+from typing import NamedTuple
 
 _DELIMITERS = {".tsv": "\t,;| ", "": ",;\t| "}
 SUFFIXES = (".csv", ".tsv", ".data", ".txt")
 _LONGEST_LINE = 1 << 21
+_MARK = b"\xef\xbb\xbf"
 
 
-def find_columns(
-    path: pathlib.Path, suffix: str, names: Sequence[str], header: bool
-) -> tuple[str, int, dict[str, int]]:
-    """Return the delimiter, the number of columns, and the position of every column named.
+class Layout(NamedTuple):
+    """How a text file is laid out.
+
+    Attributes:
+        delimiter: what stands between fields.
+        count: the number of columns.
+        positions: the position of every column needed, from 0.
+        blank: how many blank lines stand before the first one.
+    """
+
+    delimiter: str
+    count: int
+    positions: dict[str, int]
+    blank: int
+
+
+def find_columns(path: pathlib.Path, suffix: str, names: Sequence[str], header: bool) -> Layout:
+    """Return the layout of a text file; blank lines before its first line do not count.
 
     Args:
         path: the file; one that ends in .gz is gzip-compressed.
@@ -29,16 +45,16 @@ def find_columns(
     Raises:
         ValueError: the file is empty or does not have these columns.
     """
-    line = _first_line(path)
+    line, blank = _first_line(path)
     delimiters = _DELIMITERS.get(suffix, _DELIMITERS[""])
     rows = [[field.strip() for field in _split(line, delimiter)] for delimiter in delimiters]
     if header:
         found = [sum(name.strip() in row for name in names) for row in rows]
         best = max(range(len(rows)), key=lambda k: (found[k], -k))
-        return delimiters[best], len(rows[best]), _positions(path, names, rows[best])
+        return Layout(delimiters[best], len(rows[best]), _positions(path, names, rows[best]), blank)
     for delimiter, row in zip(delimiters, rows, strict=True):
         if len(row) == len(names):
-            return delimiter, len(row), {name: k for k, name in enumerate(names)}
+            return Layout(delimiter, len(row), {name: k for k, name in enumerate(names)}, blank)
     count = max(map(len, rows))
     raise ValueError(
         f"{path} has {count} columns where the domain has {len(names)} attributes: without a header the "
@@ -59,11 +75,14 @@ def _positions(path: pathlib.Path, names: Sequence[str], row: Sequence[str]) -> 
     return positions
 
 
-def _first_line(path: pathlib.Path) -> str:
+def _first_line(path: pathlib.Path) -> tuple[str, int]:
+    """Return the first line that is not blank, and how many blank ones stand before it."""
+    blank = 0
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
             line = stream.readline(_LONGEST_LINE)
-            while line and not line.strip(b"\xef\xbb\xbf\r\n"):
+            while line and not line.strip(_MARK + b"\r\n"):
+                blank += len(line.splitlines())
                 line = stream.readline(_LONGEST_LINE)
     except (OSError, EOFError):
         line = None
@@ -72,7 +91,9 @@ def _first_line(path: pathlib.Path) -> str:
     if not line:
         raise ValueError(f"{path} is empty: it must hold at least one record.")
     # a lone carriage return ends lines, too
-    return line.decode("utf-8-sig", errors="replace").splitlines()[0]
+    lines = line.splitlines()
+    first = next(k for k, part in enumerate(lines) if part.strip(_MARK))
+    return lines[first].decode("utf-8-sig", errors="replace"), blank + first
 
 
 def _split(line: str, delimiter: str) -> list[str]:

@@ -113,17 +113,17 @@ def open_files(
 def _text_table(
     file: pathlib.Path, kind: str, names: Sequence[str], header: bool
 ) -> tuple[str, dict[str, str]]:
-    delimiter, count, positions = csv_layout.find_columns(file, kind, names, header)
-    types = ", ".join(f"f{k}: 'VARCHAR'" for k in range(count))
+    layout = csv_layout.find_columns(file, kind, names, header)
+    types = ", ".join(f"f{k}: 'VARCHAR'" for k in range(layout.count))
     compression = "gzip" if file.suffix.lower() == ".gz" else "none"
     table = (
         f"read_csv({_literal(_no_glob(file))}, columns={{{types}}}, auto_detect=false, header={header}, "
-        f"delim={_literal(delimiter)}, quote='\"', escape='\"', compression='{compression}')"
+        f"skip={layout.blank}, delim={_literal(layout.delimiter)}, quote='\"', escape='\"', compression='{compression}')"
     )
-    if count == 1:
+    if layout.count == 1:
         # of one column, a blank line would be a record without a value
         table += " WHERE f0 IS NOT NULL"
-    return table, {name: f"f{k}" for name, k in positions.items()}
+    return table, {name: f"f{k}" for name, k in layout.positions.items()}
 
 
 def _files(file: pathlib.Path) -> str:

@@ -27,12 +27,27 @@ def layout(tmp_path, text, names, header=True, name="t.csv"):
     ],
 )
 def test_headers(tmp_path, text, found):
-    assert layout(tmp_path, text, ["c", "a"]) == found
+    assert layout(tmp_path, text, ["c", "a"])[:3] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "blank"),
+    [
+        ("a,c\n\n", 0),
+        ("\na,c\n", 1),
+        ("\r\n\n\r\na,c\n", 3),
+        ("\ufeff\na,c\n", 1),
+        ("\r\ra,c\r1,2\r", 2),
+        ("\ufeff\ra,c\r1,2\r", 1),
+    ],
+)
+def test_blank_lines_before_the_first_are_counted(tmp_path, text, blank):
+    assert layout(tmp_path, text, ["c", "a"]) == (",", 2, {"c": 1, "a": 0}, blank)
 
 
 def test_compressed_and_tabbed(tmp_path):
-    assert layout(tmp_path, "a,c\n", ["c", "a"], name="t.csv.gz") == (",", 2, {"c": 1, "a": 0})
-    assert layout(tmp_path, "a,x\tc\n", ["c"], name="t.tsv") == ("\t", 2, {"c": 1})
+    assert layout(tmp_path, "a,c\n", ["c", "a"], name="t.csv.gz") == (",", 2, {"c": 1, "a": 0}, 0)
+    assert layout(tmp_path, "a,x\tc\n", ["c"], name="t.tsv") == ("\t", 2, {"c": 1}, 0)
 
 
 def test_without_header_the_number_of_fields_tells(tmp_path):
@@ -40,6 +55,7 @@ def test_without_header_the_number_of_fields_tells(tmp_path):
         ",",
         3,
         {"x": 0, "y": 1, "z": 2},
+        1,
     )
     assert layout(tmp_path, "1,5;2,5\n", ["x", "y"], header=False)[0] == ";"
     assert layout(tmp_path, "1 2 3\n", ["x", "y", "z"], header=False)[0] == " "

@@ -49,6 +49,18 @@ def test_text_files(tmp_path, text, name):
     assert joint(table_of(tmp_path, text, name)) == EXPECTED
 
 
+@pytest.mark.parametrize("before", ["\n", "\n\n\n", "\ufeff\n"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_blank_lines_before_the_first_line_are_no_records(tmp_path, before, end, name):
+    records = "a,0\nb,1\n,3\n,3\n"
+    assert joint(table_of(tmp_path, (before + "w,n\n" + records).replace("\n", end), name)) == EXPECTED
+    bare = table_of(tmp_path, (before + records).replace("\n", end), name)
+    assert joint(bare, header=False) == EXPECTED
+    single = table_of(tmp_path, (before + "n\n1\n3\n").replace("\n", end), name)
+    assert joint(single, Domain({"n": 4})) == [0, 1, 0, 1]
+
+
 def test_without_header_columns_stand_in_order(tmp_path):
     path = table_of(tmp_path, "\ufeffa, 0\nb, 1\n, 3\n, 3\n\n", "t.data")
     assert joint(path, header=False) == EXPECTED
