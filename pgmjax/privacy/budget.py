@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
+import sys
 import threading
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 _LIMIT = 400  # decimal places on either side of the point: beyond it a short string is a huge integer
+_LONGEST = 1000
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?")
+_NOT_FINITE = re.compile(r"[+-]?(?:s?nan[0-9]*|inf(?:inity)?)", re.IGNORECASE)
+_LEAST, _MOST = Fraction(sys.float_info.min), Fraction(sys.float_info.max)
 
 
 class BudgetExceeded(ValueError):
@@ -24,13 +30,18 @@ class BudgetExceeded(ValueError):
 
 
 def _decimal(name: str, value: str) -> Fraction:
-    try:
-        number = Decimal(value)
-    except InvalidOperation:
-        raise ValueError(f"{name} must be a number such as 1, 0.1, '1/3' or '1e-9', got {value!r}.") from None
-    if not number.is_finite():
+    if len(value) > _LONGEST:
+        raise ValueError(f"{name} must be a number of at most {_LONGEST} characters, got {len(value)}.")
+    if _NOT_FINITE.fullmatch(value):
         raise ValueError(f"{name} must be finite, got {value}.")
-    if number and not -_LIMIT < number.adjusted() < _LIMIT:
+    form = _NUMBER.fullmatch(value)
+    if form is None:
+        raise ValueError(f"{name} must be a number such as 1, 0.1, '1/3' or '1e-9', got {value!r}.")
+    # a Decimal takes exponents of 18 digits, and turns none of them into a fraction before this check
+    number = Decimal(value) if len(form[1] or "") < 18 else None
+    if number is not None and number.is_zero():
+        return Fraction(0)
+    if number is None or not -_LIMIT < number.adjusted() < _LIMIT:
         raise ValueError(f"{name} must lie between 1e-{_LIMIT} and 1e{_LIMIT}, got {value}.")
     return Fraction(number)
 
@@ -40,7 +51,8 @@ def exact(name: str, value: Any) -> Fraction:
 
     Args:
         name: the parameter's name, for messages.
-        value: an int, float, Decimal, Fraction, NumPy number, or a string such as "0.1" or "1/3".
+        value: an int, float, Decimal, Fraction, NumPy number, or a string such as "0.1", "1e-9" or
+            "1/3", of the characters 0-9 . e E + - / only.
 
     Raises:
         TypeError: a bool or something that is no real number.
@@ -74,7 +86,32 @@ def exact(name: str, value: Any) -> Fraction:
 def _positive(name: str, value: Any) -> Fraction:
     result = exact(name, value)
     if result <= 0:
-        raise ValueError(f"{name} must be > 0, got {as_text(result)}.")
+        raise ValueError(f"{name} must be > 0, got {_shortened(value)}.")
+    return result
+
+
+def _shortened(value: Any) -> str:
+    if isinstance(value, numbers.Rational):
+        fraction = Fraction(int(value.numerator), int(value.denominator))
+        if max(abs(fraction.numerator), fraction.denominator) >= 10**60:
+            return "a fraction of more than 60 digits"  # Python refuses to print those of thousands
+        return as_text(fraction)
+    text = str(value).strip()
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def _representable(name: str, value: Any, result: Fraction) -> Fraction:
+    """Refuse what no normal float is near to: scales of noise and conversions are floats."""
+    if result < _LEAST:
+        zero = "0 or " if name == "delta" else ""
+        raise ValueError(
+            f"{name} must be {zero}at least {sys.float_info.min}, the least normal 64-bit float, got "
+            f"{_shortened(value)}."
+        )
+    if result > _MOST:
+        raise ValueError(
+            f"{name} must be at most {sys.float_info.max}, the largest 64-bit float, got {_shortened(value)}."
+        )
     return result
 
 
@@ -83,18 +120,18 @@ def exact_epsilon(value: Any) -> Fraction:
 
     Raises:
         TypeError: a bool or no number.
-        ValueError: NaN, infinite, zero or negative.
+        ValueError: NaN, infinite, zero, negative, or outside the range of normal floats.
 
     Example:
         >>> exact_epsilon("1/3") * 3
         Fraction(1, 1)
     """
-    return _positive("epsilon", value)
+    return _representable("epsilon", value, _positive("epsilon", value))
 
 
 def exact_rho(value: Any) -> Fraction:
     """Return a zCDP parameter rho as a fraction; refused as `exact_epsilon` refuses."""
-    return _positive("rho", value)
+    return _representable("rho", value, _positive("rho", value))
 
 
 def exact_delta(value: Any) -> Fraction:
@@ -102,12 +139,12 @@ def exact_delta(value: Any) -> Fraction:
 
     Raises:
         TypeError: a bool or no number.
-        ValueError: NaN, infinite, negative, or at least 1.
+        ValueError: NaN, infinite, negative, at least 1, or positive and below the least normal float.
     """
     result = exact("delta", value)
     if not 0 <= result < 1:
-        raise ValueError(f"delta must be in [0, 1), got {as_text(result)}.")
-    return result
+        raise ValueError(f"delta must be in [0, 1), got {_shortened(value)}.")
+    return _representable("delta", value, result) if result else result
 
 
 def as_text(value: Fraction) -> str:
@@ -151,7 +188,8 @@ def split(total: Fraction, weights: Sequence[Any]) -> tuple[Fraction, ...]:
     exact_weights = [_positive("a weight of the budget", weight) for weight in weights]
     if not exact_weights:
         raise ValueError("There is nothing to divide the budget between: give at least one weight.")
-    return tuple(total * weight / sum(exact_weights) for weight in exact_weights)
+    unit = total / sum(exact_weights)
+    return tuple(unit * weight for weight in exact_weights)
 
 
 def ceil_float(value: Fraction) -> float:
@@ -196,7 +234,7 @@ class Budget:
         if unit not in ("epsilon", "rho"):
             raise ValueError(f"unit must be 'epsilon' or 'rho', got {unit!r}.")
         self._unit = unit
-        self._cap = _positive(unit, cap)
+        self._cap = exact_epsilon(cap) if unit == "epsilon" else exact_rho(cap)
         self._spent = Fraction(0)
         self._lock = threading.Lock()
 
