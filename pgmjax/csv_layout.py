@@ -22,13 +22,13 @@ class Layout(NamedTuple):
 
     Attributes:
         delimiter: what stands between fields.
-        count: the number of columns.
+        columns: the number of columns.
         positions: the position of every column needed, from 0.
         blank: how many blank lines stand before the first one.
     """
 
     delimiter: str
-    count: int
+    columns: int
     positions: dict[str, int]
     blank: int
 

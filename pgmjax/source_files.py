@@ -114,13 +114,14 @@ def _text_table(
     file: pathlib.Path, kind: str, names: Sequence[str], header: bool
 ) -> tuple[str, dict[str, str]]:
     layout = csv_layout.find_columns(file, kind, names, header)
-    types = ", ".join(f"f{k}: 'VARCHAR'" for k in range(layout.count))
+    types = ", ".join(f"f{k}: 'VARCHAR'" for k in range(layout.columns))
     compression = "gzip" if file.suffix.lower() == ".gz" else "none"
     table = (
         f"read_csv({_literal(_no_glob(file))}, columns={{{types}}}, auto_detect=false, header={header}, "
-        f"skip={layout.blank}, delim={_literal(layout.delimiter)}, quote='\"', escape='\"', compression='{compression}')"
+        f"skip={layout.blank}, delim={_literal(layout.delimiter)}, quote='\"', escape='\"', "
+        f"compression='{compression}')"
     )
-    if layout.count == 1:
+    if layout.columns == 1:
         # of one column, a blank line would be a record without a value
         table += " WHERE f0 IS NOT NULL"
     return table, {name: f"f{k}" for name, k in layout.positions.items()}
