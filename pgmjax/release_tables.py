@@ -14,10 +14,17 @@ from pgmjax.measurements import LinearMeasurement
 from pgmjax.release import Release
 
 
-def write_measurements(measurements: Sequence[LinearMeasurement], path: pathlib.Path) -> None:
+def write_measurements(
+    measurements: Sequence[LinearMeasurement],
+    path: pathlib.Path,
+    *,
+    secure: bool | None = None,
+    seed: int | None = None,
+) -> None:
     """Write noisy answers: clique (list of names), row, value, stddev of the noise, noise (its law).
 
-    Values that are integers, as released, are stored as int64.
+    Values that are integers, as released, are stored as int64. Where `secure` is given, the file's
+    metadata says `secure` ("true" or "false") and the `seed` of insecure noise.
     """
     arrow = _checks.optional("pyarrow", extra="tables")
     integral = all(m.values.dtype.kind == "i" for m in measurements)
@@ -30,7 +37,7 @@ def write_measurements(measurements: Sequence[LinearMeasurement], path: pathlib.
         "stddev": _joined([m.row_stddevs() for m in measurements]),
         "noise": arrow.DictionaryArray.from_arrays(_which(sizes), noise).cast(arrow.string()),
     }
-    _write_parquet(arrow.table(columns), path)
+    _write_parquet(_marked(arrow.table(columns), secure, seed), path)
 
 
 def write_answers(release: Release, path: pathlib.Path) -> None:
@@ -38,7 +45,8 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
 
     One row for each answer of each workload entry, in its order; `cell` counts them from 0, row-major
     in the order of the clique. The noise is that of the measurement of the same query; null where
-    exactly this was not measured.
+    exactly this was not measured. The file's metadata says `secure` ("true" or "false") and the
+    `seed` of insecure noise.
     """
     arrow = _checks.optional("pyarrow", extra="tables")
     cliques, sizes, estimates, stddevs = [], [], [], []
@@ -58,7 +66,7 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
         "estimate": _joined(estimates),
         "stddev": arrow.array(_joined(stddevs), from_pandas=True),
     }
-    _write_parquet(arrow.table(columns), path)
+    _write_parquet(_marked(arrow.table(columns), release.secure, release.seed), path)
 
 
 def write_rows(columns: Mapping[str, np.ndarray], path: pathlib.Path) -> None:
@@ -84,6 +92,14 @@ def read(path: pathlib.Path) -> Any:
         return parquet.read_table(path)
     except Exception as error:
         raise ValueError(f"{path} is damaged: it cannot be read as Parquet.") from error
+
+
+def _marked(table: Any, secure: bool | None, seed: int | None) -> Any:
+    """The table with metadata that says whether it may be published."""
+    if secure is None:
+        return table
+    mark = {"secure": "true" if secure else "false"}
+    return table.replace_schema_metadata(mark if seed is None else {**mark, "seed": str(seed)})
 
 
 def _write_parquet(table: Any, path: pathlib.Path) -> None:
