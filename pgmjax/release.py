@@ -54,6 +54,8 @@ class Release:
         relation: which tables are neighbours.
         secure: True only for noise from a vetted sampler that nobody can repeat.
         seed: the seed of insecure noise, None for secure noise.
+        weighted: whether records had weights; the model's total is then their total weight.
+        max_weight: the public bound on a record's weight, 1 without weights.
 
     Guarantees:
         (spent.epsilon, spent.delta)-differential privacy under `relation` for all parts together,
@@ -72,21 +74,49 @@ class Release:
     relation: Relation
     secure: bool
     seed: int | None
+    weighted: bool = False
+    max_weight: int = 1
+
+    @property
+    def total_public(self) -> bool:
+        """Whether the model's total is the public number of records; otherwise it is estimated."""
+        return self.relation is Relation.REPLACE_ONE and not self.weighted
+
+    def counted(self) -> dict[str, bool | int]:
+        """Return what the model's total stands for, for records: weighted, max_weight, total_public."""
+        return {
+            "weighted": self.weighted,
+            "max_weight": self.max_weight,
+            "total_public": self.total_public,
+        }
+
+    def _neighbours(self) -> str:
+        """What may differ between two tables, so as to follow the word "if"."""
+        weight = f", of weight at most {self.max_weight:,}," if self.weighted else ""
+        if self.relation is Relation.ADD_REMOVE:
+            return f"one record{weight} is added to the table or removed from it"
+        weight = f" (its weight, at most {self.max_weight:,}, among them)" if self.weighted else ""
+        return f"the values of one record in the table{weight} are changed"
+
+    def _public(self) -> str:
+        """What is published as it is, in a sentence."""
+        if self.relation is Relation.ADD_REMOVE:
+            return ""
+        if self.weighted:
+            return "The number of records is taken to be public; their weights and total weight are private. "
+        return "The number of records is public. "
 
     def statement(self) -> str:
         """Return what was promised, in sentences for somebody who answers for the data."""
-        neighbours = {
-            Relation.ADD_REMOVE: "one record is added or removed",
-            Relation.REPLACE_ONE: "the values of one record are changed (the number of records is public)",
-        }[self.relation]
         degree = f"epsilon = {as_text(self.spent.epsilon)}"
         if self.spent.delta:
             degree += f" and delta = {as_text(self.spent.delta)}"
         promise = (
-            f"This release is differentially private with {degree}: if {neighbours} in the table, "
+            f"This release is differentially private with {degree}: if {self._neighbours()}, "
             f"the probability of any result changes at most by a factor of exp({as_text(self.spent.epsilon)})"
         )
         promise += f", up to {as_text(self.spent.delta)}. " if self.spent.delta else ". "
+        promise += self._public()
         rows = sum(measurement.values.size for measurement in self.measurements)
         laws = sorted({measurement.noise for measurement in self.measurements})
         made = (

@@ -67,11 +67,10 @@ def render(
 
 def _heading(record: Mapping[str, Any], model: GraphicalModel, measurements: int, values: int) -> str:
     delta = "" if record["delta"] == "0" else f", δ = {record['delta']}"
-    estimated = " (estimate)" if record["relation"] == "add-remove" else ""
     facts = {
         "privacy": f"ε = {record['epsilon']}{delta}",
         "neighbouring tables": record["relation"],
-        f"records{estimated}": f"{record['total']:,.0f}",
+        report_text.total_name(record): f"{record['total']:,.0f}",
         "attributes": f"{len(model.domain):,}",
         "measured queries": f"{measurements:,}",
         "noisy values": f"{values:,}",

@@ -12,16 +12,18 @@ def cost(record: Mapping[str, Any]) -> str:
     """Return the sentence of what was spent.
 
     Args:
-        record: what `release.json` holds; of it spent, relation and secure are used.
+        record: what `release.json` holds; of it spent, relation, weighted and secure are used.
 
     Example:
         >>> cost({"spent": {"epsilon": "1", "delta": "0"}, "relation": "add-remove", "secure": True})
         'Spent: epsilon = 1, delta = 0 under add-remove (the number of records is secret).'
     """
     spent = ", ".join(f"{name} = {value}" for name, value in record["spent"].items())
-    number = "secret" if record["relation"] == "add-remove" else "public"
+    number = "is secret" if record["relation"] == "add-remove" else "is public"
+    if record.get("weighted"):
+        number += ", their weights are secret"
     warning = "" if record["secure"] else " Seeded noise: it protects NOBODY, for research only."
-    return f"Spent: {spent} under {record['relation']} (the number of records is {number}).{warning}"
+    return f"Spent: {spent} under {record['relation']} (the number of records {number}).{warning}"
 
 
 def promise(record: Mapping[str, Any]) -> list[str]:
@@ -30,13 +32,10 @@ def promise(record: Mapping[str, Any]) -> list[str]:
     factor = (
         f" The factor exp({record['spent']['epsilon']}) is {math.exp(epsilon):,.4g}." if epsilon < 50 else ""
     )
-    if record["relation"] == "add-remove":
-        number = "The number of records is protected too: the one shown here is an estimate."
-    else:
-        number = "The number of records is not protected and is shown here as it is."
     return [
         record["statement"] + factor,
-        f"The unit protected is one record: a person who stands in several is protected less. {number}",
+        "The unit protected is one record: a person who stands in several is protected less. "
+        + _total(record),
         _plain("""All else here, from the model to the synthetic rows, was computed from the noisy counts
             without looking at the table again, and so costs nothing more. Releasing from the same table
             another time adds up: epsilons and deltas are summed."""),
@@ -46,6 +45,36 @@ def promise(record: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def total_public(record: Mapping[str, Any]) -> bool:
+    """Return whether the total shown is the public number of records, and no estimate."""
+    return record["relation"] == "replace-one" and not record.get("weighted", False)
+
+
+def total_name(record: Mapping[str, Any]) -> str:
+    """Return what the total shown is, such as `total weight (estimate)`.
+
+    Example:
+        >>> total_name({"relation": "replace-one", "weighted": False})
+        'records'
+    """
+    name = "total weight" if record.get("weighted") else "records"
+    return name if total_public(record) else f"{name} (estimate)"
+
+
+def _total(record: Mapping[str, Any]) -> str:
+    """What becomes of the number of records and of their weights."""
+    if total_public(record):
+        return "The number of records is not protected and is shown here as it is."
+    if not record.get("weighted"):
+        return "The number of records is protected too: the one shown here is an estimate."
+    number = (
+        "protected too" if record["relation"] == "add-remove" else "taken to be public and not shown here"
+    )
+    return _plain(f"""Records have weights of at most {record["max_weight"]:,}, a bound that is public. The
+        weights and their total are protected: the total weight shown here is an estimate. The number of
+        records is {number}.""")
+
+
 def spent_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the rows of the table of what was spent: parameter and exact value."""
     yield "epsilon asked for", record["epsilon"]
@@ -53,6 +82,8 @@ def spent_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in record["spent"].items():
         yield f"{name} spent", value
     yield "neighbouring tables", record["relation"]
+    if record.get("weighted"):
+        yield "largest weight of a record", f"{record['max_weight']:,}"
     yield "noise", "secure" if record["secure"] else f"seeded ({record['seed']})"
 
 

@@ -57,7 +57,8 @@ def test_repr_fits_a_line():
 def test_statement_of_a_pure_release():
     said = run(epsilon="0.5").statement()
     assert said.startswith(
-        "This release is differentially private with epsilon = 0.5: if one record is added or removed"
+        "This release is differentially private with epsilon = 0.5: if one record is added to the "
+        "table or removed from it, the probability"
     )
     assert "at most by a factor of exp(0.5). " in said
     assert "6 counts, each released with discrete Laplace noise" in said
@@ -67,8 +68,33 @@ def test_statement_of_a_pure_release():
 def test_statement_of_an_approximate_release():
     said = run(Relation.REPLACE_ONE, delta="1e-6").statement()
     assert "epsilon = 1 and delta = 0.000001" in said and "up to 0.000001." in said
-    assert "the values of one record are changed (the number of records is public)" in said
+    assert "if the values of one record in the table are changed, the probability" in said
+    assert "The number of records is public." in said
     assert "discrete Gaussian noise" in said
+
+
+WEIGHTED = Dataset.from_columns(
+    DOMAIN, {"a": [0, 1, 2, 2], "b": [0, 1, 1, 0]}, weights=[1, 2, 3, 1], max_weight=3
+)
+
+
+def test_weights_are_never_said_to_be_public():
+    settings = {"epsilon": 1, "estimator": Estimator(max_steps=3)}
+    replaced = Marginals(relation=Relation.REPLACE_ONE, **settings).run(WEIGHTED, WORKLOAD)
+    assert replaced.counted() == {"weighted": True, "max_weight": 3, "total_public": False}
+    said = replaced.statement()
+    assert "values of one record in the table (its weight, at most 3, among them) are changed, the" in said
+    assert "their weights and total weight are private." in said
+    added = Marginals(relation=Relation.ADD_REMOVE, **settings).run(WEIGHTED, WORKLOAD)
+    assert "if one record, of weight at most 3, is added to the table or removed from it, the" in (
+        added.statement()
+    )
+    assert "public" not in added.statement()
+
+
+@pytest.mark.parametrize(("relation", "public"), [(Relation.ADD_REMOVE, False), (Relation.REPLACE_ONE, True)])
+def test_what_the_total_of_a_table_without_weights_is(relation, public):
+    assert run(relation).counted() == {"weighted": False, "max_weight": 1, "total_public": public}
 
 
 def test_statement_of_an_insecure_release_warns_first():

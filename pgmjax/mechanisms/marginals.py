@@ -43,7 +43,8 @@ class Marginals:
         to at most epsilon; query i has discrete Gaussian noise of variance
         (its squared L2 sensitivity) / (2 rho_i), and the rho_i sum to rho exactly.
         The model is post-processing. The total is estimated from the noisy answers under
-        ADD_REMOVE; under REPLACE_ONE the number of records is public and used.
+        ADD_REMOVE; under REPLACE_ONE the number of records is public and used, while the total weight
+        of a weighted table is private and estimated.
 
     References:
         McKenna et al. 2019, section 3.

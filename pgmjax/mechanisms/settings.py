@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.privacy.accounting import rho_for
@@ -94,6 +93,8 @@ class Settings:
             relation=self.relation,
             secure=table.secure,
             seed=table.seed,
+            weighted=table.weighted,
+            max_weight=table.max_weight,
         )
 
 
@@ -125,12 +126,13 @@ def check_request(data: Dataset, workload: Workload, relation: Relation, estimat
     queries = [entry.query for entry in workload.entries]
     estimator.plan(data.domain, [query.clique for query in queries])
     if relation is Relation.ADD_REMOVE or data.weighted:
-        _check_total_is_told(data.domain, queries)
+        _check_total_is_told(data, queries)
     return queries
 
 
-def _check_total_is_told(domain: Domain, queries: Sequence[Query]) -> None:
-    """Refuse queries from whose answers the number of records cannot be estimated."""
+def _check_total_is_told(data: Dataset, queries: Sequence[Query]) -> None:
+    """Refuse queries from whose answers the total, records or their weight, cannot be estimated."""
+    domain = data.domain
     for query in queries:
         table = np.ones(domain.shape_of(query.clique), dtype=np.int64)
         rehearsed = LinearMeasurement(query.clique, query.apply(table), 1.0, query)
@@ -139,7 +141,8 @@ def _check_total_is_told(domain: Domain, queries: Sequence[Query]) -> None:
         except ValueError:
             continue
         return
+    total = "total weight" if data.weighted else "number of records"
     raise ValueError(
-        "The number of records is private and cannot be estimated from this workload: no query's rows add up "
+        f"The {total} is private and cannot be estimated from this workload: no query's rows add up "
         "to every record counted once. Add a whole marginal to the workload; nothing was spent."
     )

@@ -102,6 +102,16 @@ class PrivateTable:
         return self._relation
 
     @property
+    def weighted(self) -> bool:
+        """Whether its records have weights; public."""
+        return self._data.weighted
+
+    @property
+    def max_weight(self) -> int:
+        """The public bound on a record's weight, 1 without weights."""
+        return self._data.max_weight
+
+    @property
     def budget(self) -> Budget:
         """What may be spent and has been."""
         return self._budget

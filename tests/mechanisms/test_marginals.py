@@ -105,6 +105,14 @@ def test_a_workload_that_cannot_tell_the_total_spends_nothing(monkeypatch):
         make().run(DATA, Workload([difference]))
 
 
+def test_a_total_weight_that_cannot_be_told_is_named(monkeypatch):
+    monkeypatch.setattr(Dataset, "marginals", lambda self, cliques: pytest.fail("the table was read"))
+    data = Dataset.from_columns(DOMAIN, COLUMNS, weights=np.ones(500, int), max_weight=3)
+    difference = queries.DenseMatrix(("b",), np.array([[1, -1]]))
+    with pytest.raises(ValueError, match="The total weight is private and cannot be estimated"):
+        make(relation=Relation.REPLACE_ONE).run(data, Workload([difference]))
+
+
 def test_the_estimator_is_the_one_given():
     release = make(estimator=Estimator(max_steps=3)).run(DATA, WORKLOAD)
     assert release.fit.steps <= 3

@@ -282,7 +282,10 @@ def test_the_count_is_public_only_where_records_are_replaced(data):
     weighted = Dataset.from_columns(DOMAIN, COLUMNS, weights=[1, 0, 5, 2, 1], max_weight=5)
     with pytest.raises(ValueError, match="total weight of a weighted table is private"):
         table(weighted, Relation.REPLACE_ONE).public_count()
-    assert table(weighted, Relation.REPLACE_ONE).public_total() is None
+    private = table(weighted, Relation.REPLACE_ONE)
+    assert private.public_total() is None
+    assert private.weighted and private.max_weight == weighted.max_weight
+    assert not table(data).weighted and table(data).max_weight == 1
 
 
 def test_a_private_table_shows_nothing(data):
@@ -290,7 +293,8 @@ def test_a_private_table_shows_nothing(data):
     assert repr(private).startswith("PrivateTable(") and "epsilon: 0 of 1 spent" in repr(private)
     public = {name for name in dir(private) if not name.startswith("_")}
     assert public == {
-        "budget", "domain", "measure", "public_count", "public_total", "relation", "secure", "seed"
+        "budget", "domain", "max_weight", "measure", "public_count", "public_total", "relation", "secure",
+        "seed", "weighted",
     }  # fmt: skip
 
 
