@@ -14,7 +14,7 @@ import numpy as np
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
-from pgmjax.queries import marginal
+from pgmjax.queries import Product, Query, WeightedSum, marginal
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,39 @@ def noisy_marginal(
         weight += precision
         sources += 1
     return NoisyMarginal(weighted / weight, np.sqrt(1.0 / weight), sources) if sources else None
+
+
+def other_queries(measurements: Sequence[LinearMeasurement], attribute: str) -> list[str] | None:
+    """Return the kinds of queries, marginals aside, through which an attribute was measured.
+
+    Args:
+        measurements: released answers.
+        attribute: its name.
+
+    Returns:
+        The kinds as in a workload file, each once, in order of appearance: those of the attribute's
+        own blocks, where they are more than the identity, otherwise those of the blocks beside it.
+        None where no measurement but marginals has the attribute.
+
+    Example:
+        >>> from pgmjax.queries import prefix
+        >>> other_queries([LinearMeasurement(("a",), [1, 3], 2.0, prefix())], "a")
+        ['prefix']
+    """
+    found = [m for m in measurements if attribute in m.clique and not is_marginal(m)]
+    kinds = [kind for measurement in found for kind in _kinds(measurement.query, attribute)]
+    return list(dict.fromkeys(kinds)) if found else None
+
+
+def _kinds(query: Query, attribute: str) -> list[str]:
+    if isinstance(query, WeightedSum):
+        kinds = [kind for product in query.products for kind in _kinds(product, attribute)]
+        return kinds or ["sum"]
+    if not isinstance(query, Product):
+        return ["matrix"]
+    kinds = [block.kind for block in query.blocks]
+    own = kinds[query.clique.index(attribute)]
+    return [own] if own != "identity" else [kind for kind in kinds if kind != "identity"]
 
 
 def _onto(table: np.ndarray, have: Clique, want: Clique) -> np.ndarray:

@@ -10,7 +10,7 @@ from html import escape
 import numpy as np
 
 from pgmjax import plots
-from pgmjax.measured import noisy_marginal
+from pgmjax.measured import is_marginal, noisy_marginal, other_queries
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.progress import Progress
@@ -37,7 +37,8 @@ def one_way(
 <h2>One attribute at a time</h2>
 <p class="note"><span class="key"></span>fitted count &ensp; <span class="key dot"></span>noisy count, with
 two standard deviations of its noise each way. Where an attribute was not measured alone, its noisy counts
-are the average, weighted by 1/variance, of the measured marginals that contain it.</p>
+are the average, weighted by 1/variance, of the measured marginals that contain it; where it was measured
+through other queries only, no noisy counts are drawn.</p>
 <div class="plots">{"".join(figures)}</div>{more}
 </section>"""
 
@@ -51,10 +52,14 @@ def _one_way_figure(model: GraphicalModel, measurements: Sequence[LinearMeasurem
         None if noisy is None else noisy.stddev,
         title=name,
     )
-    gathered = "not measured: uniform"
+    others = other_queries(measurements, name)
     if noisy is not None:
         gathered = f"in {noisy.sources} measured marginal{'s' if noisy.sources > 1 else ''}"
-    caption = f"{model.domain[name]:,} values, {gathered}"
+    elif others:
+        gathered = f"measured through other queries ({', '.join(others)})"
+    else:
+        gathered = "not measured: uniform"
+    caption = f"{model.domain[name]:,} values, {escape(gathered)}"
     return f"<figure><h3>{escape(name)}</h3>{drawing}<figcaption>{caption}</figcaption></figure>\n"
 
 
@@ -92,9 +97,9 @@ def _two_way_figure(
 
 
 def _largest_pairs(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -> list[tuple[str, str]]:
-    """The pairs with most cells inside a measured clique, up to what a heat map can show."""
+    """The pairs with most cells inside a measured marginal, up to what a heat map can show."""
     found: dict[frozenset[str], tuple[str, str]] = {}
-    for measurement in measurements:
+    for measurement in filter(is_marginal, measurements):
         for pair in itertools.combinations(measurement.clique, 2):
             found.setdefault(frozenset(pair), pair)
     pairs = [pair for pair in found.values() if model.domain.size(pair) <= LARGEST_PAIR]

@@ -3,9 +3,9 @@
 import numpy as np
 
 from pgmjax.domain import Domain
-from pgmjax.measured import is_marginal, noisy_marginal
+from pgmjax.measured import is_marginal, noisy_marginal, other_queries
 from pgmjax.measurements import LinearMeasurement
-from pgmjax.queries import prefix
+from pgmjax.queries import DenseMatrix, Product, WeightedSum, all_ranges, identity, prefix, total
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 2})
 
@@ -42,3 +42,34 @@ def test_other_queries_and_other_attributes_give_nothing():
     assert not is_marginal(cumulative)
     assert noisy_marginal(DOMAIN, [cumulative], ("b",)) is None
     assert noisy_marginal(DOMAIN, [LinearMeasurement(("a",), [1, 2], stddev=1.0)], ("b",)) is None
+
+
+def answers(query):
+    size = query.num_rows(DOMAIN)
+    return LinearMeasurement(query.clique, np.zeros(size), stddev=1.0, query=query)
+
+
+def test_other_queries_are_named_by_kind():
+    measured = [
+        answers(Product({"b": prefix(), "a": identity()})),
+        answers(Product({"b": all_ranges()})),
+        answers(Product({"b": prefix()})),
+        answers(DenseMatrix(("c", "b"), np.ones((1, 6)))),
+    ]
+    assert other_queries(measured, "b") == ["prefix", "all_ranges", "matrix"]
+    assert other_queries(measured, "a") == ["prefix"]  # beside the prefixes of b
+    assert other_queries(measured, "c") == ["matrix"]
+
+
+def test_sums_are_named_by_their_terms():
+    several = WeightedSum(
+        [(1, Product({"a": total(), "b": prefix()})), (2, Product({"a": total(), "b": prefix()}))]
+    )
+    assert other_queries([answers(several)], "b") == ["prefix"]
+    assert other_queries([answers(several)], "a") == ["total"]
+    assert other_queries([answers(WeightedSum([(2, Product({"a": identity()}))]))], "a") == ["sum"]
+
+
+def test_whole_marginals_are_no_other_queries():
+    assert other_queries([LinearMeasurement(("a",), [1, 2], stddev=1.0)], "a") is None
+    assert other_queries([answers(Product({"b": prefix()}))], "a") is None

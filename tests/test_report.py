@@ -113,7 +113,10 @@ def test_fit_column_is_the_residual_in_standard_deviations(small_release):
 def test_largest_pairs_come_first_and_huge_ones_are_left_out(small_release, monkeypatch):
     pairs = report_figures._largest_pairs(small_release.model, small_release.measurements)
     sizes = [small_release.domain.size(pair) for pair in pairs]
-    assert sizes == sorted(sizes, reverse=True) and len(pairs) == 3
+    assert sizes == sorted(sizes, reverse=True) and sizes == [
+        15,
+        6,
+    ]  # not age by sex, of which only prefixes were measured
     monkeypatch.setattr(report_figures, "LARGEST_PAIR", 10)
     pairs = report_figures._largest_pairs(small_release.model, small_release.measurements)
     assert max(small_release.domain.size(pair) for pair in pairs) <= 10
@@ -123,6 +126,14 @@ def test_without_measured_pairs_the_section_is_left_out(small_release):
     single = [small_release.measurements[2]]
     assert report_figures.two_way(small_release.model, single, False) == ""
     assert "not measured: uniform" in report_figures.one_way(small_release.model, single, False)
+
+
+def test_only_what_is_in_no_measurement_is_called_uniform(small_release):
+    cumulative = [small_release.measurements[3]]  # prefixes of age, by sex
+    page = report_figures.one_way(small_release.model, cumulative, False)
+    assert page.count("measured through other queries (prefix)") == 2  # age and sex
+    assert page.count("not measured: uniform") == 2
+    assert report_figures.two_way(small_release.model, cumulative, False) == ""
 
 
 def test_many_attributes_are_cut_off_with_a_word(small_release, monkeypatch):
@@ -137,6 +148,25 @@ def test_promise_names_what_happens_to_the_number_of_records(relation, word, sma
     record = {**release_folder.describe(small_release), "relation": relation}
     text = " ".join(report_text.promise(record))
     assert word in text and "exp(0.5) is 1.649" in text and "adds up" in text
+
+
+@pytest.mark.parametrize(
+    ("relation", "weighted", "name", "words"),
+    [
+        ("add-remove", False, "records (estimate)", "the one shown here is an estimate"),
+        ("replace-one", False, "records", "is shown here as it is"),
+        ("add-remove", True, "total weight (estimate)", "The number of records is protected too."),
+        ("replace-one", True, "total weight (estimate)", "taken to be public and not shown here."),
+    ],
+)
+def test_only_a_public_number_of_records_is_shown_as_exact(relation, weighted, name, words, small_release):
+    changed = {"relation": relation, "weighted": weighted, "max_weight": 1500}
+    record = {**release_folder.describe(small_release), **changed}
+    page = report.render(record, small_release.model, small_release.measurements, show_progress=False)
+    assert f"<dt>{name}</dt>" in page and words in page
+    assert ("weights of at most 1,500" in page) == weighted
+    assert ("<td>largest weight of a record</td>" in page) == weighted
+    assert ("their weights are secret" in report_text.cost(record)) == weighted
 
 
 def test_certificate_reads_the_numbers(small_release):
