@@ -211,7 +211,7 @@ def _certify(problem: Problem, potentials: tuple[jax.Array, ...]) -> tuple[Evalu
 
 
 def _end(task: Task, plan: oracles.Plan, problem: Problem, solution: Solution) -> End:
-    bound = task.bind("float64")
+    bound = problem.loss
     tables = [np.asarray(table, np.float64) for table in solution.point.marginals]
     marginals = tuple(table / table.sum() for table in tables)
     potentials = tuple(np.asarray(p, np.float64) for p in solution.point.potentials)

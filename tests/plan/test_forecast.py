@@ -63,3 +63,4 @@ def test_forecast_covers_a_solver(solver, oracle):
     used = memory.temp_size_in_bytes + memory.argument_size_in_bytes + memory.output_size_in_bytes
     used -= memory.alias_size_in_bytes
     assert used <= plan.oracle.forecast.peak_bytes(4, plan.copies) <= 3 * used
+    assert plan.peak_bytes >= plan.oracle.forecast.peak_bytes(4, plan.copies)
