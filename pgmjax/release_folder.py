@@ -15,6 +15,9 @@ import os
 import pathlib
 import platform
 import shutil
+import signal
+import threading
+import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -80,12 +83,40 @@ def write(
     Raises:
         ValueError: the folder exists, or an argument is out of range; nothing is written.
     """
-    target = check_target(out)
+    check_packages()
+    with reserve(out) as folder:
+        fill(
+            folder,
+            release,
+            synthetic_rows=synthetic_rows,
+            synthetic_format=synthetic_format,
+            synthetic_seed=synthetic_seed,
+            source=source,
+            show_progress=show_progress,
+        )
+    return pathlib.Path(out).absolute()
+
+
+def fill(
+    folder: pathlib.Path,
+    release: Release,
+    *,
+    synthetic_rows: int | None = None,
+    synthetic_format: str = "parquet",
+    synthetic_seed: int = 0,
+    source: str | None = None,
+    show_progress: bool | None = None,
+) -> None:
+    """Write the files of a release into an empty folder, such as `reserve` gives; see `write`.
+
+    Raises:
+        ValueError: an argument is out of range; nothing is written.
+    """
     _checks.choice("synthetic_format", synthetic_format, SYNTHETIC_FORMATS)
     rows = round(release.model.total) if synthetic_rows is None else synthetic_rows
     rows = _checks.integer("synthetic_rows", rows, low=0)
     record = {**describe(release), **({"source": source} if source else {})}
-    with _aside(target) as folder, Progress("writing", 4, show_progress) as progress:
+    with Progress("writing", 4, show_progress) as progress:
         release.model.save(folder / "model")
         release_tables.write_measurements(release.measurements, folder / "measurements.parquet")
         release_tables.write_answers(release, folder / "answers.parquet")
@@ -98,26 +129,64 @@ def write(
         progress.advance()
         (folder / "release.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         progress.advance()
-    return target
+
+
+def check_packages() -> None:
+    """Import what writing a release needs; to be called before anything is spent.
+
+    Raises:
+        ImportError: a package is not installed; the message names the command that installs it.
+    """
+    for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
+        _checks.optional(module, extra="tables")
+    _checks.optional("matplotlib.figure", extra="report")
 
 
 @contextlib.contextmanager
-def _aside(target: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A folder beside the target that becomes it at the end, or vanishes with all made for it."""
+def reserve(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
+    """Give an empty folder that becomes `out` at the end, or vanishes with all that was made for it.
+
+    Args:
+        out: the folder to be made; it must not exist.
+
+    Raises:
+        ValueError: the folder exists, or cannot be made under this name; said before the block runs.
+    """
+    target = check_target(out)
     made = [parent for parent in target.parents if not parent.exists()]
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    folder = target.with_name(f".{uuid.uuid4().hex[:12]}.partial")
     try:
-        folder.mkdir()
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.mkdir()  # whether the name itself is possible: too long, not allowed here, ...
+            target.rmdir()
+            folder.mkdir()
+        except OSError as error:
+            raise ValueError(f"{os.fspath(out)} cannot be made: {error.strerror}.") from error
         yield folder
         check_target(target)
         folder.rename(target)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        for parent in made:
-            with contextlib.suppress(OSError):
-                parent.rmdir()
+        with _undisturbed():
+            shutil.rmtree(folder, ignore_errors=True)
+            for parent in made:
+                with contextlib.suppress(OSError):
+                    parent.rmdir()
         raise
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ignore Ctrl-C and SIGTERM for a moment, so that an impatient second one leaves nothing behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
 def describe(release: Release) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import signal
 
 import numpy as np
 import pyarrow.csv
@@ -141,6 +143,29 @@ def test_an_interrupt_leaves_nothing(error, small_release, tmp_path, monkeypatch
     with pytest.raises(error):
         release_folder.write(small_release, tmp_path / "new" / "r", synthetic_rows=1, show_progress=False)
     assert os.listdir(tmp_path) == []
+
+
+def test_an_impatient_second_interrupt_leaves_nothing(tmp_path, monkeypatch):
+    remove = shutil.rmtree
+
+    def interrupted_removal(*args, **kwargs):
+        os.kill(os.getpid(), signal.SIGINT)
+        remove(*args, **kwargs)
+
+    monkeypatch.setattr(release_folder.shutil, "rmtree", interrupted_removal)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt, match="first"), release_folder.reserve(tmp_path / "new" / "r"):
+        raise KeyboardInterrupt("first")
+    assert os.listdir(tmp_path) == [] and signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_name_that_cannot_be_is_refused_before_the_block(tmp_path):
+    with pytest.raises(ValueError, match="cannot be made"), release_folder.reserve(tmp_path / ("n" * 256)):
+        pytest.fail("the block ran")
+    assert os.listdir(tmp_path) == []
+    with release_folder.reserve(tmp_path / ("n" * 255)):
+        pass
+    assert os.listdir(tmp_path) == ["n" * 255]
 
 
 def test_a_folder_that_appears_meanwhile_is_kept(small_release, tmp_path, monkeypatch):
