@@ -1,8 +1,6 @@
 """`python -m pgmjax` is the command `pgmjax`."""
 
-import sys
-
-from pgmjax.cli import main
+from pgmjax.cli import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -6,17 +6,32 @@ Exit codes: 0 done, 1 failed (not for what was asked), 2 bad input or usage, 130
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
-import signal
 import sys
-import threading
 from collections.abc import Sequence
-from types import FrameType
+from typing import NoReturn
 
 from pgmjax._version import __version__
-from pgmjax.cli import mechanisms, query, release
+from pgmjax.cli import interrupts, mechanisms, output, query, release
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+_FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+
+
+def run() -> NoReturn:
+    """Run the command as the process: `main`, then exit."""
+    try:
+        code = main()
+    except KeyboardInterrupt:  # a second one, while the first was being dealt with
+        code = INTERRUPTED
+    if code == DONE:
+        sys.exit(DONE)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # closed, or its reader has left
+            stream.flush()
+    # JAX's teardown can crash where an exception left a computation midway, and change the code
+    os._exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,31 +40,37 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments; None takes those of the process.
     """
-    before = _terminate_as_interrupt()
-    try:
-        arguments = _parser().parse_args(argv)
-        arguments.run(arguments)
-        sys.stdout.flush()
-        return DONE
-    except SystemExit as stop:  # argparse: 0 after --help, 2 after a usage error
-        return stop.code if isinstance(stop.code, int) else BAD_INPUT
-    except KeyboardInterrupt:
-        return _say("interrupted; nothing was written", INTERRUPTED)
-    except BrokenPipeError:
-        # whoever read our output has left: say nothing more, also not when Python flushes at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
-    except (ValueError, TypeError, FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
-        return _say(str(error), BAD_INPUT)
-    except (ImportError, OSError, RuntimeError, MemoryError) as error:
-        return _say(str(error) or type(error).__name__, FAILED)
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
+    with interrupts.listening():
+        try:
+            arguments = _parser().parse_args(argv)
+            arguments.run(arguments)
+            output.flush()
+            return DONE
+        except SystemExit as stop:  # argparse: 0 after --help, 2 after a usage error
+            return stop.code if isinstance(stop.code, int) else BAD_INPUT
+        except KeyboardInterrupt as stop:
+            return _say(str(stop) or "interrupted", INTERRUPTED)
+        except BrokenPipeError:
+            output.discard()
+            return FAILED
+        except (ValueError, TypeError, ArithmeticError, *_FILE_ERRORS) as error:
+            return _say(str(error), BAD_INPUT)
+        except (ImportError, OSError, RuntimeError, MemoryError) as error:
+            return _say(str(error) or type(error).__name__, FAILED)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose usage errors end with the example of its help."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        _, found, example = (self.epilog or "").partition("Example: ")
+        hint = f"example: {example}\n" if found else ""
+        self.exit(BAD_INPUT, f"{self.prog}: error: {message}\n{hint}")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="pgmjax",
         description="Release a table under differential privacy as one consistent model, and ask it.",
         epilog="Exit codes: 0 done, 1 failed, 2 bad input or usage, 130 interrupted.",
@@ -61,18 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _terminate_as_interrupt() -> signal._HANDLER:
-    """Let SIGTERM clean up as Ctrl-C does; signals can be set in the main thread only."""
-    if threading.current_thread() is not threading.main_thread():
-        return None
-    return signal.signal(signal.SIGTERM, _raise_interrupt)
-
-
-def _raise_interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 def _say(message: str, code: int) -> int:
     """Write one line on standard error and pass the exit code on."""
-    print(f"pgmjax: {' '.join(message.split())}", file=sys.stderr)
+    output.say(message)
     return code

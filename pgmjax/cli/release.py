@@ -6,12 +6,17 @@ import argparse
 import json
 import pathlib
 import shlex
+import sys
+from collections.abc import Sequence
 from typing import Any
 
-from pgmjax import demo, mechanisms, release_folder, report_text
+from pgmjax import _checks, demo, mechanisms, release_folder, report_text
+from pgmjax.cli import interrupts, output, spending
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.relation import Relation
@@ -25,8 +30,9 @@ def add_parser(commands: Any) -> None:
         help="measure a table with noise, fit a model, write a folder",
         description="Measure a table with noise, fit one model to the noisy answers and write a folder: "
         "release.json, model/, measurements.parquet, answers.parquet, synthetic rows and report.html.",
-        epilog="Example: pgmjax release people.csv.gz --domain people.yaml --all-kway 2 --max-cells 1000000 "
-        "--epsilon 1 --relation add-remove --out people-release",
+        epilog="Example: pgmjax release --demo --epsilon 1 --relation add-remove --out demo-release, or with "
+        "a table of your own: pgmjax release people.csv.gz --domain people.yaml --all-kway 2 "
+        "--max-cells 1000000 --epsilon 1 --relation add-remove --out people-release",
     )
     _add_table(parser)
     _add_privacy(parser)
@@ -92,27 +98,74 @@ def run(arguments: argparse.Namespace) -> None:
     """Make the release and print where it lies and what was spent."""
     out = release_folder.check_target(arguments.out)
     _check_combination(arguments)
-    show = False if arguments.quiet else None
-    domain = demo.domain() if arguments.demo else Domain.read(arguments.domain)
+    release_folder.check_packages()
+    domain = demo.domain() if arguments.demo else _domain(arguments.domain)
     workload = _workload(arguments, domain)
     mechanism = _mechanism(arguments)
     if arguments.rows is not None and arguments.rows < 0:
         raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
-    data = _data(arguments, domain)
-    release = mechanism.run(data, workload, show_progress=show)
-    release_folder.write(
-        release,
-        out,
-        synthetic_rows=arguments.rows,
-        synthetic_format=arguments.synthetic,
-        source=demo.TERMS if arguments.demo else None,
-        show_progress=show,
-    )
-    record = release_folder.read(out).record
-    if arguments.json:
-        print(json.dumps({"out": str(out), **record}))
-    elif not arguments.quiet:
-        _print(arguments, domain, out, record)
+    try:
+        _release(arguments, mechanism, _data(arguments, domain), workload, out)
+        record = release_folder.read(out).record
+        _tell(arguments, domain, out, record)
+    except KeyboardInterrupt:
+        raise interrupts.Interrupted(spending.after_interrupt(mechanism, out)) from None
+
+
+def _release(
+    arguments: argparse.Namespace, mechanism: Any, data: Dataset, workload: Workload, out: pathlib.Path
+) -> None:
+    """Measure, fit and write; what could fail for other reasons than these was tried before."""
+    show = _show(arguments)
+    measurements: Sequence[LinearMeasurement] = ()
+    try:
+        with release_folder.reserve(out) as folder:
+            interrupts.check()
+            release = mechanism.run(data, workload, show_progress=show)
+            measurements = release.measurements
+            interrupts.check()
+            release_folder.fill(
+                folder,
+                release,
+                synthetic_rows=arguments.rows,
+                synthetic_format=arguments.synthetic,
+                source=demo.TERMS if arguments.demo else None,
+                show_progress=show,
+            )
+            interrupts.check()
+    except Exception as error:
+        interrupts.check()  # a library may have made another error of it
+        measurements = error.measurements if isinstance(error, FitError) else measurements
+        if not (mechanism.backend.drawn or measurements):
+            raise
+        raise RuntimeError(spending.after_failure(error, measurements, mechanism, workload, out)) from error
+
+
+def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: Any) -> None:
+    """Print the outcome; the release is there, whether or not somebody reads this."""
+    if sys.stdout is None or (arguments.quiet and not arguments.json):
+        return
+    try:
+        if arguments.json:
+            print(json.dumps({"out": str(out), **record}))
+        else:
+            _print(arguments, domain, out, record)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        output.discard()
+    except OSError as error:
+        raise OSError(f"The release is at {out}, but printing this failed: {error.strerror}.") from error
+
+
+def _show(arguments: argparse.Namespace) -> bool | None:
+    """Whether progress is shown: never without a standard error stream to show it on."""
+    return False if arguments.quiet or sys.stderr is None else None
+
+
+def _domain(path: str) -> Domain:
+    if not pathlib.Path(path).exists():
+        raise ValueError(f"There is no domain file {path}.")
+    return Domain.read(path)
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:
@@ -133,17 +186,20 @@ def _check_combination(arguments: argparse.Namespace) -> None:
 
 def _workload(arguments: argparse.Namespace, domain: Domain) -> Workload:
     if arguments.workload is not None:
+        if not pathlib.Path(arguments.workload).exists():
+            raise ValueError(f"There is no workload file {arguments.workload}.")
         workload = Workload.read(arguments.workload)
         workload.validate(domain)
         return workload
-    k, limit = arguments.all_kway or 2, arguments.max_cells
+    k, limit = 2 if arguments.all_kway is None else arguments.all_kway, arguments.max_cells
+    if k < 1:
+        raise ValueError(f"--all-kway must be >= 1, got {k}.")
     return Workload.all_kway(domain, k, demo.MAX_CELLS if arguments.demo and limit is None else limit)
 
 
 def _mechanism(arguments: argparse.Namespace) -> Any:
-    backend = default_backend()
-    if arguments.insecure_seed is not None:
-        backend = SeededBackend(arguments.insecure_seed, insecure=True)
+    seed = arguments.insecure_seed
+    backend = default_backend() if seed is None else SeededBackend(seed, insecure=True)
     return mechanisms.names()[arguments.mechanism](
         epsilon=arguments.epsilon,
         delta=arguments.delta,
@@ -153,9 +209,9 @@ def _mechanism(arguments: argparse.Namespace) -> Any:
             max_steps=arguments.steps,
             solver=arguments.solver,
             dtype=arguments.dtype,
-            progress=False if arguments.quiet else None,
+            progress=_show(arguments),
         ),
-        backend=backend,
+        backend=spending.WatchedBackend(backend),
     )
 
 
@@ -164,13 +220,17 @@ def _data(arguments: argparse.Namespace, domain: Domain) -> Dataset:
         return demo.load()
     if not pathlib.Path(arguments.table).exists():
         raise ValueError(f"There is no table {arguments.table}.")
-    return Dataset.read(
-        arguments.table,
-        domain,
-        header=not arguments.no_header,
-        weights=arguments.weights,
-        max_weight=arguments.max_weight,
-    )
+    _checks.optional("duckdb", extra="tables")  # a file is read late, when the budget is there to be charged
+    try:
+        return Dataset.read(
+            arguments.table,
+            domain,
+            header=not arguments.no_header,
+            weights=arguments.weights,
+            max_weight=arguments.max_weight,
+        )
+    except ValueError as error:  # in the words of this command
+        raise ValueError(str(error).replace("header=False", "--no-header")) from error
 
 
 def _example(domain: Domain) -> str:

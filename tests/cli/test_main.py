@@ -1,6 +1,7 @@
 """The command's edges: help, version, mechanisms, exit codes, a reader that leaves."""
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -45,6 +46,7 @@ def test_mechanisms_are_listed(capsys):
         (TypeError("a bad value"), 2),
         (FileNotFoundError(2, "No such file", "x"), 2),
         (ImportError("run pip install"), 1),
+        (OverflowError("too large a number"), 2),
         (OSError("disk"), 1),
         (MemoryError(), 1),
         (KeyboardInterrupt(), 130),
@@ -63,17 +65,18 @@ def test_exit_codes(error, code, capsys, monkeypatch):
 
 def test_a_bug_is_not_dressed_up_as_bad_input(monkeypatch):
     def fail(arguments):
-        raise ZeroDivisionError
+        raise AttributeError
 
     monkeypatch.setattr(cli.mechanisms, "run", fail)
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(AttributeError):
         main(["mechanisms"])
 
 
 def test_signal_handler_is_put_back_and_threads_are_no_problem(capsys):
-    before = signal.getsignal(signal.SIGTERM)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.getsignal(number) for number in numbers]
     assert main(["mechanisms"]) == 0
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert [signal.getsignal(number) for number in numbers] == before
     codes = []
     thread = threading.Thread(target=lambda: codes.append(main(["mechanisms"])))
     thread.start()
@@ -89,3 +92,17 @@ def test_a_reader_that_leaves_is_no_traceback():
     process.stdout.close()
     assert process.wait(timeout=60) == 1
     assert process.stderr.read() == b""
+
+
+def test_a_closed_standard_output_is_no_error():
+    """As in `pgmjax mechanisms >&-`."""
+    command = f"{shlex.quote(sys.executable)} -m pgmjax mechanisms >&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60)
+    assert done.returncode == 0 and done.stderr == b""
+
+
+def test_a_usage_error_ends_with_an_example(capsys):
+    assert main(["release", "--demo"]) == 2
+    said = capsys.readouterr().err
+    assert "required: --epsilon" in said
+    assert "example: pgmjax release --demo --epsilon 1 --relation add-remove --out" in said

@@ -1,5 +1,6 @@
 """`pgmjax release`: the main job end to end, and every refusal before anything is spent."""
 
+import contextlib
 import json
 import math
 import os
@@ -13,8 +14,12 @@ import pyarrow.parquet as parquet
 import pytest
 
 from pgmjax import release_folder
-from pgmjax.cli import main
+from pgmjax.cli import main, spending
 from pgmjax.cli import release as release_command
+from pgmjax.dataset import Dataset
+from pgmjax.estimate import Estimator
+from pgmjax.privacy import backend_opendp
+from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.noise import PrivateTable
 
 
@@ -149,6 +154,7 @@ BAD = [
     ({"workload": None}, "Say what to measure"),
     ({"all_kway": "2"}, "not both"),
     ({"max_cells": "9"}, "--max-cells goes with --all-kway"),
+    ({"workload": None, "all_kway": "0"}, "--all-kway must be >= 1, got 0"),
     ({"workload": None, "all_kway": "9"}, "k must be an integer in 1..4, got 9"),
     ({"workload": None, "all_kway": "two"}, "invalid int value"),
     ({"rows": "-1"}, "--rows must be >= 0"),
@@ -156,8 +162,10 @@ BAD = [
     ({"solver": "magic"}, "solver must be"),
     ({"insecure_seed": "-1"}, "seed"),
     ({"table": "nowhere.csv"}, "There is no table nowhere.csv"),
-    ({"domain": "nowhere.json"}, "nowhere.json"),
-    ({"workload": "nowhere.json"}, "nowhere.json"),
+    ({"domain": "nowhere.json"}, "There is no domain file nowhere.json."),
+    ({"workload": "nowhere.json"}, "There is no workload file nowhere.json."),
+    ({"out": "/proc/none"}, "/proc/none cannot be made"),
+    ({"out": "n" * 256}, "cannot be made"),
     ({"demo": True}, "Name a TABLE, or give --demo"),
     ({"weights": "nothing", "max_weight": "2"}, "nothing"),
 ]
@@ -179,6 +187,7 @@ def test_bad_input_is_one_line_and_spends_nothing(changes, message, table, capsy
 
 WRONG_FILES = [
     ("t.csv", "age,sex,region\n5,Male,1\n", "income>50K, net"),
+    ("t.csv", "5,Male,1,<no>\n", "read it with --no-header"),
     ("t.csv", 'age,sex,region,"income>50K, net"\n', "The table is empty"),
     ("t.csv", None, "3 rows lie outside"),
     ("w.json", "[]", "at least one entry"),
@@ -222,44 +231,170 @@ def test_a_model_too_large_is_refused_with_the_figure(table, capsys):
     assert not (table / "out").exists()
 
 
-@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (OSError("disk is full"), 1)])
-def test_failure_while_writing_leaves_nothing(error, code, table, capsys, monkeypatch):
+INPUT = ["d.json", "t.csv", "w.json"]
+
+
+def failing(error):
+    """A function that raises this."""
+
     def fail(*args, **kwargs):
         raise error
 
-    monkeypatch.setattr(release_folder, "render", fail)
-    assert main(arguments(table)) == code
+    return fail
+
+
+@pytest.mark.parametrize("module", ["pyarrow.parquet", "matplotlib.figure", "opendp.prelude", "duckdb"])
+def test_a_missing_package_is_said_before_anything_is_spent(module, table, capsys, monkeypatch):
+    monkeypatch.setattr(PrivateTable, "measure", failing(AssertionError("something was spent")))
+    for name in [m for m in sys.modules if m == module or m.startswith(module + ".")]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, module, None)
+    backend_opendp._opendp.cache_clear()
+    assert main(arguments(table)) == 1
+    assert "pip install 'pgmjax[" in capsys.readouterr().err
+    assert sorted(os.listdir(table)) == INPUT
+
+
+def test_seeded_noise_needs_no_opendp(table, monkeypatch):
+    monkeypatch.setattr(release_command, "default_backend", failing(ImportError("no opendp")))
+    assert main(arguments(table, insecure_seed="1", quiet=True)) == 0
+
+
+def test_a_long_name_is_possible(table):
+    assert main(arguments(table, out=table / ("n" * 250), quiet=True)) == 0
+
+
+def test_interrupt_while_measuring_fitting_or_writing(table, capsys, monkeypatch):
+    cases = [
+        (PrivateTable, "measure", "nothing was spent"),
+        (Estimator, "fit", "nothing was written; epsilon = 1 counts as spent"),
+        (release_folder, "render", "nothing was written; epsilon = 1 counts as spent"),
+        (release_folder, "read", f"the release is at {table / 'out'}"),
+    ]
+    for owner, name, message in cases:
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, failing(KeyboardInterrupt))
+            assert main(arguments(table)) == 130
+        assert capsys.readouterr().err == f"pgmjax: interrupted; {message}\n"
+        assert sorted(set(os.listdir(table)) - {"out"}) == INPUT
+        assert (table / "out").exists() == (name == "read")
+
+
+@pytest.mark.parametrize(("owner", "name"), [(SeededBackend, "laplace"), (Estimator, "fit")])
+def test_a_signal_that_a_library_drops_is_heard(owner, name, table, capsys, monkeypatch):
+    good = getattr(owner, name)
+
+    def dropping(*args, **kwargs):
+        with contextlib.suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+        return good(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, dropping)
+    assert main(arguments(table, insecure_seed="1")) == 130
+    spent = "nothing was written; epsilon = 1 counts as spent" if name == "fit" else "nothing was spent"
+    assert capsys.readouterr().err == f"pgmjax: interrupted; {spent}\n"
+    assert sorted(os.listdir(table)) == INPUT
+
+
+STAGES = [
+    (Estimator, "fit", ValueError("too stiff."), "The fit failed: too stiff.", "ValueError"),
+    (release_folder, "render", OSError("disk is full"), "The writing failed: disk is full.", "OSError"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "error", "message", "kind"), STAGES, ids=["fit", "writing"])
+def test_answers_that_were_paid_for_are_kept(owner, name, error, message, kind, table, capsys, monkeypatch):
+    monkeypatch.setattr(owner, name, failing(error))
+    for kept in ("out.failed", "out.failed-2"):
+        assert main(arguments(table, delta="1/1000", insecure_seed="4")) == 1
+        spent = "The budget is spent (epsilon = 1, delta = 0.001)"
+        expected = f"pgmjax: {message} {spent}; the noisy answers are in {table / kept}\n"
+        assert capsys.readouterr().err == expected
+        record = json.loads((table / kept / "spent.json").read_text())
+        assert record["spent"] == {"epsilon": "1", "delta": "0.001"} and record["error"] == kind
+        assert record["relation"] == "add-remove" and record["mechanism"] == "marginals"
+        assert record["secure"] is False and record["seed"] == 4
+        assert record["workload"] == [["age", "sex"], ["region"]]
+    assert sorted(os.listdir(table)) == sorted([*INPUT, "out.failed", "out.failed-2"])
+    monkeypatch.undo()
+    assert main(arguments(table, delta="1/1000", insecure_seed="4", quiet=True)) == 0
+    parts = [parquet.read_table(table / name / "measurements.parquet") for name in ("out.failed", "out")]
+    assert parts[0].equals(parts[1])
+
+
+def test_a_failure_while_measuring_says_that_the_budget_is_spent(table, capsys, monkeypatch):
+    monkeypatch.setattr(Dataset, "marginals", failing(OSError("Sekret")))
+    assert main(arguments(table)) == 1
     said = capsys.readouterr().err
-    assert ("interrupted" in said) if code == 130 else ("disk is full" in said)
-    assert sorted(os.listdir(table)) == ["d.json", "t.csv", "w.json"]
+    assert "The budget is spent (epsilon = 1)" in said and "Sekret" not in said and said.count("\n") == 1
+    assert sorted(os.listdir(table)) == INPUT
 
 
+def test_where_nothing_can_be_saved_that_is_said(table, capsys, monkeypatch):
+    monkeypatch.setattr(release_folder, "render", failing(OSError("disk is full")))
+    monkeypatch.setattr(spending, "keep", failing(OSError("disk is full")))
+    assert main(arguments(table)) == 1
+    assert "could not be saved: disk is full" in capsys.readouterr().err
+
+
+STOPPED = """
+import sys, time
+from pgmjax import cli, release_folder
+from pgmjax.estimate import Estimator
+fit = Estimator.fit
+def long_fit(*args, **kwargs):
+    fit(*args, **kwargs)
+    print('started', flush=True)
+    while True:
+        fit(*args, **kwargs)
+def long_writing(*args, **kwargs):
+    print('started', flush=True)
+    time.sleep(60)
+if sys.argv.pop(1) == 'fit':
+    Estimator.fit = long_fit
+else:
+    release_folder.render = long_writing
+cli.run()
+"""
+
+
+@pytest.mark.parametrize("stage", ["fit", "writing"])
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_a_signal_ends_a_real_run_without_a_trace(name, table):
-    code = (
-        "import sys, time\n"
-        "from pgmjax import release_folder\n"
-        "def slow(*a, **k):\n"
-        "    print('writing', flush=True)\n"
-        "    time.sleep(60)\n"
-        "release_folder.render = slow\n"
-        "from pgmjax.cli import main\n"
-        "sys.exit(main(sys.argv[1:]))\n"
-    )
+def test_a_signal_ends_a_real_run_without_a_trace(name, stage, table):
     process = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments(table)],
+        [sys.executable, "-c", STOPPED, stage, *arguments(table)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout.readline() == "writing\n"
+    assert process.stdout.readline() == "started\n"
     assert any(part.endswith(".partial") for part in os.listdir(table))
     started = time.monotonic()
     process.send_signal(getattr(signal, name))
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130 and time.monotonic() - started < 20
-    assert said == "pgmjax: interrupted; nothing was written\n"
-    assert sorted(os.listdir(table)) == ["d.json", "t.csv", "w.json"]
+    assert said == "pgmjax: interrupted; nothing was written; epsilon = 1 counts as spent\n"
+    assert sorted(os.listdir(table)) == INPUT
+
+
+def test_a_reader_that_leaves_does_not_undo_the_release(table):
+    """As in `pgmjax release ... | true`."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pgmjax", *arguments(table)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    assert process.wait(timeout=120) == 0 and process.stderr.read() == b""
+    assert (table / "out" / "release.json").exists()
+
+
+def test_closed_standard_streams_do_not_undo_the_release(table, monkeypatch):
+    """As in `pgmjax release ... >&- 2>&-`, where Python has None for both."""
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert main(arguments(table)) == 0
+    assert (table / "out" / "release.json").exists()
+    assert main(arguments(table)) == 2
 
 
 @pytest.mark.slow

@@ -1,0 +1,50 @@
+"""Ctrl-C and SIGTERM as KeyboardInterrupt, and remembered where that gets lost."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_heard = False
+
+
+class Interrupted(KeyboardInterrupt):
+    """An interrupt with a message that says what became of the work."""
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[None]:
+    """Let both signals interrupt the block; they can be set in the main thread only.
+
+    A signal that the caller ignores (as `nohup` does) stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    global _heard
+    _heard = False
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    mine = [number for number, handler in before.items() if handler not in (signal.SIG_IGN, None)]
+    for number in mine:
+        signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number in mine:
+            signal.signal(number, before[number])
+
+
+def check() -> None:
+    """Raise if there was a signal: an exception raised inside a callback of a library may be dropped."""
+    if _heard and threading.current_thread() is threading.main_thread():
+        raise KeyboardInterrupt
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    global _heard
+    _heard = True
+    raise KeyboardInterrupt

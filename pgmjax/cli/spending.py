@@ -1,0 +1,148 @@
+"""What a run has paid, and a place for paid answers that could not become a release."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import pathlib
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgmjax import release_folder, release_tables
+from pgmjax.cli import interrupts
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.mechanisms.settings import FitError
+from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.budget import as_text
+from pgmjax.privacy.laws import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.workload import Workload
+
+_LONGEST = 200  # bytes of a folder's name, of the 255 that file systems allow
+
+
+class WatchedBackend:
+    """Another backend's noise, unchanged, with a note whether any was drawn.
+
+    A run's budget is charged just before its noise is drawn.
+
+    Attributes:
+        drawn: whether noise was drawn, by this object or one that it was restarted as.
+    """
+
+    def __init__(self, backend: NoiseBackend, parent: WatchedBackend | None = None):
+        self._backend = backend
+        self._parent = parent
+        self.name, self.secure, self.seed = backend.name, backend.secure, backend.seed
+        self.drawn = False
+
+    def restart(self) -> WatchedBackend:
+        """Return the backend that one run uses."""
+        return WatchedBackend(self._backend.restart(), self)
+
+    def laplace(self, sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
+        """Return the other backend's law."""
+        interrupts.check()
+        return self._backend.laplace(sensitivity, epsilon)
+
+    def gaussian(self, sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
+        """Return the other backend's law."""
+        interrupts.check()
+        return self._backend.gaussian(sensitivity_squared, rho)
+
+    def draw(self, law: Law, size: int) -> np.ndarray:
+        """Return the other backend's noise, int64 [size]."""
+        self._note()
+        return self._backend.draw(law, size)
+
+    def _note(self) -> None:
+        self.drawn = True
+        if self._parent is not None:
+            self._parent._note()
+
+
+def price(mechanism: Any) -> str:
+    """Return what a run of a mechanism may spend, in words."""
+    delta = f", delta = {as_text(mechanism.delta)}" if mechanism.delta else ""
+    return f"epsilon = {as_text(mechanism.epsilon)}{delta}"
+
+
+def after_interrupt(mechanism: Any, out: pathlib.Path) -> str:
+    """Return what an interrupt left: the release is there in full or not at all."""
+    if (out / "release.json").is_file():
+        return f"interrupted; the release is at {out}"
+    if mechanism.backend.drawn:
+        return f"interrupted; nothing was written; {price(mechanism)} counts as spent"
+    return "interrupted; nothing was spent"
+
+
+def after_failure(
+    error: Exception,
+    measurements: Sequence[LinearMeasurement],
+    mechanism: Any,
+    workload: Workload,
+    out: pathlib.Path,
+) -> str:
+    """Save what was paid for with `keep`, if there is something, and return what happened."""
+    stage = "fit" if isinstance(error, FitError) else "writing" if measurements else "measuring"
+    cause = error.__cause__ if isinstance(error, FitError) and error.__cause__ else error
+    reason = str(cause).strip().rstrip(".") or type(cause).__name__
+    said = f"The {stage} failed: {reason}. The budget is spent ({price(mechanism)})"
+    if not measurements:
+        return f"{said}."
+    try:
+        kept = keep(measurements, mechanism, workload, cause, out)
+    except (OSError, ValueError) as second:
+        return f"{said}, and the noisy answers could not be saved: {second}"
+    return f"{said}; the noisy answers are in {kept}"
+
+
+def keep(
+    measurements: Sequence[LinearMeasurement],
+    mechanism: Any,
+    workload: Workload,
+    error: BaseException,
+    out: pathlib.Path,
+) -> pathlib.Path:
+    """Write the noisy answers of a run that failed afterwards, beside where its release was to be.
+
+    Args:
+        measurements: the noisy answers; they are paid for and may be published if the noise is secure.
+        mechanism: the mechanism with its privacy parameters.
+        workload: what was asked, from which the answers' queries follow.
+        error: what went wrong; only the name of its class is written.
+        out: where the release was to be.
+
+    Returns:
+        The folder made: `measurements.parquet` and `spent.json`.
+    """
+    numbers = {"epsilon": as_text(mechanism.epsilon), "delta": as_text(mechanism.delta)}
+    record = {
+        "format": "pgmjax-failed-release",
+        "mechanism": mechanism.name,
+        **numbers,
+        "relation": mechanism.relation.value,
+        "spent": numbers,
+        "secure": mechanism.backend.secure,
+        "seed": mechanism.backend.seed,
+        "error": type(error).__name__,
+        "workload": workload.to_list(),
+    }
+    target = _free(out)
+    with release_folder.reserve(target) as folder:
+        release_tables.write_measurements(measurements, folder / "measurements.parquet")
+        (folder / "spent.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    return target
+
+
+def _free(out: pathlib.Path) -> pathlib.Path:
+    """The first of NAME.failed, NAME.failed-2, ... that does not exist."""
+    name = out.name
+    while len(os.fsencode(name)) > _LONGEST:
+        name = name[:-1]
+    numbered = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
+    paths = (out.with_name(f"{name}.failed{number}") for number in numbered)
+    return next(path for path in paths if not os.path.lexists(path))
