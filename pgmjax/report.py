@@ -123,7 +123,8 @@ def _asking(model: GraphicalModel) -> str:
         "import pgmjax as pj\n"
         'model = pj.load("DIR/model")\n'
         f"model.marginal({pair!r})   # counts, axes in this order\n"
-        "model.sample(1000, seed=0)   # synthetic rows, as codes of the domain"
+        "rows = model.sample(1000, seed=0)   # synthetic rows, as codes of the domain\n"
+        "model.domain.decode(rows)   # their labels, bins"
     )
     files = {
         "measurements.parquet": "the noisy answers: clique, row, value, stddev, noise",
