@@ -118,7 +118,8 @@ def fill(
     record = {**describe(release), **({"source": source} if source else {})}
     with Progress("writing", 4, show_progress) as progress:
         release.model.save(folder / "model")
-        release_tables.write_measurements(release.measurements, folder / "measurements.parquet")
+        marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
+        release_tables.write_measurements(release.measurements, folder / "measurements.parquet", **marks)
         release_tables.write_answers(release, folder / "answers.parquet")
         progress.advance(note="synthetic rows")
         columns = release.model.sample(rows, seed=synthetic_seed)
@@ -203,6 +204,7 @@ def describe(release: Release) -> dict[str, Any]:
         "secure": release.secure,
         "seed": release.seed,
         "total": release.model.total,
+        **release.counted(),
         "fit": {
             "status": fit.status.name,
             "steps": int(fit.steps),

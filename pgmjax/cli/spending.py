@@ -133,7 +133,8 @@ def keep(
     }
     target = _free(out)
     with release_folder.reserve(target) as folder:
-        release_tables.write_measurements(measurements, folder / "measurements.parquet")
+        marks: dict[str, Any] = {"secure": record["secure"], "seed": record["seed"]}
+        release_tables.write_measurements(measurements, folder / "measurements.parquet", **marks)
         (folder / "spent.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     return target
 
