@@ -201,7 +201,10 @@ def _in_float64(
         return dataclasses.replace(certified, status=Status.CONVERGED), problem
     if solution.status is Status.MAX_STEPS or solution.steps >= task.estimator.max_steps:
         return dataclasses.replace(certified, status=Status.MAX_STEPS), problem
-    return _minimise(task, problem, solver, start, solution.steps)
+    further, sharper = _minimise(task, problem, solver, start, solution.steps)
+    if further.status is Status.NOT_FINITE:
+        return dataclasses.replace(certified, status=Status.STALLED, steps=further.steps), problem
+    return dataclasses.replace(further, below=max(below, further.below)), sharper
 
 
 @jax.jit
