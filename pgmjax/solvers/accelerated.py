@@ -72,14 +72,10 @@ class Accelerated:
 
     def start(self, problem: Problem, potentials: Tables) -> State:
         """State before the first step."""
-        zeros = tuple(jnp.zeros_like(p) for p in potentials)
-        dtype = jnp.result_type(*potentials)
-        unknown = jnp.asarray(jnp.inf, dtype)
-        best = Evaluation(potentials, zeros, unknown, zeros)
-        size = jnp.asarray(1 / problem.curvature, dtype)
-        count = jnp.asarray(0)
-        searching = jnp.asarray(True)
-        return State(potentials, potentials, best, unknown, unknown, size, count, searching, count)
+        best = Evaluation.unknown(potentials)
+        size = jnp.asarray(1 / problem.curvature, best.loss.dtype)
+        count, searching = jnp.asarray(0), jnp.asarray(True)
+        return State(potentials, potentials, best, best.loss, best.loss, size, count, searching, count)
 
     def step(self, problem: Problem, state: State) -> State:
         """One oracle call: accept the extrapolated point, or restart from the last good one."""

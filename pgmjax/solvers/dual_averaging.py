@@ -64,10 +64,8 @@ class DualAveraging:
 
     def start(self, problem: Problem, potentials: Tables) -> State:
         """State before the first step."""
-        zeros = tuple(jnp.zeros_like(p) for p in potentials)
-        dtype = jnp.result_type(*potentials)
-        best = Evaluation(potentials, zeros, jnp.asarray(jnp.inf, dtype), zeros)
-        count = jnp.asarray(0)
+        best, count = Evaluation.unknown(potentials), jnp.asarray(0)
+        zeros = best.marginals
         return State(potentials, count, zeros, zeros, zeros, best, count)
 
     def step(self, problem: Problem, state: State) -> State:

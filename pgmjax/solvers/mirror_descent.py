@@ -61,12 +61,9 @@ class MirrorDescent:
 
     def start(self, problem: Problem, potentials: Tables) -> State:
         """State before the first step."""
-        zeros = tuple(jnp.zeros_like(p) for p in potentials)
-        dtype = jnp.result_type(*potentials)
-        unknown = jnp.asarray(jnp.inf, dtype)
-        best = Evaluation(potentials, zeros, unknown, zeros)
-        size = jnp.asarray(1 / problem.curvature, dtype)
-        return State(potentials, best, unknown, size, jnp.asarray(0))
+        best = Evaluation.unknown(potentials)
+        size = jnp.asarray(1 / problem.curvature, best.loss.dtype)
+        return State(potentials, best, best.loss, size, jnp.asarray(0))
 
     def step(self, problem: Problem, state: State) -> State:
         """One oracle call at the candidate: accept it or try a shorter step."""

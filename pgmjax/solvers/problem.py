@@ -47,6 +47,12 @@ class Evaluation:
     loss: jax.Array
     gradient: Tables
 
+    @classmethod
+    def unknown(cls, potentials: Tables) -> Evaluation:
+        """A point that nothing is known of yet: infinite loss, so that any other is better."""
+        zeros = tuple(jnp.zeros_like(p) for p in potentials)
+        return cls(potentials, zeros, jnp.asarray(jnp.inf, jnp.result_type(*potentials)), zeros)
+
 
 def rounding(point: Evaluation) -> jax.Array:
     """How far rounding may move the loss at a point: its own digits, and those of the marginals."""
