@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax import record_file
 from pgmjax._version import __version__
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import as_clique
@@ -81,17 +82,7 @@ def load(folder: Any) -> Parts:
     for name in FILES:
         if not (folder / name).is_file():
             raise FileNotFoundError(f"{folder} holds no {name}: it is not the folder of a saved model.")
-    try:
-        description = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{folder / 'model.json'} is corrupt: it is not JSON.") from error
-    if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise ValueError(f"{folder / 'model.json'} is not a model of pgmjax: no format {FORMAT!r} in it.")
-    if description.get("format_version") != FORMAT_VERSION:
-        raise ValueError(
-            f"{folder / 'model.json'} has format version {description.get('format_version')!r}, this pgmjax "
-            f"reads version {FORMAT_VERSION}."
-        )
+    description = record_file.read(folder / "model.json", "a model of pgmjax", FORMAT, FORMAT_VERSION)
     try:
         with np.load(folder / "model.npz", allow_pickle=False) as arrays:
             domain = Domain(description["domain"])

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pgmjax import _checks, release_tables
+from pgmjax import _checks, record_file, release_tables
 from pgmjax._version import __version__
 from pgmjax.model import GraphicalModel
 from pgmjax.model import load as load_model
@@ -274,17 +274,7 @@ def read(folder: str | os.PathLike[str]) -> SavedRelease:
     path = where / "release.json"
     if not path.is_file():
         raise ValueError(f"{name} is not a release: there is no release.json in it.")
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        raise ValueError(f"{path} is damaged: it is not JSON. Make or copy the release again.") from None
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise ValueError(f"{path} was not written by pgmjax: its format is not {FORMAT!r}.")
-    if record.get("format_version") != FORMAT_VERSION:
-        raise ValueError(
-            f"{path} has format version {record.get('format_version')!r}; expected {FORMAT_VERSION}. "
-            "Install the version of pgmjax it names."
-        )
+    record = record_file.read(path, "a release of pgmjax", FORMAT, FORMAT_VERSION)
     lacking = [key for key in _KEYS if key not in record]
     if lacking:
         raise ValueError(f"{path} is damaged: it lacks {', '.join(lacking)}. Make or copy the release again.")

@@ -85,12 +85,13 @@ def read(path: pathlib.Path) -> Any:
     Raises:
         ValueError: the file is missing or damaged.
     """
+    arrow = _checks.optional("pyarrow", extra="tables")
     parquet = _checks.optional("pyarrow.parquet", extra="tables")
     if not path.is_file():
         raise ValueError(f"There is no {path}: the release is not complete.")
     try:
         return parquet.read_table(path)
-    except Exception as error:
+    except (arrow.ArrowException, OSError) as error:
         raise ValueError(f"{path} is damaged: it cannot be read as Parquet.") from error
 
 

@@ -267,13 +267,14 @@ class PrivateTable:
 
     def _marginals(self, cliques: list[Clique]) -> dict[Clique, np.ndarray]:
         try:
-            tables = self._data.marginals(cliques)
+            return dict(zip(cliques, self._data.marginals(cliques), strict=True))
         except Exception as error:  # its own message may quote a row
-            raise TableReadError(
-                f"Reading the table failed with {type(error).__name__} after the budget was charged. Details "
-                "are withheld, since they may show private values; data.validate() is a safe place to look."
-            ) from None
-        return dict(zip(cliques, tables, strict=True))
+            failure = type(error).__name__
+        # raised out here, so that the error does not carry the other one along as its context
+        raise TableReadError(
+            f"Reading the table failed with {failure} after the budget was charged. Details are withheld, "
+            "since they may show private values; data.validate() is a safe place to look."
+        )
 
     def _pass(self, call: tapes.Call, released: np.ndarray) -> np.ndarray:
         return released if self._tape is None else self._tape.passage(call, lambda: released)

@@ -1,4 +1,4 @@
-"""What a solver is: a state, and a step that asks the oracle once."""
+"""What a solver is: a state, and a step from one to the next."""
 
 from __future__ import annotations
 
@@ -13,12 +13,8 @@ class Solver(Protocol):
     """A solver is a registered dataclass whose numeric settings are leaves.
 
     Two solvers that differ only in their settings so share one compiled program. `start` makes a
-    state without calling the oracle; `step` calls it once. Every state has the fields `best` (an
-    Evaluation, or None where it is made on demand by `result`) and `since` (steps since the best
-    loss last fell).
-
-    `copies` says how many tables the size of the potentials a step holds at its peak, for the
-    forecast of memory.
+    state without calling the oracle; `step` calls it once (L-BFGS more often, in its line search).
+    States are the solver's own; `result` and `stalled` read them.
     """
 
     @property
