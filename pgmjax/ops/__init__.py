@@ -9,6 +9,7 @@ from pgmjax.ops.tables import (
     host_max,
     logmax,
     logsumexp,
+    lowest,
     project,
     recentred,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "host_max",
     "logmax",
     "logsumexp",
+    "lowest",
     "project",
     "recentred",
 ]

@@ -7,6 +7,7 @@ anything. Minus infinity is an exact zero everywhere: it has zero gradient and n
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,12 @@ Table = Any  # a jax or numpy array
 Reduce = Callable[[Table, tuple[int, ...]], Table]
 
 
+def lowest(table: jax.Array) -> jax.Array:
+    """The table with a very low number instead of minus infinity, so that differences are numbers."""
+    return jnp.maximum(table, float(jnp.finfo(table.dtype).min) / 4)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def logsumexp(table: jax.Array, axes: tuple[int, ...]) -> jax.Array:
     """Log of the sum of exponentials over some axes, safe where all entries are minus infinity.
 
@@ -37,12 +44,18 @@ def logsumexp(table: jax.Array, axes: tuple[int, ...]) -> jax.Array:
     """
     if not axes:
         return table
-    top = jax.lax.stop_gradient(jnp.max(table, axis=axes, keepdims=True))
-    top = jnp.where(jnp.isfinite(top), top, 0)
-    total = jnp.sum(jnp.exp(table - top), axis=axes)
-    empty = total == 0
-    log_total = jnp.log(jnp.where(empty, 1, total)) + jnp.squeeze(top, axes)
-    return jnp.where(empty, -jnp.inf, log_total)
+    top = lowest(jnp.max(table, axis=axes, keepdims=True))
+    return jnp.log(jnp.sum(jnp.exp(table - top), axis=axes)) + jnp.squeeze(top, axes)
+
+
+@logsumexp.defjvp
+def _logsumexp_jvp(
+    axes: tuple[int, ...], primals: tuple[jax.Array], tangents: tuple[jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    (table,), (change,) = primals, tangents
+    result = logsumexp(table, axes)
+    shares = jnp.exp(table - lowest(jnp.expand_dims(result, axes)))
+    return result, jnp.sum(shares * change, axis=axes)
 
 
 def logmax(table: jax.Array, axes: tuple[int, ...]) -> jax.Array:

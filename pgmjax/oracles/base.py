@@ -1,66 +1,99 @@
 """What an oracle is: answers about the distribution that log-potentials define.
 
-An oracle is planned once for a structure and is then plain hashable data: compiled programs that
-take it as a static argument are shared by everything with the same structure.
+An oracle is planned once for a structure. It is a pytree: what shapes the compiled program is
+static, index maps (where an oracle has any) are leaves, so that programs which take it as an
+argument are shared by everything that has the same shapes.
+
+Solvers keep all potentials in one flat vector, since an operation on a vector is compiled once and
+one on each of a thousand tables a thousand times. `infer_flat` and `maximum_flat` serve them; the
+forms on tuples of tables are for everyone else.
 """
 
 from __future__ import annotations
 
+import abc
+import math
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from pgmjax import ops
 from pgmjax.plan import contraction
 from pgmjax.plan.forecast import Forecast
-from pgmjax.plan.structure import Structure, Variables
+from pgmjax.plan.structure import Variables
 
 Potentials = Sequence[jax.Array]
 
 
-class Oracle(Protocol):
+class Oracle(abc.ABC):
     """Inference for one structure. All tables are in the order of `structure.cliques`.
 
     Potentials are natural logarithms and may be minus infinity (structural zeros). Where every joint
     state is impossible the log-partition is minus infinity; marginals mean nothing then, but are
-    finite.
+    finite. A new oracle gives `structure`, `forecast`, `infer`, `log_partition` and `maximum`.
     """
 
-    @property
-    def structure(self) -> Structure:
-        """The model's sizes and cliques."""
-        ...
+    structure: Any  # a Structure, as a field or a property
 
     @property
+    @abc.abstractmethod
     def forecast(self) -> Forecast:
         """What one call costs."""
-        ...
 
+    @abc.abstractmethod
     def infer(self, potentials: Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Log-partition (nats) and the marginal of each clique (probabilities)."""
-        ...
 
+    @abc.abstractmethod
     def log_partition(self, potentials: Potentials) -> jax.Array:
         """Log of the sum over all joint states (nats)."""
-        ...
 
+    @abc.abstractmethod
     def maximum(self, potentials: Potentials) -> jax.Array:
         """Largest sum of potentials that any joint state reaches (MAP value, nats)."""
-        ...
+
+    @property
+    def length(self) -> int:
+        """Numbers in a flat vector: the cells of all cliques, and padding where there is any."""
+        return sum(self.structure.cells(c) for c in self.structure.cliques)
+
+    def infer_flat(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """As `infer`, for all tables in one vector [length], each in row-major order."""
+        log_partition, marginals = self.infer(split(potentials, self.structure.shapes))
+        return log_partition, join(marginals, self.length)
+
+    def maximum_flat(self, potentials: jax.Array) -> jax.Array:
+        """As `maximum`, for all tables in one vector [length]."""
+        return self.maximum(split(potentials, self.structure.shapes))
 
     def log_marginal(self, potentials: Potentials, variables: Variables) -> jax.Array:
         """Log-probabilities of any variables, inside a clique or not [sizes of variables]."""
-        ...
+        path = contraction.plan(self.structure, variables)
+        return normalised(ops.contract(path, potentials, ops.logsumexp)[0])
+
+
+def split(vector: jax.Array, shapes: Sequence[tuple[int, ...]]) -> tuple[jax.Array, ...]:
+    """Cut a vector into tables; what is left at its end is ignored."""
+    tables, start = [], 0
+    for shape in shapes:
+        end = start + math.prod(shape)
+        tables.append(jax.lax.slice(vector, (start,), (end,)).reshape(shape))
+        start = end
+    return tuple(tables)
+
+
+def join(tables: Sequence[jax.Array], length: int) -> jax.Array:
+    """All tables in one vector, with zeros up to a length."""
+    parts = [jnp.ravel(table) for table in tables]
+    rest = length - sum(part.size for part in parts)
+    if rest or not parts:
+        parts.append(jnp.zeros(rest, parts[0].dtype if parts else None))
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
 def normalised(log_table: jax.Array) -> jax.Array:
     """A table minus its own log-sum-exp: probabilities that sum to 1 whatever was rounded before."""
     total = ops.logsumexp(log_table, tuple(range(log_table.ndim)))
-    return log_table - jax.numpy.where(jax.numpy.isfinite(total), total, 0)
-
-
-def open_marginal(structure: Structure, potentials: Potentials, variables: Variables) -> jax.Array:
-    """Log-probabilities of any variables, by contracting the cliques with those left open."""
-    path = contraction.plan(structure, variables)
-    return normalised(ops.contract(path, potentials, ops.logsumexp)[0])
+    return log_table - jnp.where(jnp.isfinite(total), total, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +14,9 @@ from pgmjax.plan.forecast import Forecast
 from pgmjax.plan.structure import Structure, Variables
 
 
+@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["structure"])
 @dataclasses.dataclass(frozen=True)
-class BruteForce:
+class BruteForce(base.Oracle):
     """The joint table, formed and summed. Only for small domains."""
 
     structure: Structure

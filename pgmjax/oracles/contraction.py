@@ -2,7 +2,7 @@
 
 The log-partition function is one tensor contraction over the cliques themselves, so no table of a
 triangulated super-clique is stored. Its gradient with respect to a potential is that clique's
-marginal (Wainwright and Jordan 2008, proposition 3.1).
+marginal (Wainwright and Jordan 2008, proposition 3.1), which `ops.sweep` computes going backwards.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ import dataclasses
 import functools
 
 import jax
-import jax.numpy as jnp
 
 from pgmjax import ops
+from pgmjax.ops import sweep
 from pgmjax.oracles import base
 from pgmjax.plan import contraction
 from pgmjax.plan.forecast import Forecast
-from pgmjax.plan.structure import Structure, Variables
+from pgmjax.plan.structure import Structure
 
 
+@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["path"])
 @dataclasses.dataclass(frozen=True)
-class Contraction:
+class Contraction(base.Oracle):
     """The contraction oracle."""
 
     path: contraction.ContractionPath
@@ -56,21 +57,16 @@ class Contraction:
 
     def log_partition(self, potentials: base.Potentials) -> jax.Array:
         """Log of the sum over all joint states (nats)."""
-        table, scale = ops.contract(self.path, potentials, ops.logsumexp)
-        return jnp.asarray(table + scale)
+        return self._total(sweep.forward(self.path, potentials, ops.logsumexp))
 
     def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Log-partition (nats) and the marginal of each clique (probabilities)."""
-        value, gradients = jax.value_and_grad(self.log_partition)(tuple(potentials))
-        sums = [jnp.sum(g) for g in gradients]
-        return value, tuple(g / jnp.where(s > 0, s, 1) for g, s in zip(gradients, sums, strict=True))
+        forward = sweep.forward(self.path, potentials, ops.logsumexp)
+        return self._total(forward), sweep.backward(self.path, forward)
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials that any joint state reaches (nats)."""
-        table, scale = ops.contract(self.path, potentials, ops.logmax)
-        return jnp.asarray(table + scale)
+        return self._total(sweep.forward(self.path, potentials, ops.logmax))
 
-    @functools.partial(jax.jit, static_argnums=(0, 2))
-    def log_marginal(self, potentials: base.Potentials, variables: Variables) -> jax.Array:
-        """Log-probabilities of any variables, inside a clique or not [sizes of variables]."""
-        return base.open_marginal(self.structure, potentials, variables)
+    def _total(self, forward: sweep.Sweep) -> jax.Array:
+        return forward.tables[-1] + forward.scale if self.path.steps else forward.scale

@@ -23,8 +23,9 @@ from pgmjax.plan.forecast import Forecast
 from pgmjax.plan.structure import Structure, Variables
 
 
+@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["tree"])
 @dataclasses.dataclass(frozen=True)
-class MessagePassing:
+class MessagePassing(base.Oracle):
     """The junction-tree oracle."""
 
     tree: junction_tree.JunctionTree
@@ -116,12 +117,3 @@ class MessagePassing:
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials that any joint state reaches (nats)."""
         return self._collect(potentials, ops.logmax)[2]
-
-    @functools.partial(jax.jit, static_argnums=(0, 2))
-    def log_marginal(self, potentials: base.Potentials, variables: Variables) -> jax.Array:
-        """Log-probabilities of any variables, inside a clique or not [sizes of variables]."""
-        home = self.tree.containing(variables)
-        if home is None:
-            return base.open_marginal(self.structure, potentials, variables)
-        _, beliefs = self.beliefs(potentials)
-        return ops.project(beliefs[home], self.tree.cliques[home], variables, ops.logsumexp)
