@@ -1,0 +1,136 @@
+"""Cost against attributes, cliques, their size, and the batch: first call, later calls, peak of memory.
+
+    python bench/scaling.py [attributes] [cliques] [size] [batch] [--timeout S] [--plot]
+
+attributes: chains of three-way cliques, ten values an attribute, 30 to 10,000 attributes.
+cliques: random trees of pairs, 2 to 20 values an attribute, 30 to 3,000 attributes.
+size: a chain of 30 attributes of 5 to 80 values: cliques of 125 to 512,000 cells.
+batch: fits of a chain of 30 attributes under 1 to 256 draws of the noise, 100 steps each.
+
+Every point is a fresh process of bench/versus.py and one line of bench/results/scaling.jsonl, with a
+plot for each sweep beside it where matplotlib is installed. What is in the file for the same code and
+machine is not run again. A point that fails is recorded with its reason, and ends its sweep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Sequence
+
+import harness
+from harness import Line
+from ratios import seconds
+
+SWEEPS = {
+    "attributes": ("attributes", [(n, [f"oracle-chain-{n}"]) for n in (30, 100, 300, 1000, 3000, 10_000)]),
+    "cliques": ("attributes", [(n, [f"oracle-tree-{n}"]) for n in (30, 100, 300, 1000, 3000)]),
+    "size": ("cells of a clique", [(n**3, [f"oracle-chain-30x{n}"]) for n in (5, 10, 20, 40, 80)]),
+    "batch": (
+        "fits at once",
+        [
+            (n, ["fit-chain-30", "--steps", "100", "--tol", "0", "--batch", str(n), "--singles", "0"])
+            for n in (1, 4, 16, 64, 256)
+        ],
+    ),
+}
+MEASURES = {"cold_s": "first call (s)", "warm_s": "later calls (s)", "peak_mb": "peak (MB)"}
+
+
+def sweep(name: str, options: argparse.Namespace, about: Line) -> list[Line]:
+    """Run the points of a sweep that are not in the file yet; all its lines."""
+    done = {
+        line["point"]: line
+        for line in harness.read(options.out)
+        if line["sweep"] == name and all(line[k] == about[k] for k in ("machine", "source"))
+    }
+    lines = []
+    for point, words in SWEEPS[name][1]:
+        line = None if options.again else done.get(point)
+        if line is None:
+            versus = str(pathlib.Path(__file__).with_name("versus.py"))
+            command = [sys.executable, versus, *words]
+            keys = {"bench": "scaling", "sweep": name, "point": point, "load_before": harness.load_average()}
+            line = harness.run(
+                command, memory_gb=options.memory, timeout=options.timeout, label=f"{name} {point:,}:"
+            )
+            versions = {**about["versions"], **line.pop("versions", {})}
+            keys |= {"command": harness.shown(command), "date": harness.now(), "versions": versions}
+            line = {**line, **about, **keys}
+            harness.append(options.out, line)
+        lines.append(line)
+        harness.say(f"{name} {point:,}: {told(line)}")
+        if "failed" in line:
+            break
+    return lines
+
+
+def told(line: Line) -> str:
+    """One point in a few words."""
+    if "failed" in line:
+        return f"FAILED: {line['failed']}"
+    return (
+        f"first {seconds(line['cold_s'])} ({line['programs']} programs), later {seconds(line['warm_s'])}, "
+        f"peak {line['peak_mb']:,.0f} MB"
+    )
+
+
+def plot(name: str, lines: Sequence[Line], folder: pathlib.Path) -> pathlib.Path | None:
+    """Draw a sweep, each measure in a panel of its own; None without matplotlib."""
+    try:
+        import matplotlib
+    except ImportError:
+        return None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, panels = pyplot.subplots(1, len(MEASURES), figsize=(4 * len(MEASURES), 3.2), layout="constrained")
+    good = [line for line in lines if "failed" not in line]
+    for panel, (key, label) in zip(panels, MEASURES.items(), strict=True):
+        panel.loglog([line["point"] for line in good], [line[key] for line in good], marker="o")
+        panel.set(xlabel=SWEEPS[name][0], title=label)
+        panel.grid(True, which="major", alpha=0.3)
+    path = folder / f"scaling-{name}.png"
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+    return path
+
+
+def main() -> None:
+    """Run the sweeps that are asked for and draw them."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sweeps", nargs="*", metavar="SWEEP", help=f"{', '.join(SWEEPS)}; all by default")
+    parser.add_argument("--memory", type=float, metavar="GB", help="ulimit -v (24, less what is not there)")
+    parser.add_argument("--timeout", type=float, default=600, metavar="S", help="of one point (600)")
+    parser.add_argument("--out", type=pathlib.Path, default=harness.RESULTS / "scaling.jsonl")
+    parser.add_argument("--again", action="store_true", help="repeat what the file of results has")
+    parser.add_argument("--plot", action="store_true", help="run nothing: draw what the file has")
+    options = parser.parse_args()
+    unknown = [name for name in options.sweeps if name not in SWEEPS]
+    if unknown:
+        parser.error(f"sweeps are {', '.join(SWEEPS)}, got {', '.join(unknown)}")
+    if options.memory is None:
+        options.memory = harness.free_memory_gb()
+    about = harness.provenance()
+    for name in options.sweeps or SWEEPS:
+        if options.plot:
+            lines = [line for line in harness.read(options.out) if line["sweep"] == name]
+            latest = lines[-1] if lines else {}
+            lines = [x for x in lines if all(x[k] == latest[k] for k in ("machine", "source"))]
+            lines = list({line["point"]: line for line in lines}.values())
+        else:
+            try:
+                lines = sweep(name, options, about)
+            except KeyboardInterrupt:
+                harness.say(f"stopped; what is finished is in {options.out}")
+                sys.exit(130)
+        if lines:
+            path = plot(name, lines, options.out.parent)
+            harness.say("matplotlib is not installed: no plot" if path is None else f"plot: {path.name}")
+
+
+if __name__ == "__main__":
+    main()
