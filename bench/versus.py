@@ -206,7 +206,11 @@ def run_batch(case: cases.Case, options: argparse.Namespace, compiling: Compilin
     domain, settings = pj.Domain(case.sizes), estimator(case, options)
 
     def call() -> list[pj.Fit]:
-        return list(settings.fit_batch(domain, [measured(case, row) for row in noisy], float(total)))
+        return list(
+            settings.fit_batch(
+                domain, [measured(case, row) for row in noisy], totals=[float(total)] * len(noisy)
+            )
+        )
 
     cold, fits = seconds_of(call)
     line: Line = {"cold_s": cold, **compiling.so_far()}
