@@ -1,5 +1,7 @@
 """Operations on log-space tables: the semirings that inference runs on, and their executors."""
 
+from pgmjax.ops.fast_product import fast_backward, fast_forward
+from pgmjax.ops.log_matmul_exp import choose_form, log_matmul_exp
 from pgmjax.ops.tables import (
     Reduce,
     Table,
@@ -18,9 +20,13 @@ __all__ = [
     "Reduce",
     "Table",
     "align",
+    "choose_form",
     "contract",
+    "fast_backward",
+    "fast_forward",
     "host_logsumexp",
     "host_max",
+    "log_matmul_exp",
     "logmax",
     "logsumexp",
     "lowest",

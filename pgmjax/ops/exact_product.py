@@ -1,0 +1,167 @@
+"""The exact form of the log-space matrix product and of its gradient, in tiles that stay in cache.
+
+`out[b, m, n]` is the log-sum-exp over k of `left[b, m, k] + right[b, k, n]`. Each table of all
+(m, n) pairs of one tile of k is made, used and dropped; no array over (m, k, n) exists for large
+sizes. On the CPU one entry of k at a time is fastest: an elementwise loop over (m, n) runs in vector
+instructions, a fused reduction over k does not. On other devices XLA's fused reduction is used.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+BROADCAST_CELLS = 1 << 15  # below this, one fused broadcast compiles and runs faster than a loop
+TILE_CELLS = 1 << 15  # cells of (m, tile of k, n) in one step of a loop
+BLOCK_CELLS = 1 << 18  # cells of (m, n) worked on at a time: a few such float32 tables fit in cache
+
+
+def exact_forward(left: jax.Array, right: jax.Array) -> jax.Array:
+    """Log-sum-exp over k of `left[b, m, k] + right[b, k, n]`, exact for any spread of values.
+
+    Args:
+        left: log values [b, m, k].
+        right: log values [b, k, n].
+
+    Returns:
+        Log values [b, m, n]; minus infinity where no k has a finite term.
+    """
+    batch, rows, inner = left.shape
+    columns = right.shape[2]
+    if batch * rows * inner * columns <= BROADCAST_CELLS or not _on_cpu():
+        return _broadcast(left, right)
+    if columns < rows and columns < 16:
+        return exact_forward(right.swapaxes(1, 2), left.swapaxes(1, 2)).swapaxes(1, 2)
+    tile = max(1, min(inner, TILE_CELLS // max(1, batch * rows * columns)))
+    lefts, rights = _tiles(left, tile, 2), _tiles(right, tile, 1)
+    shape, steps = (batch, rows, columns), lefts.shape[0]
+
+    def terms(i: jax.Array) -> jax.Array:
+        return lefts[i][:, :, :, None] + rights[i][:, None, :, :]
+
+    top = jax.lax.fori_loop(
+        0,
+        steps,
+        lambda i, top: jnp.maximum(top, _over_tile(jnp.max, terms(i))),
+        jnp.full(shape, -jnp.inf, left.dtype),
+    )
+    top = jnp.where(jnp.isfinite(top), top, 0)
+    # the barrier keeps the exponentials of a wide tile out of the reduction, where they would be scalar
+    total = jax.lax.fori_loop(
+        0,
+        steps,
+        lambda i, total: total + _over_tile(jnp.sum, _apart(jnp.exp(terms(i) - top[:, :, None, :]))),
+        jnp.zeros(shape, left.dtype),
+    )
+    return jnp.log(total) + top
+
+
+def exact_backward(
+    left: jax.Array, right: jax.Array, out: jax.Array, weight: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Sums of `weight * exp(left + right - out)` over n and over m, exact for any spread of values.
+
+    Args:
+        left: log values [b, m, k].
+        right: log values [b, k, n].
+        out: the result of the forward product [b, m, n].
+        weight: what every entry of `out` counts, of any sign [b, m, n].
+
+    Returns:
+        The gradients by left [b, m, k] and right [b, k, n]. Terms of minus infinity get exactly zero.
+    """
+    batch, rows, inner = left.shape
+    columns = right.shape[2]
+    out = jnp.where(out == -jnp.inf, jnp.inf, out)  # such entries hand on nothing, and no NaN
+    if batch * rows * inner * columns <= BROADCAST_CELLS or not _on_cpu():
+        # the barrier makes each sum compute its own terms; shared, they would be stored
+        again = jax.lax.optimization_barrier((left, right, out, weight))
+        return _broadcast_terms(left, right, out, weight).sum(3), _broadcast_terms(*again).sum(1)
+    if columns < rows and columns < 16:
+        flipped = (right, left, out, weight)
+        by_right, by_left = exact_backward(*(table.swapaxes(1, 2) for table in flipped))
+        return by_left.swapaxes(1, 2), by_right.swapaxes(1, 2)
+    if batch > 1 and rows * columns >= BLOCK_CELLS // 16:
+        return jax.lax.map(lambda tables: _backward_rows(*tables), (left, right, out, weight))
+    return jax.vmap(_backward_rows)(left, right, out, weight)
+
+
+def _backward_rows(
+    left: jax.Array, right: jax.Array, out: jax.Array, weight: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The backward product of one entry of the batch, in blocks of rows."""
+    rows, inner = left.shape
+    columns = right.shape[1]
+    count = -(-rows * columns // BLOCK_CELLS)
+    if count == 1:
+        return _backward_block(left, right, out, weight)
+    block = -(-rows // count)
+    padding = ((0, count * block - rows), (0, 0))
+    blocks = [
+        jnp.pad(table, padding, constant_values=fill).reshape(count, block, -1)
+        for table, fill in ((left, -jnp.inf), (out, jnp.inf), (weight, 0))
+    ]
+
+    def step(by_right: jax.Array, tables: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
+        by_left, more = _backward_block(tables[0], right, tables[1], tables[2])
+        return by_right + more, by_left
+
+    by_right, by_left = jax.lax.scan(step, jnp.zeros_like(right), blocks)
+    return by_left.reshape(count * block, inner)[:rows], by_right
+
+
+def _backward_block(
+    left: jax.Array, right: jax.Array, out: jax.Array, weight: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The backward product of a block of rows: tiles of k, each kept as [tile, m, n] while it is summed."""
+    rows, inner = left.shape
+    columns = right.shape[1]
+    tile = max(1, min(inner, TILE_CELLS // max(1, rows * columns)))
+    lefts, rights = _tiles(left[None], tile, 2)[:, 0], _tiles(right[None], tile, 1)[:, 0]
+    across, down = jnp.ones(columns, left.dtype), jnp.ones(rows, left.dtype)
+
+    def step(_: None, tables: tuple[jax.Array, jax.Array]) -> tuple[None, tuple[jax.Array, jax.Array]]:
+        terms = jnp.exp(tables[0].T[:, :, None] + tables[1][:, None, :] - out) * weight
+        terms = _apart(terms)
+        # sums as products with ones: they run in vector instructions, which reductions on the CPU do not
+        by_left = jnp.einsum("kmn,n->km", terms, across, precision="highest")
+        return None, (by_left, jnp.einsum("kmn,m->kn", terms, down, precision="highest"))
+
+    _, (by_left, by_right) = jax.lax.scan(step, None, (lefts, rights))
+    return by_left.reshape(-1, rows)[:inner].T, by_right.reshape(-1, columns)[:inner]
+
+
+def _tiles(table: jax.Array, tile: int, axis: int) -> jax.Array:
+    """Cut an axis of [b, x, y] into tiles, padded with minus infinity, and put the tiles in front."""
+    size = table.shape[axis]
+    count = -(-size // tile)
+    padding = [(0, count * tile - size if i == axis else 0) for i in range(3)]
+    table = jnp.pad(table, padding, constant_values=-jnp.inf)
+    shape = (*table.shape[:axis], count, tile, *table.shape[axis + 1 :])
+    return jnp.moveaxis(table.reshape(shape), axis, 0)
+
+
+def _over_tile(reduce, terms: jax.Array) -> jax.Array:  # type: ignore[no-untyped-def]
+    """Reduce [b, m, tile, n] over the tile; a tile of one needs no reduction."""
+    return terms[:, :, 0] if terms.shape[2] == 1 else reduce(terms, axis=2)
+
+
+def _apart(table: jax.Array) -> jax.Array:
+    return table if table.ndim == 4 and table.shape[2] == 1 else jax.lax.optimization_barrier(table)
+
+
+def _broadcast(left: jax.Array, right: jax.Array) -> jax.Array:
+    terms = left[:, :, :, None] + right[:, None, :, :]
+    top = jnp.max(terms, axis=2)
+    top = jnp.where(jnp.isfinite(top), top, 0)
+    return jnp.log(jnp.sum(jnp.exp(terms - top[:, :, None, :]), axis=2)) + top
+
+
+def _broadcast_terms(left: jax.Array, right: jax.Array, out: jax.Array, weight: jax.Array) -> jax.Array:
+    """Terms [b, m, k, n] of the backward product."""
+    exponents = left[:, :, :, None] + right[:, None, :, :] - out[:, :, None, :]
+    return jnp.exp(exponents) * weight[:, :, None, :]
+
+
+def _on_cpu() -> bool:
+    return jax.default_backend() == "cpu"
