@@ -1,183 +1,130 @@
-"""Contraction paths: in which order the tables of a model are multiplied and summed out.
+"""Contraction plans: in which order the tables of a model are multiplied and summed out.
 
-A path is a list of steps over labelled tables. Each step adds two tables in log space (or takes
-one alone) and reduces the variables that nothing later needs. The executors in `pgmjax.ops` run
-it with any semiring: log-sum-exp for marginals, maximum for the most likely assignment.
+The executors in `pgmjax.ops` run a path with any semiring: log-sum-exp for marginals, maximum for
+the most likely assignment.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 from collections.abc import Sequence
 
-import opt_einsum
-
+from pgmjax import _checks
 from pgmjax.plan import elimination as elim
+from pgmjax.plan import search
+from pgmjax.plan.optimal import Weights
+from pgmjax.plan.path import ContractionPath, Merges, Product, Step, build
 from pgmjax.plan.structure import Structure, Variables
 
+__all__ = ["SEARCHES", "WEIGHTS", "ContractionPath", "Product", "Step", "plan"]
 
-@dataclasses.dataclass(frozen=True)
-class Step:
-    """Combine tables `operands` and reduce.
-
-    Attributes:
-        operands: one or two indices of tables; inputs come first, then a table for each step.
-        union: variables of the combined table, those that stay before those that go.
-        kept: the variables that stay: the leading ones of `union`.
-    """
-
-    operands: tuple[int, ...]
-    union: Variables
-    kept: Variables
+# A stored cell is transformed, kept for the backward pass and moved; a combined one is a multiply-add
+# where a product runs as such and an exponential where it runs in exact form.
+WEIGHTS = Weights(union=1.0, stored=40.0)
+SEARCHES = ("auto", "elimination", "cotengra")
+_OPT_EINSUM_TABLES = 200
 
 
-@dataclasses.dataclass(frozen=True)
-class ContractionPath:
-    """All steps of a contraction.
-
-    Attributes:
-        structure: the tables that enter.
-        output: variables left open, in the order of the result's axes.
-        steps: the last one leaves the result.
-        method: what found the path.
-    """
-
-    structure: Structure
-    output: Variables
-    steps: tuple[Step, ...]
-    method: str
-
-    @property
-    def largest(self) -> int:
-        """Cells of the largest stored table, inputs and result included."""
-        cells = self.structure.cells
-        return max([cells(c) for c in self.structure.cliques] + [cells(s.kept) for s in self.steps])
-
-    @property
-    def work(self) -> int:
-        """Cells of all combined tables: the number of exponentials."""
-        return sum(self.structure.cells(step.union) for step in self.steps)
-
-
-def plan(structure: Structure, output: Sequence[int] = ()) -> ContractionPath:
-    """Choose the cheapest of several paths: elimination orders and opt_einsum's.
+def plan(
+    structure: Structure, output: Sequence[int] = (), *, find: str = "auto", weights: Weights = WEIGHTS
+) -> ContractionPath:
+    """Choose the cheapest of several paths, for each connected part of the model.
 
     Args:
         structure: the tables.
         output: variables to keep open; they must occur in the structure.
+        find: `auto` (elimination orders, opt_einsum, then exhaustive or local search), `elimination`
+            (the orders alone: quick for any size) or `cotengra` (its optimiser beside `auto`).
+        weights: of a combined and of a stored cell, by which paths are compared.
+
+    Raises:
+        ValueError: unknown `find`.
+        ImportError: `find` is `cotengra`, which is not installed.
     """
-    output = tuple(output)
-    inputs = [frozenset(c) for c in structure.cliques]
-    pairs = {
-        f"{e.rule} elimination": _from_elimination(inputs, e)
-        for e in (elim.eliminate(structure, rule, output) for rule in elim.RULES)
-    }
-    if 2 < len(inputs) <= 200:
-        pairs["opt_einsum"] = _from_opt_einsum(structure, output)
-    paths = [_steps(structure, output, merges, name) for name, merges in pairs.items()]
-    return min(paths, key=lambda path: path.work)
+    return _plan(structure, tuple(output), _checks.choice("find", find, SEARCHES), weights)
 
 
-def _from_elimination(inputs: list[frozenset[int]], elimination: elim.Elimination) -> list[tuple[int, ...]]:
-    """Merges that a bucket elimination makes: for each variable its tables two by two, small first."""
-    tables = dict(enumerate(inputs))
-    where: dict[int, set[int]] = {}
-    for i, members in tables.items():
+@functools.lru_cache(maxsize=64)
+def _plan(structure: Structure, output: Variables, find: str, weights: Weights) -> ContractionPath:
+    tables = _reduced(structure, frozenset(output))
+    merges: Merges = []
+    methods: dict[str, None] = {}
+    for part in _parts(tables):
+        found, method = _plan_part(structure, [tables[i] for i in part], output, find, weights)
+        _append(merges, found, part, len(tables))
+        methods[method] = None
+    return build(structure, output, merges, " and ".join(methods) or "reduction")
+
+
+def _reduced(structure: Structure, outside: frozenset[int]) -> list[Variables]:
+    """Variables of each table once those that it alone holds are summed out."""
+    uses = [0] * len(structure.sizes)
+    for clique in structure.cliques:
+        for v in set(clique):
+            uses[v] += 1
+    return [tuple(v for v in c if uses[v] > 1 or v in outside) for c in structure.cliques]
+
+
+def _parts(tables: Sequence[Variables]) -> list[list[int]]:
+    """Tables that hang together, parts of two and more only."""
+    holding: dict[int, list[int]] = {}
+    for i, members in enumerate(tables):
         for v in members:
-            where.setdefault(v, set()).add(i)
-    merges: list[tuple[int, ...]] = []
-    count = len(inputs)
-    for v in elimination.order:
-        bucket = sorted(where.get(v, ()), key=lambda i: (len(tables[i]), i))
-        while len(bucket) > 1:
-            left, right = bucket[0], bucket[1]
-            union = tables.pop(left) | tables.pop(right)
-            merges.append((left, right))
-            tables[count] = union
-            for u in union:
-                where[u] -= {left, right}
-                where[u].add(count)
-            bucket = [*bucket[2:], count]
-            count += 1
-        if bucket:
-            where.pop(v, None)
-            tables[bucket[0]] = tables[bucket[0]] - {v}
-    return merges
+            holding.setdefault(v, []).append(i)
+    seen = [False] * len(tables)
+    parts = []
+    for start in range(len(tables)):
+        part = [] if seen[start] else [start]
+        seen[start] = True
+        for i in part:  # grows while it is read
+            for v in tables[i]:
+                new = [j for j in holding.pop(v, ()) if not seen[j]]
+                part.extend(new)
+                for j in new:
+                    seen[j] = True
+        if len(part) > 1:
+            parts.append(sorted(part))
+    return parts
 
 
-def _from_opt_einsum(structure: Structure, output: Variables) -> list[tuple[int, ...]]:
-    letters = [opt_einsum.get_symbol(v) for v in range(len(structure.sizes))]
-    words = ["".join(letters[v] for v in c) for c in structure.cliques]
-    equation = ",".join(words) + "->" + "".join(letters[v] for v in output)
-    path, _ = opt_einsum.contract_path(equation, *structure.shapes, shapes=True, optimize="auto")
-    alive = list(range(len(words)))
-    merges: list[tuple[int, ...]] = []
-    count = len(words)
-    for positions in path:
-        chosen = [alive[p] for p in positions]
-        for p in sorted(positions, reverse=True):
-            del alive[p]
-        while len(chosen) > 1:  # its last step may take several tables at once
-            merges.append((chosen[0], chosen[1]))
-            chosen = [*chosen[2:], count]
-            count += 1
-        alive.append(chosen[0])
-    return merges
+def _append(merges: Merges, found: Merges, names: Sequence[int], count: int) -> None:
+    """Add merges of the tables `names`, numbered from 0, to merges of `count` tables."""
+    names = list(names)
+    for left, right in found:
+        merges.append((names[left], names[right]))
+        names.append(count + len(merges) - 1)
 
 
-def _steps(
-    structure: Structure, output: Variables, merges: list[tuple[int, ...]], method: str
-) -> ContractionPath:
-    builder = _Builder(structure, frozenset(output))
-    name = {i: i for i in builder.tables}  # number of a table in `merges` -> its number here
-    for count, (left, right) in enumerate(merges, start=len(structure.cliques)):
-        name[count] = builder.merge(name[left], name[right])
-    builder.merge_all()
-    builder.arrange(output)
-    return ContractionPath(structure, output, tuple(builder.steps), method)
+def _plan_part(
+    structure: Structure, tables: Sequence[Variables], output: Variables, find: str, weights: Weights
+) -> tuple[Merges, str]:
+    """Merges of one connected part, over its own numbers, and what found them."""
+    merges: Merges = []
+    left = {i: frozenset(t) for i, t in enumerate(tables)}
+    if search.EXHAUSTIVE_TABLES < len(tables) <= _OPT_EINSUM_TABLES:
+        merges, left = search.absorbed(list(left.values()), frozenset(output))
+    variables = sorted(frozenset().union(*left.values()))
+    number = {v: i for i, v in enumerate(variables)}
+    part = Structure(
+        structure.shape(variables), tuple(tuple(sorted(number[v] for v in t)) for t in left.values())
+    )
+    found, method = _find(part, tuple(number[v] for v in output if v in number), find, weights)
+    _append(merges, found, list(left), len(tables))
+    return merges, method
 
 
-class _Builder:
-    """Appends steps, reducing every variable as soon as one table alone holds it."""
-
-    def __init__(self, structure: Structure, wanted: frozenset[int]):
-        self.structure, self.wanted = structure, wanted
-        self.steps: list[Step] = []
-        self.tables = {i: frozenset(c) for i, c in enumerate(structure.cliques)}
-        self.uses = [0] * len(structure.sizes)
-        for members in self.tables.values():
-            for v in members:
-                self.uses[v] += 1
-
-    def _add(self, operands: tuple[int, ...]) -> int:
-        union = frozenset().union(*(self.tables[i] for i in operands))
-        for i in operands:
-            for v in self.tables.pop(i):
-                self.uses[v] -= 1
-        kept = tuple(sorted(v for v in union if self.uses[v] or v in self.wanted))
-        new = len(self.structure.cliques) + len(self.steps)
-        self.steps.append(Step(operands, (*kept, *sorted(union.difference(kept))), kept))
-        self.tables[new] = frozenset(kept)
-        for v in kept:
-            self.uses[v] += 1
-        return new
-
-    def _reduced(self, i: int) -> int:
-        """The table without what only it holds: products with it are smaller so."""
-        alone = any(self.uses[v] == 1 and v not in self.wanted for v in self.tables[i])
-        return self._add((i,)) if alone else i
-
-    def merge(self, left: int, right: int) -> int:
-        return self._add((self._reduced(left), self._reduced(right)))
-
-    def merge_all(self) -> None:
-        rest = sorted(self.tables, key=lambda i: self.structure.cells(self.tables[i]))
-        while len(rest) > 1:
-            rest = [self.merge(rest[0], rest[1]), *rest[2:]]
-        self._reduced(rest[0])
-
-    def arrange(self, output: Variables) -> None:
-        (last,) = self.tables
-        if self.steps and self.steps[-1].kept == output:
-            return
-        self.steps.append(Step((last,), output, output))
+def _find(structure: Structure, output: Variables, find: str, weights: Weights) -> tuple[Merges, str]:
+    orders = [elim.eliminate(structure, rule, output) for rule in elim.RULES]
+    paths = [
+        build(structure, output, search.from_elimination(structure, e), f"{e.rule} elimination")
+        for e in orders
+    ]
+    best = min(paths, key=lambda path: search.weight(path, weights))
+    if find == "elimination":
+        return best.merges, best.method
+    paths = [best]
+    if 2 < len(structure.cliques) <= _OPT_EINSUM_TABLES:
+        paths.append(build(structure, output, search.from_opt_einsum(structure, output), "opt_einsum"))
+    if find == "cotengra":
+        paths.append(build(structure, output, search.from_cotengra(structure, output), "cotengra"))
+    return search.improved(paths, weights)
