@@ -82,9 +82,10 @@ def run(command: Sequence[str], *, memory_gb: float | None, timeout: float, labe
 def _reason(code: int, errors: str, memory_gb: float | None) -> str:
     """Why a command failed, in words."""
     last = errors.strip().splitlines()[-1:] or [""]
+    starved = [line for line in errors.splitlines() if OUT_OF_MEMORY.search(line)]
     limit = "" if memory_gb is None else f" under ulimit -v {memory_gb:.1f} GB"
-    if OUT_OF_MEMORY.search(errors):
-        return f"out of memory{limit}: {last[0][:200]}"
+    if starved:
+        return f"out of memory{limit}: {starved[-1].strip()[:200]}"
     if code < 0 or code > 128:
         number = -code if code < 0 else code - 128
         return f"killed by signal {number}{limit}: {last[0][:200]}"
