@@ -10,7 +10,7 @@ import dataclasses
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from pgmjax.plan.structure import Structure, Variables
 
@@ -47,50 +47,74 @@ def eliminate(structure: Structure, rule: str, last: Iterable[int] = ()) -> Elim
     """
     if rule not in RULES:
         raise ValueError(f"rule must be one of {RULES}, got {rule!r}.")
-    near = structure.neighbours()
-    kept = set(last)
-    cost = _cost(structure, near, rule, kept)
-    heap = [(cost(v), v) for v in range(len(structure.sizes))]
+    state = _State(structure, rule, last)
+    heap = [(state.cost(v), v) for v in range(len(structure.sizes))]
     heapq.heapify(heap)
     steps: list[tuple[int, set[int]]] = []
     done = [False] * len(structure.sizes)
     while heap:
         old, v = heapq.heappop(heap)
-        if done[v]:
-            continue
-        now = cost(v)
-        if now != old:  # the entry is out of date: a fresh one stands in or enters the heap
-            heapq.heappush(heap, (now, v))
+        # an entry that is out of date can go: a fresh one was pushed when the cost changed
+        if done[v] or old != state.cost(v):
             continue
         done[v] = True
-        around = near[v]
-        steps.append((v, around))
-        for u in around:
-            near[u] |= around
-            near[u] -= {u, v}
-        # filling in changes the cost of the neighbours and, under min-fill, of theirs
-        changed = set(around).union(*(near[u] for u in around)) if rule == "min-fill" else around
-        for u in changed:
-            heapq.heappush(heap, (cost(u), u))
+        steps.append((v, state.near[v]))
+        for u in state.remove(v):
+            heapq.heappush(heap, (state.cost(u), u))
     position = {v: i for i, (v, _) in enumerate(steps)}
     cliques = tuple((v, *sorted(around, key=position.__getitem__)) for v, around in steps)
     return Elimination(tuple(v for v, _ in steps), cliques, rule)
 
 
-def _cost(structure: Structure, near: list[set[int]], rule: str, kept: set[int]) -> Callable[[int], tuple]:
-    logs = [math.log2(size) for size in structure.sizes]
+class _State:
+    """The graph that is left, with what each variable would cost.
 
-    def fill(v: int) -> int:
-        around = near[v]
-        edges = sum(len(near[u] & around) for u in around) // 2
+    Costs are kept, and lowered where an elimination adds no edge: a variable with thousands of
+    neighbours would otherwise be counted again each time that it loses one.
+    """
+
+    def __init__(self, structure: Structure, rule: str, last: Iterable[int]) -> None:
+        self.near = structure.neighbours()
+        self._by_fill = rule == "min-fill"
+        self._kept = set(last)
+        self._logs = [math.log2(size) for size in structure.sizes]
+        variables = range(len(structure.sizes))
+        self._weight = [self._count_weight(v) for v in variables]
+        self._fill = [self._count_fill(v) if self._by_fill else 0 for v in variables]
+
+    def cost(self, v: int) -> tuple:
+        """What the rule compares; smaller goes first."""
+        return (v in self._kept, self._fill[v], round(self._weight[v], 9), v)
+
+    def _count_weight(self, v: int) -> float:
+        return self._logs[v] + sum(self._logs[u] for u in self.near[v])
+
+    def _count_fill(self, v: int) -> int:
+        around = self.near[v]
+        edges = sum(len(self.near[u] & around) for u in around) // 2
         return len(around) * (len(around) - 1) // 2 - edges
 
-    def weight(v: int) -> float:
-        return round(logs[v] + sum(logs[u] for u in near[v]), 9)
-
-    if rule == "min-fill":
-        return lambda v: (v in kept, fill(v), weight(v), v)
-    return lambda v: (v in kept, weight(v), v)
+    def remove(self, v: int) -> set[int]:
+        """Join the neighbours of a variable, take it out, and return those whose cost changed."""
+        around = self.near[v]
+        filled = False
+        for u in around:
+            before = len(self.near[u])
+            self.near[u] |= around
+            self.near[u] -= {u, v}
+            if len(self.near[u]) == before - 1:
+                self._weight[u] -= self._logs[v]
+                if self._by_fill:  # the pairs of v with those neighbours of u that were not its own
+                    self._fill[u] -= before - len(around)
+            else:
+                filled = True
+                self._weight[u] = self._count_weight(u)
+        if not (filled and self._by_fill):
+            return around
+        changed = set(around).union(*(self.near[u] for u in around))
+        for u in changed:
+            self._fill[u] = self._count_fill(u)
+        return changed
 
 
 def maximal_cliques(elimination: Elimination) -> list[Variables]:
@@ -110,10 +134,18 @@ def maximal_cliques(elimination: Elimination) -> list[Variables]:
 
 
 def best(structure: Structure, last: Iterable[int] = ()) -> Elimination:
-    """The order, of both rules, whose cliques together have the fewest cells."""
+    """The order, of both rules, whose cliques together have the fewest cells.
+
+    Where the first rule adds no edge the second is not tried.
+    """
     last = tuple(last)
+    first, *others = RULES
+    found = [eliminate(structure, first, last)]
+    edges = sum(len(near) for near in structure.neighbours()) // 2
+    if sum(len(c) - 1 for c in found[0].cliques) == edges:
+        return found[0]  # no edge was added: nothing can be smaller
     return min(
-        (eliminate(structure, rule, last) for rule in RULES),
+        (*found, *(eliminate(structure, rule, last) for rule in others)),
         key=lambda e: sum(structure.cells(c) for c in maximal_cliques(e)),
     )
 
