@@ -24,12 +24,14 @@ class Rates:
         exponential: seconds for a cell of a log-space product in exact form.
         flop: seconds for a floating point operation of a matrix product.
         cell: seconds to read, transform and write a stored cell once.
+        launch: seconds to start one compiled operation.
         operation: seconds to compile one operation.
     """
 
     exponential: float = 1e-9
     flop: float = 1e-11
     cell: float = 4e-9
+    launch: float = 5e-7
     operation: float = 0.02
 
 
@@ -120,7 +122,8 @@ class Cost:
         tiled = sum(p.union for p in self.products)
         plain = 3 * (self.exponentials - self.slices * tiled) * rates.exponential
         products = 3 * self.slices * tiled * rates.exponential if exact else self.flops * rates.flop
-        return plain + products + self.moved / 2 * rates.cell
+        launches = self.slices * self.operations * rates.launch
+        return plain + products + self.moved / 2 * rates.cell + launches
 
     def compile_seconds(self, rates: Rates | None = None) -> float:
         """Forecast of what the first call adds."""

@@ -67,9 +67,9 @@ def test_figures_agree_with_the_path(name):
 
 def test_rates_scale_the_forecast():
     found = cost.of_path(contraction.plan(SQUARE))
-    one = cost.Rates(exponential=1.0, flop=0.0, cell=0.0)
+    one = cost.Rates(exponential=1.0, flop=0.0, cell=0.0, launch=0.0)
     assert found.seconds(one, exact=True) == 3 * found.exponentials
-    assert found.seconds(cost.Rates(exponential=0.0, flop=1.0, cell=0.0)) == found.flops
+    assert found.seconds(cost.Rates(exponential=0.0, flop=1.0, cell=0.0, launch=0.0)) == found.flops
 
 
 def test_lines_say_what_a_run_will_take():
