@@ -12,18 +12,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax import losses, oracles, solvers
+from pgmjax import certificate, losses, oracles, solvers
 from pgmjax.cliques import Clique
 from pgmjax.constraints import StructuralZeros
 from pgmjax.domain import Domain
 from pgmjax.losses.base import BoundLoss
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
+from pgmjax.ops.flat import host_join, split
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.progress import Progress
 from pgmjax.solvers.loop import Solution, Status, solve
-from pgmjax.solvers.problem import Evaluation, Problem
+from pgmjax.solvers.problem import Problem
 
+# A float32 fit whose digits run out goes on in float64, which is compiled anew, unless the certified gap is
+# within so many times the tolerance: then the loss itself has long settled.
+NEAR = 100
 FIRST_SMOOTHING = 8.0  # standard deviations: the first stage of a loss with kinks is as easy as L2
 
 
@@ -117,20 +121,21 @@ def solve_task(task: Task, warm_start: GraphicalModel | None) -> End:
         if bound.smoothing is not None:
             curvature = curvature * float(bound.smoothing) / FIRST_SMOOTHING
             bound = bound.with_smoothing(FIRST_SMOOTHING)
-        fixed = _fixed(task, settings.dtype)
-        start = _starting_point(task.domain, bound.cliques, settings.dtype, warm_start)
-        solution, problem = _minimise(task, Problem(plan.oracle, bound, curvature, fixed), solver, start)
+        problem = Problem.build(plan.oracle, bound, curvature, _fixed(task, settings.dtype))
+        start = _starting_point(task.domain, bound.cliques, warm_start)
+        start = host_join(start, settings.dtype, len(problem.gauge.table))
+        solution, problem = _minimise(task, problem, solver, start)
     if solution.status is Status.NOT_FINITE:
-        potentials = tuple(np.asarray(p, np.float64) for p in solution.point.potentials)
+        potentials = _tables(bound, solution.point.potentials)
         return End(bound, plan, potentials, (), solution.status, solution.steps, math.nan, math.nan)
     if settings.dtype == "float32" and _fits_in_float64(task, bound.cliques):
         with _precision("float64"):
-            solution, problem = _in_float64(task, problem, solver, solution)
-    return _end(task, plan, problem, solution)
+            solution, bound = _in_float64(task, problem, solver, solution)
+    return _end(plan, bound, solution)
 
 
 def _minimise(
-    task: Task, problem: Problem, solver: solvers.Solver, start: Sequence[jax.Array], done: int = 0
+    task: Task, problem: Problem, solver: solvers.Solver, start: np.ndarray, done: int = 0
 ) -> tuple[Solution, Problem]:
     """Solve; a loss that is smoothed is solved for ever less smoothing, each from the last.
 
@@ -147,7 +152,7 @@ def _minimise(
         solution = solve(
             problem,
             solver,
-            tuple(start),
+            start,
             max_steps=task.estimator.max_steps - done,
             enough=_stage_end(task, slack),
             below=below,
@@ -170,7 +175,7 @@ def _minimise(
             return dataclasses.replace(last, status=Status.STALLED), problem
         if slack < 1e-12 * max(1.0, loss):
             return dataclasses.replace(last, status=Status.STALLED), problem
-        start = solution.point.potentials
+        start = np.asarray(solution.point.potentials)
         sharper = problem.loss.with_smoothing(float(problem.loss.smoothing) / 4)
         problem = dataclasses.replace(problem, loss=sharper, curvature=problem.curvature * 4)
 
@@ -182,7 +187,7 @@ def _stage_end(task: Task, slack: float) -> Callable[[float, float], bool]:
 
 def _in_float64(
     task: Task, problem: Problem, solver: solvers.Solver, solution: Solution
-) -> tuple[Solution, Problem]:
+) -> tuple[Solution, BoundLoss]:
     """Evaluate the end of a float32 fit in float64, and go on there if its digits ran out.
 
     Marginals rounded to float32 may contradict one another, and so lie outside what any distribution
@@ -191,44 +196,42 @@ def _in_float64(
     bound = task.bind("float64")
     if problem.loss.smoothing is not None:
         bound = bound.with_smoothing(float(problem.loss.smoothing))
-    problem = dataclasses.replace(problem, loss=bound, fixed=_fixed(task, "float64"))
-    start = tuple(jnp.asarray(np.asarray(p), "float64") for p in solution.point.potentials)
-    point, gap = _certify(problem, start)
+    problem = Problem.build(problem.oracle, bound, problem.curvature, _fixed(task, "float64"))
+    start = np.asarray(solution.point.potentials, np.float64)
+    point, gap = certificate.evaluate(problem, start)
     loss, slack = float(point.loss), float(bound.slack())
-    below = max(solution.below, loss - float(gap))
+    below = max(solution.below, loss - gap)
     certified = dataclasses.replace(solution, point=point, below=below)
     if task.within(loss, max(loss + slack - below, 0.0)):
-        return dataclasses.replace(certified, status=Status.CONVERGED), problem
+        return dataclasses.replace(certified, status=Status.CONVERGED), bound
     if solution.status is Status.MAX_STEPS or solution.steps >= task.estimator.max_steps:
-        return dataclasses.replace(certified, status=Status.MAX_STEPS), problem
-    further, sharper = _minimise(task, problem, solver, start, solution.steps)
+        return dataclasses.replace(certified, status=Status.MAX_STEPS), bound
+    if task.within(loss, (loss + slack - below) / NEAR):
+        return dataclasses.replace(certified, status=Status.STALLED), bound
+    further, _ = _minimise(task, problem, solver, start, solution.steps)
     if further.status is Status.NOT_FINITE:
-        return dataclasses.replace(certified, status=Status.STALLED, steps=further.steps), problem
-    return dataclasses.replace(further, below=max(below, further.below)), sharper
+        return dataclasses.replace(certified, status=Status.STALLED, steps=further.steps), bound
+    return dataclasses.replace(further, below=max(below, further.below)), bound
 
 
-@jax.jit
-def _certify(problem: Problem, potentials: tuple[jax.Array, ...]) -> tuple[Evaluation, jax.Array]:
-    point = problem.evaluate(potentials)
-    return point, problem.gap(point)
-
-
-def _end(task: Task, plan: oracles.Plan, problem: Problem, solution: Solution) -> End:
-    bound = problem.loss
-    tables = [np.asarray(table, np.float64) for table in solution.point.marginals]
-    marginals = tuple(table / table.sum() for table in tables)
-    potentials = tuple(np.asarray(p, np.float64) for p in solution.point.potentials)
+def _end(plan: oracles.Plan, bound: BoundLoss, solution: Solution) -> End:
+    marginals = tuple(table / table.sum() for table in _tables(bound, solution.point.marginals))
+    potentials = tuple(table - table.max() for table in _tables(bound, solution.point.potentials))
     loss = bound.exact(marginals)
     gap = max(loss - solution.below, 0.0)
     return End(bound, plan, potentials, marginals, solution.status, solution.steps, loss, gap)
+
+
+def _tables(bound: BoundLoss, vector: Any) -> tuple[np.ndarray, ...]:
+    return split(np.asarray(vector, np.float64), bound.shapes)
 
 
 def _precision(dtype: str) -> Any:
     return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
 
-def _fixed(task: Task, dtype: str) -> tuple[jax.Array, ...]:
-    return tuple(jnp.asarray(zeros.log_mask(), dtype) for zeros in task.constraints)
+def _fixed(task: Task, dtype: str) -> tuple[np.ndarray, ...]:
+    return tuple(zeros.log_mask().astype(dtype) for zeros in task.constraints)
 
 
 def _fits_in_float64(task: Task, cliques: Sequence[Clique]) -> bool:
@@ -256,8 +259,8 @@ def _curvature(solver: solvers.Solver, bound: BoundLoss, domain: Domain) -> np.n
 
 
 def _starting_point(
-    domain: Domain, cliques: Sequence[Clique], dtype: str, warm_start: GraphicalModel | None
-) -> tuple[jax.Array, ...]:
+    domain: Domain, cliques: Sequence[Clique], warm_start: GraphicalModel | None
+) -> list[np.ndarray]:
     tables = [np.zeros(domain.shape_of(clique)) for clique in cliques]
     if warm_start is not None:
         if warm_start.domain != domain:
@@ -269,4 +272,4 @@ def _starting_point(
                 shape = [domain[n] if n in clique else 1 for n in cliques[holder]]
                 finite = np.where(np.isfinite(table), table, 0.0)  # impossible cells are the constraints'
                 tables[holder] += finite.transpose(order).reshape(shape)
-    return tuple(jnp.asarray(table, dtype) for table in tables)
+    return tables

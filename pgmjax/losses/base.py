@@ -13,6 +13,7 @@ from pgmjax import _checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
+from pgmjax.ops.flat import split
 
 DTYPES = ("float32", "float64")
 
@@ -61,6 +62,19 @@ class BoundLoss(abc.ABC):
         Args:
             marginals: for each clique a table [size of each attribute] of probabilities; JAX arrays.
         """
+
+    @property
+    @abc.abstractmethod
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of each clique's table."""
+
+    def flat(self, marginals: Any) -> Any:
+        """Return the (smoothed) loss of all tables in one vector, each row-major; its end may be padding."""
+        return self(split(marginals, self.shapes))
+
+    def padded(self, length: int) -> BoundLoss:
+        """Return the loss for vectors of a given length, of which it may keep some itself."""
+        return self
 
     @abc.abstractmethod
     def exact(self, marginals: Sequence[np.ndarray]) -> float:

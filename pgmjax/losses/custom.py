@@ -68,13 +68,14 @@ class Custom(Loss):
         if len(unique_cliques(cliques)) != len(cliques):
             raise ValueError(f"the cliques of a loss must name each set of attributes once, got {cliques}.")
         _check_result(self.function, {clique: domain.shape_of(clique) for clique in cliques}, dtype)
-        return BoundCustom(cliques, self.function, np.asarray(total, dtype), total)
+        shapes = tuple(domain.shape_of(clique) for clique in cliques)
+        return BoundCustom(cliques, shapes, self.function, np.asarray(total, dtype), total)
 
 
 @functools.partial(
     jax.tree_util.register_dataclass,
     data_fields=["total"],
-    meta_fields=["names", "function"],
+    meta_fields=["names", "table_shapes", "function"],
     drop_fields=["exact_total"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,12 +84,14 @@ class BoundCustom(BoundLoss):
 
     Attributes:
         names: the cliques (static).
+        table_shapes: the shape of each clique's table (static).
         function: the function (static, known by its identity: a new one is traced again).
         total: number of records in the device's dtype (a leaf).
         exact_total: the same in float64, absent after a JAX transformation.
     """
 
     names: tuple[Clique, ...]
+    table_shapes: tuple[tuple[int, ...], ...]
     function: LossFunction
     total: Any
     exact_total: float | None = None
@@ -97,6 +100,11 @@ class BoundCustom(BoundLoss):
     def cliques(self) -> tuple[Clique, ...]:
         """The cliques whose marginals `__call__` takes."""
         return self.names
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of each clique's table."""
+        return self.table_shapes
 
     def __call__(self, marginals: Sequence[Any]) -> jax.Array:
         """Return the function's value at total times the marginals."""

@@ -18,6 +18,7 @@ from pgmjax.domain import Domain
 from pgmjax.losses.base import BoundLoss, Loss
 from pgmjax.losses.linear import LinearResiduals, linear_residuals
 from pgmjax.measurements import LinearMeasurement
+from pgmjax.ops.flat import join
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +54,7 @@ def huber(residuals: tuple[jax.Array, ...], delta: Any) -> jax.Array:
 
     Without a branch, so that no unused one can overflow.
     """
-    every = jnp.concatenate([jnp.ravel(each) for each in residuals])
+    every = join(residuals)
     near = jnp.clip(every, -delta, delta)
     return jnp.sum((near / delta) * (every - 0.5 * near))
 
@@ -83,14 +84,27 @@ class BoundL1(BoundLoss):
     @property
     def cliques(self) -> tuple[Clique, ...]:
         """The cliques whose marginals `__call__` takes."""
-        return self.linear.layout.cliques
+        return self.linear.on_host().cliques
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of each clique's table."""
+        return self.linear.layout.shapes
 
     def __call__(self, marginals: Sequence[Any]) -> jax.Array:
         """Return the smoothed loss of marginals in probabilities, a scalar.
 
         A residual r counts ``r**2 / (2 delta)`` up to delta and ``abs(r) - delta / 2`` beyond.
         """
+        return self.flat(self.linear.joined(marginals))
+
+    def flat(self, marginals: Any) -> jax.Array:
+        """Return the smoothed loss of all tables in one vector."""
         return huber(self.linear(marginals), self.delta)
+
+    def padded(self, length: int) -> BoundL1:
+        """Return the loss for vectors of a given length."""
+        return dataclasses.replace(self, linear=self.linear.padded(length))
 
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the loss, not smoothed, in float64, on the host."""

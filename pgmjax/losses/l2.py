@@ -17,6 +17,7 @@ from pgmjax.domain import Domain
 from pgmjax.losses.base import BoundLoss, Loss
 from pgmjax.losses.linear import LinearResiduals, linear_residuals
 from pgmjax.measurements import LinearMeasurement
+from pgmjax.ops.flat import join
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,13 +38,13 @@ class L2(Loss):
         self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float, dtype: Any = "float32"
     ) -> BoundL2:
         """Return the loss of these measurements (see `Loss.bind`)."""
-        return BoundL2(linear_residuals(domain, measurements, total, dtype))
+        return BoundL2(linear_residuals(domain, measurements, total, dtype, merge=True))
 
 
 @jax.custom_jvp
 def half_squares(residuals: tuple[jax.Array, ...]) -> jax.Array:
     """Return half the sum of squares of all entries: one reduction over all arrays."""
-    return 0.5 * jnp.sum(jnp.square(jnp.concatenate([jnp.ravel(each) for each in residuals])))
+    return 0.5 * jnp.sum(jnp.square(join(residuals)))
 
 
 @half_squares.defjvp
@@ -69,11 +70,24 @@ class BoundL2(BoundLoss):
     @property
     def cliques(self) -> tuple[Clique, ...]:
         """The cliques whose marginals `__call__` takes."""
-        return self.linear.layout.cliques
+        return self.linear.on_host().cliques
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of each clique's table."""
+        return self.linear.layout.shapes
 
     def __call__(self, marginals: Sequence[Any]) -> jax.Array:
         """Return the loss of marginals in probabilities, a scalar."""
-        return half_squares(self.linear(marginals))
+        return self.flat(self.linear.joined(marginals))
+
+    def flat(self, marginals: Any) -> jax.Array:
+        """Return the loss of all tables in one vector."""
+        return half_squares(self.linear(marginals)) + self.linear.rest
+
+    def padded(self, length: int) -> BoundL2:
+        """Return the loss for vectors of a given length."""
+        return dataclasses.replace(self, linear=self.linear.padded(length))
 
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the loss in float64, on the host."""

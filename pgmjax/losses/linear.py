@@ -23,35 +23,35 @@ from pgmjax.domain import Domain
 from pgmjax.losses.base import check_arguments, unique_cliques
 from pgmjax.losses.curvature import curvature
 from pgmjax.measurements import LinearMeasurement
-from pgmjax.queries import DenseMatrix, Query
+from pgmjax.ops.flat import host_join, join, split
+from pgmjax.queries import DenseMatrix, Product, Query
 from pgmjax.relation import Relation
+
+Asked = tuple[tuple[int, Query], ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Which query is asked of which clique: the static part.
+    """Which query is asked of which clique: the static part, without names.
 
     Attributes:
-        cliques: each set of attributes once.
-        answers: distinct pairs (position of the clique, query in the clique's order).
+        shapes: shape of each clique's table.
+        asked: distinct pairs (position of the clique, query) beside the cells themselves; the query's
+            attributes are called by the numbers of the table's axes.
         rows: the number of values of all measurements.
     """
 
-    cliques: tuple[Clique, ...]
-    answers: tuple[tuple[int, Query], ...]
+    shapes: tuple[tuple[int, ...], ...]
+    asked: Asked
     rows: int
-
-    def answer(self, marginals: Sequence[Any], xp: Any) -> list[Any]:
-        """Return the answers [1, rows of each attribute] of each distinct query."""
-        if len(marginals) != len(self.cliques):
-            raise ValueError(f"expected {len(self.cliques)} marginals, one a clique, got {len(marginals)}.")
-        return [query.apply(marginals[at], xp)[None] for at, query in self.answers]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HostPart:
-    """What only the host needs, in float64: values and stddevs (counts), and constants."""
+    """What only the host needs, in float64: values and stddevs (counts) of every query, constants."""
 
+    cliques: tuple[Clique, ...]
+    asked: Asked
     values: tuple[np.ndarray, ...]
     stddevs: tuple[np.ndarray, ...]
     total: float
@@ -60,47 +60,73 @@ class HostPart:
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["values", "weights"],
+    data_fields=["values", "weights", "asked_values", "asked_weights", "rest"],
     meta_fields=["layout"],
     drop_fields=["host"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinearResiduals:
-    """Residuals of all measurements, those of one query on one clique together.
+    """Residuals of all measurements: those of cells in one vector, others query by query.
 
-    There is an array for each distinct query and none over all of them: with a thousand cliques,
-    joining the tables and splitting their gradient again takes XLA 14 s to compile, this 2 s.
+    Nearly all measurements are of the cells themselves. Theirs are one operation on the vector of all
+    marginals, however many cliques there are; each other query on a clique is compiled on its own.
 
     Attributes:
         layout: the structure (static).
-        values: for each distinct query [measurements, rows of each attribute], the measured value
-            over the total, in the device's dtype (leaves).
-        weights: total over standard deviation, of the same shapes, or with ones for the rows where
-            every measurement of the query has one standard deviation (leaves).
+        values: for each cell of each clique the measured value over the total, in the device's dtype.
+        weights: total over standard deviation; 0 for cells that are not measured and for padding.
+        asked_values: for each other query [measurements, rows of each attribute] its values over the
+            total.
+        asked_weights: total over standard deviation, of the same shapes, or with ones for the rows
+            where every measurement of the query has one standard deviation.
+        rest: what merging measurements of one cell leaves over of half the squares, a scalar.
         host: float64 copies, absent after a JAX transformation.
     """
 
     layout: Layout
-    values: tuple[Any, ...]
-    weights: tuple[Any, ...]
+    values: Any
+    weights: Any
+    asked_values: tuple[Any, ...]
+    asked_weights: tuple[Any, ...]
+    rest: Any
     host: HostPart | None = None
 
-    def __call__(self, marginals: Sequence[Any]) -> tuple[jax.Array, ...]:
-        """Return the residuals in standard deviations, of marginals in probabilities."""
-        answers = self.layout.answer(marginals, jnp)
-        return tuple(
-            (answer - values) * weights
-            for answer, values, weights in zip(answers, self.values, self.weights, strict=True)
+    def __call__(self, marginals: Any) -> tuple[jax.Array, ...]:
+        """Return the residuals in standard deviations, of marginals in probabilities in one vector."""
+        cells = (marginals[: len(self.values)] - self.values) * self.weights
+        if not self.layout.asked:
+            return (cells,)
+        tables = split(marginals, self.layout.shapes)
+        return (
+            cells,
+            *(
+                (query.apply(tables[at], jnp)[None] - values) * weights
+                for (at, query), values, weights in zip(
+                    self.layout.asked, self.asked_values, self.asked_weights, strict=True
+                )
+            ),
         )
+
+    def joined(self, marginals: Sequence[Any]) -> jax.Array:
+        """Return tables as one vector."""
+        if len(marginals) != len(self.layout.shapes):
+            raise ValueError(
+                f"expected {len(self.layout.shapes)} marginals, one a clique, got {len(marginals)}."
+            )
+        return join(marginals)
+
+    def padded(self, length: int) -> LinearResiduals:
+        """Return the residuals for vectors of a given length, whose end does not count."""
+        more = (0, length - len(self.values))
+        return dataclasses.replace(self, values=np.pad(self.values, more), weights=np.pad(self.weights, more))
 
     def exact(self, marginals: Sequence[np.ndarray]) -> np.ndarray:
         """Return all residuals [rows] in standard deviations in float64, on the host."""
         host = self.on_host()
-        answers = self.layout.answer([np.asarray(table, np.float64) for table in marginals], np)
         return np.concatenate(
             [
-                ((answer * host.total - values) / stddevs).reshape(-1)
-                for answer, values, stddevs in zip(answers, host.values, host.stddevs, strict=True)
+                ((query.apply(np.asarray(marginals[at], np.float64))[None] * host.total - y) / s).reshape(-1)
+                for (at, query), y, s in zip(host.asked, host.values, host.stddevs, strict=True)
             ]
         )
 
@@ -108,16 +134,29 @@ class LinearResiduals:
         """Return the float64 part, or say where it is."""
         if self.host is None:
             raise ValueError(
-                "this loss went through a JAX transformation and lost its float64 part: call exact and "
-                "lipschitz on the loss that losses.build returned."
+                "this loss went through a JAX transformation and lost its float64 part: call exact, cliques "
+                "and lipschitz on the loss that losses.build returned."
             )
         return self.host
 
 
 def linear_residuals(
-    domain: Domain, measurements: Sequence[LinearMeasurement], total: float, dtype: Any
+    domain: Domain,
+    measurements: Sequence[LinearMeasurement],
+    total: float,
+    dtype: Any,
+    merge: bool = False,
 ) -> LinearResiduals:
     """Return the residuals of measurements; those on the same attributes share one clique.
+
+    Args:
+        domain: the attributes.
+        measurements: noisy answers.
+        total: number of records (counts).
+        dtype: of the device arrays.
+        merge: replace several measurements of the same cells by their mean, weighted by precision,
+            with the same sum of squares up to a constant. Otherwise the first stands in the vector and
+            the others among the queries.
 
     Raises:
         TypeError: something else than measurements.
@@ -135,16 +174,51 @@ def linear_residuals(
         query, values, stddevs = _aligned(measurement, cliques[at], domain)
         _check_range(measurement, domain, total, dtype, len(measurements))
         bend += curvature(query, domain, total / stddevs)
-        groups.setdefault((at, query), []).append((values, stddevs))
+        key = (at, query.rename(tuple(str(axis) for axis in range(len(query.clique)))))
+        groups.setdefault(key, []).append((values, stddevs))
     all_values = tuple(np.stack([values for values, _ in group]) for group in groups.values())
     all_stddevs = tuple(_stacked([stddevs for _, stddevs in group]) for group in groups.values())
-    layout = Layout(cliques, tuple(groups), sum(array.size for array in all_values))
+    host = HostPart(cliques, tuple(groups), all_values, all_stddevs, total, bend)
+    shapes = tuple(domain.shape_of(clique) for clique in cliques)
+    return _on_device(host, shapes, dtype, merge)
+
+
+def _on_device(
+    host: HostPart, shapes: tuple[tuple[int, ...], ...], dtype: np.dtype, merge: bool
+) -> LinearResiduals:
+    """Sort the measurements into those of cells and others, and cast them."""
+    cells = [(np.zeros(shape), np.zeros(shape)) for shape in shapes]
+    asked, values, weights = [], [], []
+    rest = 0.0
+    for (at, query), y, stddevs in zip(host.asked, host.values, host.stddevs, strict=True):
+        y, w = y / host.total, host.total / stddevs
+        if _is_cells(query):
+            if merge:
+                squares = np.broadcast_to(w**2, y.shape)
+                mean = (squares * y).sum(axis=0) / squares.sum(axis=0)
+                rest += 0.5 * float(np.sum(squares * (y - mean) ** 2))
+                cells[at] = mean, np.sqrt(squares.sum(axis=0))
+                continue
+            cells[at] = y[0], np.broadcast_to(w[0], y[0].shape)
+            y, w = y[1:], w[1:]
+            if not len(y):
+                continue
+        asked.append((at, query))
+        values.append(y.astype(dtype))
+        weights.append(w.astype(dtype))
     return LinearResiduals(
-        layout,
-        tuple((array / total).astype(dtype) for array in all_values),
-        tuple((total / array).astype(dtype) for array in all_stddevs),
-        HostPart(all_values, all_stddevs, total, bend),
+        Layout(shapes, tuple(asked), sum(array.size for array in host.values)),
+        host_join([y for y, _ in cells], dtype),
+        host_join([w for _, w in cells], dtype),
+        tuple(values),
+        tuple(weights),
+        np.asarray(rest, dtype),
+        host,
     )
+
+
+def _is_cells(query: Query) -> bool:
+    return isinstance(query, Product) and all(block.kind == "identity" for block in query.blocks)
 
 
 def _stacked(stddevs: list[np.ndarray]) -> np.ndarray:

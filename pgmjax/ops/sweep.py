@@ -13,8 +13,8 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
+import numpy as np
 
 from pgmjax.ops.tables import Reduce, Table, align, lowest, recentred
 from pgmjax.plan.contraction import ContractionPath, Step
@@ -36,23 +36,28 @@ class Sweep:
         scale: the sum of all that was taken out.
     """
 
-    tables: tuple[jax.Array, ...]
-    results: tuple[jax.Array, ...]
-    scale: jax.Array
+    tables: tuple[Table, ...]
+    results: tuple[Table, ...]
+    scale: Table
+
+    @property
+    def total(self) -> Table:
+        """The contraction's value."""
+        return self.tables[-1] + self.scale if self.results else self.scale
 
 
-def forward(path: ContractionPath, tables: Sequence[jax.Array], reduce: Reduce) -> Sweep:
+def forward(path: ContractionPath, tables: Sequence[Table], reduce: Reduce) -> Sweep:
     """Run a path's steps.
 
     Args:
         path: the plan; its last step leaves a scalar.
-        tables: log values for each clique.
-        reduce: how axes go.
+        tables: log values for each clique, JAX or NumPy arrays.
+        reduce: how axes go; of the same library.
     """
     variables = [*path.structure.cliques, *(step.kept for step in path.steps)]
     every = list(tables)
     results = []
-    scale = jnp.zeros((), tables[0].dtype) if tables else jnp.zeros(())
+    scale: Table = np.zeros((), tables[0].dtype if tables else None)
     deep = _depth(path) > DEEP
     for step in path.steps:
         combined = _combined(step, every, variables)
@@ -65,28 +70,29 @@ def forward(path: ContractionPath, tables: Sequence[jax.Array], reduce: Reduce) 
     return Sweep(tuple(every), tuple(results), scale)
 
 
-def backward(path: ContractionPath, sweep: Sweep) -> tuple[jax.Array, ...]:
+def backward(path: ContractionPath, sweep: Sweep) -> tuple[Table, ...]:
     """Marginals of all cliques (probabilities), from what `forward` left with log-sum-exp."""
+    xp = np if all(isinstance(table, np.ndarray | np.generic) for table in sweep.tables) else jnp
     count = len(path.structure.cliques)
     variables = [*path.structure.cliques, *(step.kept for step in path.steps)]
     deep = _depth(path) > DEEP
     weights: list[Table] = [None] * len(sweep.tables)
     if path.steps:
-        weights[-1] = jnp.ones_like(sweep.tables[-1])
+        weights[-1] = xp.ones_like(sweep.tables[-1])
     for number in reversed(range(len(path.steps))):
         step = path.steps[number]
         weight = weights[count + number]
         if deep:
-            total = jnp.sum(weight)
-            weight = weight / jnp.where(total > 0, total, 1)
+            total = xp.sum(weight)
+            weight = weight / xp.where(total > 0, total, 1)
         joint = align(weight, step.kept, step.union)
         if _gone(step):
             combined = _combined(step, sweep.tables, variables)
-            joint = joint * jnp.exp(combined - align(sweep.results[number], step.kept, step.union))
+            joint = joint * xp.exp(combined - align(sweep.results[number], step.kept, step.union))
         for i in step.operands:
             axes = tuple(a for a, v in enumerate(step.union) if v not in variables[i])
             held = tuple(v for v in step.union if v in variables[i])
-            weights[i] = align(jnp.sum(joint, axis=axes) if axes else joint, held, variables[i])
+            weights[i] = align(xp.sum(joint, axis=axes) if axes else joint, held, variables[i])
     return tuple(weights[:count])
 
 
@@ -100,7 +106,7 @@ def _depth(path: ContractionPath) -> int:
     return max(depths, default=0)
 
 
-def _combined(step: Step, tables: Sequence[jax.Array], variables: Sequence[Variables]) -> jax.Array:
+def _combined(step: Step, tables: Sequence[Table], variables: Sequence[Variables]) -> Table:
     parts = [align(tables[i], variables[i], step.union) for i in step.operands]
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 

@@ -21,9 +21,10 @@ Table = Any  # a jax or numpy array
 Reduce = Callable[[Table, tuple[int, ...]], Table]
 
 
-def lowest(table: jax.Array) -> jax.Array:
+def lowest(table: Table) -> Table:
     """The table with a very low number instead of minus infinity, so that differences are numbers."""
-    return jnp.maximum(table, float(jnp.finfo(table.dtype).min) / 4)
+    xp = np if isinstance(table, np.ndarray | np.generic) else jnp
+    return xp.maximum(table, float(jnp.finfo(table.dtype).min) / 4)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))

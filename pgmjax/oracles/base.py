@@ -12,7 +12,6 @@ forms on tuples of tables are for everyone else.
 from __future__ import annotations
 
 import abc
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from pgmjax import ops
+from pgmjax.ops.flat import join, split
 from pgmjax.plan import contraction
 from pgmjax.plan.forecast import Forecast
 from pgmjax.plan.structure import Variables
@@ -72,25 +72,6 @@ class Oracle(abc.ABC):
         """Log-probabilities of any variables, inside a clique or not [sizes of variables]."""
         path = contraction.plan(self.structure, variables)
         return normalised(ops.contract(path, potentials, ops.logsumexp)[0])
-
-
-def split(vector: jax.Array, shapes: Sequence[tuple[int, ...]]) -> tuple[jax.Array, ...]:
-    """Cut a vector into tables; what is left at its end is ignored."""
-    tables, start = [], 0
-    for shape in shapes:
-        end = start + math.prod(shape)
-        tables.append(jax.lax.slice(vector, (start,), (end,)).reshape(shape))
-        start = end
-    return tuple(tables)
-
-
-def join(tables: Sequence[jax.Array], length: int) -> jax.Array:
-    """All tables in one vector, with zeros up to a length."""
-    parts = [jnp.ravel(table) for table in tables]
-    rest = length - sum(part.size for part in parts)
-    if rest or not parts:
-        parts.append(jnp.zeros(rest, parts[0].dtype if parts else None))
-    return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
 
 
 def normalised(log_table: jax.Array) -> jax.Array:

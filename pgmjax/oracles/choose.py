@@ -113,7 +113,7 @@ def plan(
         ModelTooLargeError: the forecast exceeds the memory.
     """
     limit = device_bytes() if max_bytes is None else max_bytes
-    kinds = (Contraction, MessagePassing) if oracle == "auto" else (kind(oracle),)
+    kinds = (Contraction,) if oracle == "auto" else (kind(oracle),)
     built: list[Oracle] = sorted((k.build(structure) for k in kinds), key=lambda o: o.forecast.work)
     need = [_peak_bytes(o, itemsize, copies) for o in built]
     fitting = [o for o, n in zip(built, need, strict=True) if n <= limit]

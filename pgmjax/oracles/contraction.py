@@ -11,6 +11,7 @@ import dataclasses
 import functools
 
 import jax
+import jax.numpy as jnp
 
 from pgmjax import ops
 from pgmjax.ops import sweep
@@ -57,16 +58,17 @@ class Contraction(base.Oracle):
 
     def log_partition(self, potentials: base.Potentials) -> jax.Array:
         """Log of the sum over all joint states (nats)."""
-        return self._total(sweep.forward(self.path, potentials, ops.logsumexp))
+        return jnp.asarray(sweep.forward(self.path, potentials, ops.logsumexp).total)
 
     def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Log-partition (nats) and the marginal of each clique (probabilities)."""
         forward = sweep.forward(self.path, potentials, ops.logsumexp)
-        return self._total(forward), sweep.backward(self.path, forward)
+        weights = sweep.backward(self.path, forward)
+        # sums that rounding left apart by 1e-6 would stop a float32 fit long before its optimum
+        sums = [jnp.sum(weight) for weight in weights]
+        marginals = tuple(w / jnp.where(s > 0, s, 1) for w, s in zip(weights, sums, strict=True))
+        return jnp.asarray(forward.total), marginals
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials that any joint state reaches (nats)."""
-        return self._total(sweep.forward(self.path, potentials, ops.logmax))
-
-    def _total(self, forward: sweep.Sweep) -> jax.Array:
-        return forward.tables[-1] + forward.scale if self.path.steps else forward.scale
+        return jnp.asarray(sweep.forward(self.path, potentials, ops.logmax).total)

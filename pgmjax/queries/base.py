@@ -74,6 +74,10 @@ class Query(abc.ABC):
         """
 
     @abc.abstractmethod
+    def rename(self, clique: Clique) -> Query:
+        """Return the same query asked of other attributes, in the order of its own."""
+
+    @abc.abstractmethod
     def to_spec(self) -> dict[str, Any]:
         """Return the form of a workload file: a mapping with `clique` and what is asked of it."""
 

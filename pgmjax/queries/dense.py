@@ -73,6 +73,14 @@ class DenseMatrix(Query):
             )
         return self
 
+    def rename(self, clique: Clique) -> DenseMatrix:
+        """Return the same query asked of other attributes, in the order of its own."""
+        if len(clique) != len(self.clique):
+            raise ValueError(
+                f"expected {len(self.clique)} attributes in place of {self.clique}, got {clique}."
+            )
+        return DenseMatrix(clique, self.entries.array)
+
     def to_spec(self) -> dict[str, Any]:
         """Return the form of a workload file: `clique` and `matrix`."""
         return {"clique": list(self.clique), "matrix": self.entries.array.tolist()}

@@ -92,6 +92,10 @@ class Product(Query):
         blocks = dict(self._items())
         return Product({name: blocks[name] for name in clique})
 
+    def rename(self, clique: Clique) -> Product:
+        """Return the same query asked of other attributes, in the order of its own."""
+        return Product(dict(zip(clique, self.blocks, strict=True)))
+
     def to_spec(self) -> dict[str, Any]:
         """Return the form of a workload file: `clique`, and `queries` for what is not identity."""
         specs = specs_of(dict(self._items()))

@@ -83,6 +83,10 @@ class WeightedSum(Query):
         """Return the sum with its attributes in another order."""
         return WeightedSum([(c, product.reorder(clique)) for c, product in self._terms()])
 
+    def rename(self, clique: Clique) -> WeightedSum:
+        """Return the same query asked of other attributes, in the order of its own."""
+        return WeightedSum([(c, product.rename(clique)) for c, product in self._terms()])
+
     def to_spec(self) -> dict[str, Any]:
         """Return the form of a workload file: `clique` and `terms`."""
         terms = [

@@ -14,7 +14,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pgmjax.solvers.problem import Evaluation, Problem, Tables, rounding, select, step
+from pgmjax.solvers.base import Solver
+from pgmjax.solvers.problem import Evaluation, Gauge, Problem, Vector, rounding, select
 
 
 @jax.tree_util.register_dataclass
@@ -34,8 +35,8 @@ class State:
         since: steps since the lowest loss fell by more than rounding.
     """
 
-    candidate: Tables
-    previous: Tables
+    candidate: Vector
+    previous: Vector
     best: Evaluation
     lowest: jax.Array
     anchor: jax.Array
@@ -47,7 +48,7 @@ class State:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Accelerated:
+class Accelerated(Solver):
     """Accelerated mirror descent with restart.
 
     Attributes:
@@ -70,7 +71,7 @@ class Accelerated:
         """Tables the size of the potentials that a step holds at its peak."""
         return 10
 
-    def start(self, problem: Problem, potentials: Tables) -> State:
+    def start(self, problem: Problem, potentials: Vector) -> State:
         """State before the first step."""
         best = Evaluation.unknown(potentials)
         size = jnp.asarray(1 / problem.curvature, best.loss.dtype)
@@ -96,11 +97,18 @@ class Accelerated:
         size = state.step_size * jnp.where(accepted | moving, factor, 1)
         size = size.astype(state.step_size.dtype)
         age = jnp.where(accepted & moving, state.age + 1, 0)
-        point = step(best.potentials, size, best.gradient)
+        point = best.potentials - size * best.gradient
         momentum = jnp.where(age > 0, (age - 1) / (age + 2), 0).astype(size.dtype)
-        # the previous point shares the candidate's gauge up to constants, which do not matter
-        candidate = step(point, -momentum, step(point, 1, state.previous))
+        candidate = point + momentum * (point - state.previous)
         return State(candidate, point, best, lowest, anchor, size, age, searching, since)
+
+    def recentred(self, gauge: Gauge, state: State) -> State:
+        """The state with constants taken out of its potentials."""
+        shift = gauge.tops(state.best.potentials)
+        best = dataclasses.replace(state.best, potentials=state.best.potentials - shift)
+        return dataclasses.replace(
+            state, candidate=state.candidate - shift, previous=state.previous - shift, best=best
+        )
 
     def result(self, problem: Problem, state: State) -> Evaluation:
         """The best point so far."""

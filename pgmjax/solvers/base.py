@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import abc
+from typing import Any
 
 import jax
 
-from pgmjax.solvers.problem import Evaluation, Problem, Tables
+from pgmjax.solvers.problem import Evaluation, Gauge, Problem, Vector
 
 
-class Solver(Protocol):
+class Solver(abc.ABC):
     """A solver is a registered dataclass whose numeric settings are leaves.
 
     Two solvers that differ only in their settings so share one compiled program. `start` makes a
@@ -18,22 +19,26 @@ class Solver(Protocol):
     """
 
     @property
+    @abc.abstractmethod
     def copies(self) -> int:
         """Tables the size of the potentials that a step holds at its peak."""
-        ...
 
-    def start(self, problem: Problem, potentials: Tables) -> Any:
+    @abc.abstractmethod
+    def start(self, problem: Problem, potentials: Vector) -> Any:
         """State before the first step."""
-        ...
 
+    @abc.abstractmethod
     def step(self, problem: Problem, state: Any) -> Any:
         """State after one more step."""
-        ...
 
+    def recentred(self, gauge: Gauge, state: Any) -> Any:
+        """The state with constants taken out of its potentials, where the solver can do without."""
+        return state
+
+    @abc.abstractmethod
     def result(self, problem: Problem, state: Any) -> Evaluation:
         """The best point so far."""
-        ...
 
+    @abc.abstractmethod
     def stalled(self, state: Any) -> jax.Array:
         """Whether no further progress can be made at this precision."""
-        ...

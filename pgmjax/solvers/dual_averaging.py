@@ -13,7 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pgmjax.solvers.problem import Evaluation, Problem, Tables, select
+from pgmjax.solvers.base import Solver
+from pgmjax.solvers.problem import Evaluation, Gauge, Problem, Vector, select
 
 
 @jax.tree_util.register_dataclass
@@ -31,18 +32,18 @@ class State:
         since: steps since the best loss last fell.
     """
 
-    center: Tables
+    center: Vector
     count: jax.Array
-    average: Tables
-    last: Tables
-    mean_gradient: Tables
+    average: Vector
+    last: Vector
+    mean_gradient: Vector
     best: Evaluation
     since: jax.Array
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class DualAveraging:
+class DualAveraging(Solver):
     """Accelerated dual averaging for losses with a Lipschitz gradient.
 
     It needs no step size but the Lipschitz constant K of the gradient in the L1 norm of the joint
@@ -62,7 +63,7 @@ class DualAveraging:
         """Tables the size of the potentials that a step holds at its peak."""
         return 12
 
-    def start(self, problem: Problem, potentials: Tables) -> State:
+    def start(self, problem: Problem, potentials: Vector) -> State:
         """State before the first step."""
         best, count = Evaluation.unknown(potentials), jnp.asarray(0)
         zeros = best.marginals
@@ -74,10 +75,10 @@ class DualAveraging:
         t = state.count.astype(dtype)
         c = 2 / (t + 1)
         mixed = _mix(c, state.average, state.last)
-        mean = _mix(c, state.mean_gradient, jax.grad(problem.loss)(mixed))
+        mean = _mix(c, state.mean_gradient, jax.grad(problem.loss.flat)(mixed))
         constant = problem.curvature if self.lipschitz is None else self.lipschitz
         size = t * (t + 1) / (4 * jnp.asarray(constant, dtype))
-        potentials = tuple(jnp.where(t > 0, p - size * g, p) for p, g in zip(state.center, mean, strict=True))
+        potentials = jnp.where(t > 0, state.center - size * mean, state.center)
         now = problem.evaluate(potentials)
         better = now.loss < state.best.loss
         average = select(t > 0, _mix(c, state.average, now.marginals), now.marginals)
@@ -92,6 +93,12 @@ class DualAveraging:
             jnp.where(better, 0, state.since + 1),
         )
 
+    def recentred(self, gauge: Gauge, state: State) -> State:
+        """The state with constants taken out of what its potentials are made of."""
+        center = state.center - gauge.tops(state.center)
+        mean = state.mean_gradient - gauge.tops(state.mean_gradient)
+        return dataclasses.replace(state, center=center, mean_gradient=mean)
+
     def result(self, problem: Problem, state: State) -> Evaluation:
         """The best point so far."""
         return state.best
@@ -101,5 +108,5 @@ class DualAveraging:
         return state.since > self.patience
 
 
-def _mix(weight: jax.Array, old: Tables, new: Tables) -> Tables:
-    return tuple((1 - weight) * a + weight * b for a, b in zip(old, new, strict=True))
+def _mix(weight: jax.Array, old: Vector, new: Vector) -> Vector:
+    return (1 - weight) * old + weight * new

@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from pgmjax.solvers.problem import Evaluation, Problem, Tables, select
+from pgmjax.solvers.base import Solver
+from pgmjax.solvers.problem import Evaluation, Problem, Vector, select
 
 
 @jax.tree_util.register_dataclass
@@ -32,16 +33,16 @@ class State:
         since: steps since the best loss last fell.
     """
 
-    potentials: Tables
+    potentials: Vector
     memory: Any
-    best_potentials: Tables
+    best_potentials: Vector
     best_loss: jax.Array
     since: jax.Array
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class LBFGS:
+class LBFGS(Solver):
     """L-BFGS with optax's zoom line search (several oracle calls a step).
 
     Attributes:
@@ -60,9 +61,9 @@ class LBFGS:
     def _method(self) -> optax.GradientTransformationExtraArgs:
         return optax.lbfgs(memory_size=self.memory)
 
-    def start(self, problem: Problem, potentials: Tables) -> State:
+    def start(self, problem: Problem, potentials: Vector) -> State:
         """State before the first step."""
-        loss = jnp.asarray(jnp.inf, jnp.result_type(*potentials))
+        loss = jnp.asarray(jnp.inf, potentials.dtype)
         return State(potentials, self._method().init(potentials), potentials, loss, jnp.asarray(0))
 
     def step(self, problem: Problem, state: State) -> State:
@@ -70,8 +71,8 @@ class LBFGS:
         # scaled, since squares of the gradient of a large loss overflow float32
         scale = jnp.asarray(1 / problem.curvature, state.best_loss.dtype)
 
-        def objective(potentials: Tables) -> jax.Array:
-            return scale * problem.loss(problem.marginals(potentials))
+        def objective(potentials: Vector) -> jax.Array:
+            return scale * problem.loss.flat(problem.marginals(potentials))
 
         method = self._method()
         value, gradient = optax.value_and_grad_from_state(objective)(state.potentials, state=state.memory)

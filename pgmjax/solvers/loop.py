@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from pgmjax.compiling import jit
 from pgmjax.solvers.base import Solver
-from pgmjax.solvers.problem import Evaluation, Problem, Tables
+from pgmjax.solvers.problem import Evaluation, Problem, Vector
 
 
 class Status(enum.IntEnum):
@@ -49,20 +50,29 @@ class Solution:
     below: float
 
 
-@functools.partial(jax.jit, donate_argnums=(2,))
-def _block(
+def _run_block(
     problem: Problem, solver: Solver, state: Any, steps: jax.Array
 ) -> tuple[Any, Evaluation, jax.Array, jax.Array]:
     """Some steps, then the best point and its certificate."""
+    state = solver.recentred(problem.gauge, state)
     state = jax.lax.fori_loop(0, steps, lambda _, s: solver.step(problem, s), state)
     point = solver.result(problem, state)
     return state, point, problem.gap(point), solver.stalled(state)
 
 
+def _first(problem: Problem, solver: Solver, potentials: Vector) -> Any:
+    # a copy of everything, since each block gives its input's memory to its output
+    return jax.tree.map(lambda x: jnp.array(x, copy=True), solver.start(problem, potentials))
+
+
+_block = jit(_run_block, donate_argnums=(2,))
+_start = jit(_first)
+
+
 def solve(
     problem: Problem,
     solver: Solver,
-    potentials: Tables,
+    potentials: Vector,
     *,
     max_steps: int,
     enough: Callable[[float, float], bool],
@@ -85,12 +95,11 @@ def solve(
     Returns:
         The best point and how it was reached. It never raises for numerical reasons.
     """
-    # a copy, since each block gives its input's memory to its output
-    state = jax.tree.map(lambda x: jnp.array(x, copy=True), solver.start(problem, potentials))
+    state = _start(problem, solver, potentials)
     done, status = 0, Status.MAX_STEPS
     while True:
         now = min(block, max_steps - done)
-        state, point, gap_now, stalled = _block(problem, solver, state, jnp.asarray(now))
+        state, point, gap_now, stalled = _block(problem, solver, state, np.int32(now))
         done += now
         loss = float(point.loss)
         bound = loss - float(gap_now)

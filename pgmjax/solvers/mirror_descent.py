@@ -12,7 +12,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pgmjax.solvers.problem import Evaluation, Problem, Tables, dot, rounding, select, step
+from pgmjax.solvers.base import Solver
+from pgmjax.solvers.problem import Evaluation, Gauge, Problem, Vector, rounding, select
 
 
 @jax.tree_util.register_dataclass
@@ -28,7 +29,7 @@ class State:
         since: steps since the lowest loss last fell.
     """
 
-    candidate: Tables
+    candidate: Vector
     best: Evaluation
     lowest: jax.Array
     step_size: jax.Array
@@ -37,7 +38,7 @@ class State:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class MirrorDescent:
+class MirrorDescent(Solver):
     """Mirror descent on potentials: theta <- theta - eta * grad L(mu(theta)).
 
     A step is accepted when the loss falls by half of what its linear model promises (Armijo);
@@ -59,7 +60,7 @@ class MirrorDescent:
         """Tables the size of the potentials that a step holds at its peak."""
         return 9
 
-    def start(self, problem: Problem, potentials: Tables) -> State:
+    def start(self, problem: Problem, potentials: Vector) -> State:
         """State before the first step."""
         best = Evaluation.unknown(potentials)
         size = jnp.asarray(1 / problem.curvature, best.loss.dtype)
@@ -68,8 +69,7 @@ class MirrorDescent:
     def step(self, problem: Problem, state: State) -> State:
         """One oracle call at the candidate: accept it or try a shorter step."""
         now, best = problem.evaluate(state.candidate), state.best
-        moved = tuple(a - b for a, b in zip(now.marginals, best.marginals, strict=True))
-        promised = 0.5 * dot(best.gradient, moved)
+        promised = 0.5 * jnp.vdot(best.gradient, now.marginals - best.marginals)
         fallen = now.loss <= best.loss + jnp.minimum(promised, 0)
         # a promise below the rounding error cannot be checked: then no rise is enough
         error = rounding(best)
@@ -78,9 +78,15 @@ class MirrorDescent:
         best = select(accepted, now, best)
         size = state.step_size * jnp.where(accepted, self.grow, self.shrink)
         size = size.astype(state.step_size.dtype)
-        candidate = step(best.potentials, size, best.gradient)
+        candidate = best.potentials - size * best.gradient
         since = jnp.where(now.loss < state.lowest, 0, state.since + 1)
         return State(candidate, best, jnp.fmin(state.lowest, now.loss), size, since)
+
+    def recentred(self, gauge: Gauge, state: State) -> State:
+        """The state with constants taken out of its potentials."""
+        shift = gauge.tops(state.best.potentials)
+        best = dataclasses.replace(state.best, potentials=state.best.potentials - shift)
+        return dataclasses.replace(state, candidate=state.candidate - shift, best=best)
 
     def result(self, problem: Problem, state: State) -> Evaluation:
         """The best point so far."""

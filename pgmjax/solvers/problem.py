@@ -1,28 +1,26 @@
-"""The problem that every solver solves: a convex loss over the marginals of a model."""
+"""The problem that every solver solves: a convex loss over the marginals of a model.
+
+All tables of a kind (potentials, marginals, gradients) stand in one vector, so that what a solver
+does to them is compiled once, whatever the number of cliques.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from pgmjax.losses.base import BoundLoss
+from pgmjax.ops.flat import host_join
 from pgmjax.oracles import Oracle
 
-Tables = tuple[jax.Array, ...]
-
-
-def dot(left: Tables, right: Tables) -> jax.Array:
-    """Inner product of two tuples of tables."""
-    return sum((jnp.vdot(a, b) for a, b in zip(left, right, strict=True)), jnp.zeros(()))
-
-
-def step(point: Tables, size: Any, direction: Tables) -> Tables:
-    """The point moved by a step against a direction: point - size * direction."""
-    return tuple(p - size * d for p, d in zip(point, direction, strict=True))
+Vector = jax.Array
 
 
 def select(condition: jax.Array, if_true: Any, if_false: Any) -> Any:
@@ -36,31 +34,61 @@ class Evaluation:
     """Everything known about one point.
 
     Attributes:
-        potentials: log-potentials of the measured cliques, each with maximum 0.
+        potentials: log-potentials of the measured cliques.
         marginals: the marginals they give (probabilities).
         loss: loss at these marginals.
         gradient: gradient of the loss with respect to the marginals.
     """
 
-    potentials: Tables
-    marginals: Tables
+    potentials: Vector
+    marginals: Vector
     loss: jax.Array
-    gradient: Tables
+    gradient: Vector
 
     @classmethod
-    def unknown(cls, potentials: Tables) -> Evaluation:
+    def unknown(cls, potentials: Vector) -> Evaluation:
         """A point that nothing is known of yet: infinite loss, so that any other is better."""
-        zeros = tuple(jnp.zeros_like(p) for p in potentials)
-        return cls(potentials, zeros, jnp.asarray(jnp.inf, jnp.result_type(*potentials)), zeros)
+        zeros = jnp.zeros_like(potentials)
+        return cls(potentials, zeros, jnp.asarray(jnp.inf, potentials.dtype), zeros)
 
 
-def rounding(point: Evaluation) -> jax.Array:
+def rounding(point: Evaluation) -> Any:
     """How far rounding may move the loss at a point: its own digits, and those of the marginals."""
-    moved = sum(
-        (jnp.vdot(jnp.abs(g), mu) for g, mu in zip(point.gradient, point.marginals, strict=True)),
-        jnp.abs(point.loss),
-    )
+    moved = abs(point.gradient) @ point.marginals + abs(point.loss)
     return 4 * jnp.finfo(point.loss.dtype).eps * moved
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["table"], meta_fields=["count"])
+@dataclasses.dataclass(frozen=True)
+class Gauge:
+    """Which table each entry of a vector belongs to: constants in a table change no distribution.
+
+    Attributes:
+        table: number of the table of each entry; padding belongs to a table of its own.
+        count: number of tables, rounded up so that similar structures share compiled programs.
+    """
+
+    table: Any
+    count: int
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], length: int) -> Gauge:
+        """The gauge of tables of these sizes in a vector of this length."""
+        numbers = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        table = np.full(length, len(sizes), np.int32)
+        table[: len(numbers)] = numbers
+        return cls(table, 8 << max(len(sizes) // 8, 0).bit_length())
+
+    def tops(self, vector: Vector) -> Vector:
+        """For each entry the largest of its table: with it taken out float32 keeps what matters."""
+        tops = jax.ops.segment_max(vector, self.table, self.count, indices_are_sorted=True)
+        return jnp.where(jnp.isfinite(tops), tops, 0)[self.table]
+
+    def centred(self, gradient: Vector, marginals: Vector) -> Vector:
+        """A gradient minus its mean under the marginal of every table."""
+        products = gradient * marginals
+        means = jax.ops.segment_sum(products, self.table, self.count, indices_are_sorted=True)
+        return gradient - means[self.table]
 
 
 @jax.tree_util.register_dataclass
@@ -73,26 +101,49 @@ class Problem:
         loss: convex function of the marginals of the measured cliques (probabilities).
         curvature: Lipschitz constant of the loss's gradient in the L1 norm of the joint distribution,
             or a guess where the loss does not know it: first steps have size 1 / curvature.
-        fixed: log-tables of the constraints' cliques (0 where possible, minus infinity where not).
+        gauge: the tables of a vector.
+        fixed: log-tables of the constraints' cliques (0 where possible, minus infinity where not) and
+            padding, in one vector, or None.
     """
 
-    oracle: Oracle = dataclasses.field(metadata={"static": True})
+    oracle: Oracle
     loss: BoundLoss
     curvature: Any
-    fixed: Tables = ()
+    gauge: Gauge
+    fixed: Any = None
 
-    def marginals(self, potentials: Tables) -> Tables:
-        """Marginals of the measured cliques (probabilities)."""
-        return self.oracle.infer((*potentials, *self.fixed))[1][: len(potentials)]
+    @classmethod
+    def build(
+        cls, oracle: Oracle, loss: BoundLoss, curvature: Any, fixed: Sequence[np.ndarray] = ()
+    ) -> Problem:
+        """Lay everything out in vectors.
 
-    def evaluate(self, potentials: Tables) -> Evaluation:
-        """Marginals, loss and gradient at some potentials: one oracle call.
-
-        Potentials are recentred first: a constant in them changes nothing but digits.
+        Args:
+            oracle: inference for the loss's cliques, then those of `fixed`.
+            loss: what is minimised, as it was bound.
+            curvature: its constant, or a guess.
+            fixed: log-tables of the constraints.
         """
-        potentials = tuple(p - jnp.max(p) for p in potentials)
+        sizes = [int(np.prod(shape)) for shape in loss.shapes]
+        if not fixed:
+            return cls(oracle, loss.padded(oracle.length), curvature, Gauge.of(sizes, oracle.length))
+        rest = host_join(fixed, np.result_type(np.float32, *fixed), oracle.length - sum(sizes))
+        return cls(oracle, loss, curvature, Gauge.of(sizes, sum(sizes)), rest)
+
+    def all(self, potentials: Vector) -> Vector:
+        """The potentials of all the oracle's cliques."""
+        if self.fixed is None:
+            return potentials
+        return jnp.concatenate([potentials, jnp.asarray(self.fixed, potentials.dtype)])
+
+    def marginals(self, potentials: Vector) -> Vector:
+        """Marginals of the measured cliques (probabilities)."""
+        return self.oracle.infer_flat(self.all(potentials))[1][: len(potentials)]
+
+    def evaluate(self, potentials: Vector) -> Evaluation:
+        """Marginals, loss and gradient at some potentials: one oracle call."""
         marginals = self.marginals(potentials)
-        loss, gradient = jax.value_and_grad(self.loss)(marginals)
+        loss, gradient = jax.value_and_grad(self.loss.flat)(marginals)
         chex.assert_trees_all_equal_shapes_and_dtypes(potentials, marginals, gradient)
         chex.assert_rank(loss, 0)
         return Evaluation(potentials, marginals, loss, gradient)
@@ -105,6 +156,6 @@ class Problem:
         rounding may hide is added, so that the bound holds in float32 too.
         """
         # Centred by the marginals' own mean: both terms would lose digits to a common constant.
-        centred = tuple(g - jnp.vdot(g, mu) for g, mu in zip(point.gradient, point.marginals, strict=True))
-        best = self.oracle.maximum((*(-g for g in centred), *self.fixed))
-        return jnp.maximum(dot(centred, point.marginals) + best, 0) + rounding(point)
+        centred = self.gauge.centred(point.gradient, point.marginals)
+        best = self.oracle.maximum_flat(self.all(-centred))
+        return jnp.maximum(jnp.vdot(centred, point.marginals) + best, 0) + rounding(point)

@@ -18,12 +18,42 @@ def test_measurements_of_one_query_on_one_clique_are_answered_once():
     repeated = [LinearMeasurement(("a", "b"), rng.random((3, 2)), 1.0) for _ in range(3)]
     turned = LinearMeasurement(("b", "a"), rng.random((2, 3)), rng.random((2, 3)) + 1)
     other = LinearMeasurement(("b", "a"), rng.random((2, 3)), 2.0, {"a": "prefix"})
-    bound = losses.build("l2", DOMAIN, [*repeated, turned, other], 10.0)
-    layout = bound.linear.layout
-    assert layout.cliques == (("a", "b"),) and len(layout.answers) == 2 and layout.rows == 30
-    assert [v.shape for v in bound.linear.values] == [(4, 3, 2), (1, 3, 2)]
-    assert [w.shape for w in bound.linear.weights] == [(4, 3, 2), (1, 1, 1)]
-    np.testing.assert_allclose(bound.linear.values[0][3], turned.values.T / 10, rtol=1e-7)
+    linear = losses.build("l1", DOMAIN, [*repeated, turned, other], 10.0).linear
+    assert linear.layout.shapes == ((3, 2),) and len(linear.layout.asked) == 2 and linear.layout.rows == 30
+    assert linear.values.shape == (6,) and [v.shape for v in linear.asked_values] == [(3, 3, 2), (1, 3, 2)]
+    assert [w.shape for w in linear.asked_weights] == [(3, 3, 2), (1, 1, 1)]
+    np.testing.assert_allclose(linear.asked_values[0][2], turned.values.T / 10, rtol=1e-7)
+
+
+def test_repeated_cells_merge_into_their_weighted_mean_under_l2():
+    rng = np.random.default_rng(3)
+    several = [LinearMeasurement(("a", "b"), rng.random((3, 2)), s) for s in (1.0, 2.0)]
+    bound = losses.build("l2", DOMAIN, several, 1.0, "float64")
+    assert not bound.linear.layout.asked
+    expected = (4 * several[0].values + several[1].values) / 5
+    np.testing.assert_allclose(bound.linear.values.reshape(3, 2), expected, rtol=1e-12)
+    table = rng.dirichlet(np.ones(6)).reshape(3, 2)
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(bound((table,)), bound.exact([table]), rtol=1e-12)
+
+
+def test_names_are_not_part_of_the_structure():
+    """The same queries over attributes of other names share a compiled program."""
+    other = Domain({"x": 3, "y": 2})
+    pair = [
+        losses.build("l2", domain, [LinearMeasurement((first, second), np.ones((3, 2)), 1.0, {first: "prefix"})], 6.0)
+        for domain, first, second in ((DOMAIN, "a", "b"), (other, "x", "y"))
+    ]
+    assert len({jax.tree_util.tree_structure(bound) for bound in pair}) == 1
+
+
+def test_padding_does_not_count():
+    rng = np.random.default_rng(4)
+    bound = losses.build("l1", DOMAIN, [LinearMeasurement(("a",), rng.random(3), 1.0)], 2.0)
+    table = rng.dirichlet(np.ones(3)).astype(np.float32)
+    longer = bound.padded(8)
+    np.testing.assert_allclose(longer.flat(jnp.asarray([*table, 5, 5, 5, 5, 5])), bound((table,)), rtol=1e-6)
+    assert (jax.grad(longer.flat)(jnp.ones(8))[3:] == 0).all()
 
 
 @pytest.mark.parametrize("name", ["l1", "l2"])

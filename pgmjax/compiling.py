@@ -1,0 +1,49 @@
+"""How programs are compiled: as `jax.jit`, with what makes a cold start short on a CPU."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+# XLA's newer CPU fusion emitters take about twice as long to compile the many small fusions of a
+# contraction, for programs that run no faster (bench/compiling.py measures both).
+CPU_OPTIONS = {"xla_cpu_use_fusion_emitters": False}
+
+
+def jit(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]:
+    """As `jax.jit`; which backend it compiles for is looked up at the first call, not before.
+
+    Args:
+        function: what to compile.
+        settings: those of `jax.jit`.
+    """
+
+    @functools.cache
+    def compiled(backend: str) -> Any:
+        options = CPU_OPTIONS if backend == "cpu" and _known(tuple(CPU_OPTIONS)) else None
+        return jax.jit(function, compiler_options=options, **settings)
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        return compiled(jax.default_backend())(*arguments, **named)
+
+    call.compiled = compiled  # type: ignore[attr-defined]
+    return call
+
+
+@functools.cache
+def _known(options: tuple[str, ...]) -> bool:
+    """Whether this release of XLA still has the options."""
+    try:
+        jax.jit(lambda: 0, compiler_options={name: CPU_OPTIONS[name] for name in options})()
+    except Exception:
+        return False
+    return True
+
+
+def cache_size(function: Callable[..., Any]) -> int:
+    """Number of programs that a function made by `jit` has compiled."""
+    return function.compiled(jax.default_backend())._cache_size()  # type: ignore[attr-defined]
