@@ -69,7 +69,7 @@ class Accelerated(Solver):
     @property
     def copies(self) -> int:
         """Tables the size of the potentials that a step holds at its peak."""
-        return 10
+        return 11
 
     def start(self, problem: Problem, potentials: Vector) -> State:
         """State before the first step."""

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from pgmjax.solvers.base import Solver
-from pgmjax.solvers.problem import Evaluation, Gauge, Problem, Vector, select
+from pgmjax.solvers.problem import Evaluation, Problem, Vector, select
 
 
 @jax.tree_util.register_dataclass
@@ -61,7 +61,7 @@ class DualAveraging(Solver):
     @property
     def copies(self) -> int:
         """Tables the size of the potentials that a step holds at its peak."""
-        return 12
+        return 13
 
     def start(self, problem: Problem, potentials: Vector) -> State:
         """State before the first step."""
@@ -79,7 +79,8 @@ class DualAveraging(Solver):
         constant = problem.curvature if self.lipschitz is None else self.lipschitz
         size = t * (t + 1) / (4 * jnp.asarray(constant, dtype))
         potentials = jnp.where(t > 0, state.center - size * mean, state.center)
-        now = problem.evaluate(potentials)
+        # the constants of an average grow with its weight, and would take all digits
+        now = problem.evaluate(potentials - problem.gauge.tops(potentials))
         better = now.loss < state.best.loss
         average = select(t > 0, _mix(c, state.average, now.marginals), now.marginals)
         mean = select(t > 0, mean, state.mean_gradient)
@@ -92,12 +93,6 @@ class DualAveraging(Solver):
             select(better, now, state.best),
             jnp.where(better, 0, state.since + 1),
         )
-
-    def recentred(self, gauge: Gauge, state: State) -> State:
-        """The state with constants taken out of what its potentials are made of."""
-        center = state.center - gauge.tops(state.center)
-        mean = state.mean_gradient - gauge.tops(state.mean_gradient)
-        return dataclasses.replace(state, center=center, mean_gradient=mean)
 
     def result(self, problem: Problem, state: State) -> Evaluation:
         """The best point so far."""

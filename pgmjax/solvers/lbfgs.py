@@ -56,7 +56,7 @@ class LBFGS(Solver):
     @property
     def copies(self) -> int:
         """Tables the size of the potentials that a step holds at its peak."""
-        return 2 * self.memory + 12
+        return 2 * self.memory + 15
 
     def _method(self) -> optax.GradientTransformationExtraArgs:
         return optax.lbfgs(memory_size=self.memory)

@@ -58,7 +58,7 @@ class MirrorDescent(Solver):
     @property
     def copies(self) -> int:
         """Tables the size of the potentials that a step holds at its peak."""
-        return 9
+        return 10
 
     def start(self, problem: Problem, potentials: Vector) -> State:
         """State before the first step."""

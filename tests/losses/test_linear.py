@@ -41,7 +41,9 @@ def test_names_are_not_part_of_the_structure():
     """The same queries over attributes of other names share a compiled program."""
     other = Domain({"x": 3, "y": 2})
     pair = [
-        losses.build("l2", domain, [LinearMeasurement((first, second), np.ones((3, 2)), 1.0, {first: "prefix"})], 6.0)
+        losses.build(
+            "l2", domain, [LinearMeasurement((first, second), np.ones((3, 2)), 1.0, {first: "prefix"})], 6.0
+        )
         for domain, first, second in ((DOMAIN, "a", "b"), (other, "x", "y"))
     ]
     assert len({jax.tree_util.tree_structure(bound) for bound in pair}) == 1

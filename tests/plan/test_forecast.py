@@ -59,7 +59,12 @@ def test_forecast_covers_a_solver(solver, oracle):
     problem = Problem.build(plan.oracle, bound, np.asarray(1.0))
     method = solvers.build(solver)
     state = method.start(problem, jnp.zeros(plan.oracle.length))
-    memory = jax.jit(loop._run_block, donate_argnums=(2,)).lower(problem, method, state, jnp.asarray(5)).compile().memory_analysis()
+    memory = (
+        jax.jit(loop._run_block, donate_argnums=(2,))
+        .lower(problem, method, state, jnp.asarray(5))
+        .compile()
+        .memory_analysis()
+    )
     used = memory.temp_size_in_bytes + memory.argument_size_in_bytes + memory.output_size_in_bytes
     used -= memory.alias_size_in_bytes
     assert used <= plan.oracle.forecast.peak_bytes(4, plan.copies) <= 3 * used
