@@ -34,16 +34,12 @@ class Scaled(NamedTuple):
         right: `2**s exp(right + gauge - column_top)` [b, k, n].
         row_top: the largest gauged entry of a row [b, m], 0 where the row is all minus infinity.
         column_top: the largest gauged entry of a column [b, n], 0 where all minus infinity.
-        empty_row: rows that are all minus infinity [b, m].
-        empty_column: columns that are all minus infinity [b, n].
     """
 
     left: jax.Array
     right: jax.Array
     row_top: jax.Array
     column_top: jax.Array
-    empty_row: jax.Array
-    empty_column: jax.Array
 
 
 def raised_bits(dtype: np.dtype) -> int:
@@ -77,17 +73,17 @@ def scaled(left: jax.Array, right: jax.Array) -> Scaled:
         _raised_exp(right - column_top[:, None, :]),
         row_top,
         column_top,
-        row == -jnp.inf,
-        column == -jnp.inf,
     )
 
 
-def fast_forward(left: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Array]:
+def fast_forward(left: jax.Array, right: jax.Array, finite: bool = False) -> tuple[jax.Array, jax.Array]:
     """Log-sum-exp over k as one matrix product, with a mask of the entries it does not resolve.
 
     Args:
         left: log values [b, m, k].
         right: log values [b, k, n].
+        finite: a promise that no entry is minus infinity, which saves looking for structural zeros (a
+            third of the compile time).
 
     Returns:
         Log values [b, m, n], and a boolean mask of the same shape. Unmasked entries are right to rounding;
@@ -99,7 +95,7 @@ def fast_forward(left: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Arra
     product = _product("bmk,bkn->bmn", tables.left, tables.right)
     dtype = left.dtype
     limit, bits = clip_limit(left.shape[2], dtype), raised_bits(dtype)
-    empty = tables.empty_row[:, :, None] | tables.empty_column[:, None, :] | structural_zeros(left, right)
+    empty = jnp.zeros_like(product, bool) if finite else structural_zeros(left, right)
     clipped = (product < limit) & ~empty
     product = jnp.where(clipped, 2 * limit, product)
     # two branches, so that neither near 1 nor far below it the scale costs digits
@@ -143,19 +139,13 @@ def fast_backward(
 def structural_zeros(left: jax.Array, right: jax.Array) -> jax.Array:
     """Entries [b, m, n] without a k at which both tables are finite; costs a product only if any is not."""
 
-    def count() -> jax.Array:
-        ones = finite[0].astype(jnp.float32), finite[1].astype(jnp.float32)
+    def count(tables: tuple[jax.Array, jax.Array]) -> jax.Array:
+        ones = [(table > -jnp.inf).astype(jnp.float32) for table in tables]
         return _product("bmk,bkn->bmn", *ones) < 0.5
 
-    finite = left > -jnp.inf, right > -jnp.inf
-    # a whole row, column or entry of k that is missing needs no count
-    rows, columns = finite[0].any(2, keepdims=True), finite[1].any(1, keepdims=True)
-    shared = finite[0].any(1)[:, :, None] & finite[1].any(2)[:, :, None]
-    full_left = finite[0] | ~rows | ~shared.swapaxes(1, 2)
-    full_right = finite[1] | ~columns | ~shared
-    plain = full_left.all() & full_right.all() & shared.any(1).all()
+    some = (jnp.min(left) == -jnp.inf) | (jnp.min(right) == -jnp.inf)
     none = jnp.zeros((*left.shape[:2], right.shape[2]), bool)
-    return computed_if(~plain, count, none)
+    return computed_if(some, count, (left, right), none)
 
 
 def _raised_exp(exponents: jax.Array) -> jax.Array:

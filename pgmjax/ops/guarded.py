@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 
 from pgmjax.ops import exact_product, fast_product
+from pgmjax.ops.lazily import held_back
 
 BLOCK_CELLS = 1 << 16  # cells of (m, n) recomputed together
+
+
+class Place(NamedTuple):
+    """Where a block of rows starts: its entry of the batch and its first row."""
+
+    entry: jax.Array
+    row: jax.Array
 
 
 def guarded_forward(left: jax.Array, right: jax.Array) -> jax.Array:
@@ -24,18 +35,14 @@ def guarded_forward(left: jax.Array, right: jax.Array) -> jax.Array:
     rows, columns = out.shape[1:]
     block = _block_rows(rows, columns)
 
-    def recompute(place: tuple[jax.Array, jax.Array], out: jax.Array) -> jax.Array:
-        entry, row = place
-        exact = exact_product.exact_forward(
-            jax.lax.dynamic_slice(left, (entry, row, 0), (1, block, left.shape[2])),
-            jax.lax.dynamic_slice(right, (entry, 0, 0), (1, *right.shape[1:])),
-        )
-        window = ((entry, row, 0), (1, block, columns))
-        fast = jax.lax.dynamic_slice(out, *window)
-        wrong = jax.lax.dynamic_slice(clipped, *window)
-        return jax.lax.dynamic_update_slice(out, jnp.where(wrong, exact, fast), window[0])
+    def recompute(place: Place, tables: tuple[jax.Array, jax.Array], out: jax.Array) -> jax.Array:
+        exact = exact_product.exact_forward(*_rows_of(tables, place, block))
+        start = (place.entry, place.row, 0)
+        fast = jax.lax.dynamic_slice(out, start, exact.shape)
+        wrong = jax.lax.dynamic_slice(clipped, start, exact.shape)
+        return jax.lax.dynamic_update_slice(out, jnp.where(wrong, exact, fast), start)
 
-    return _over_blocks(clipped, block, recompute, out)
+    return _over_blocks(clipped, block, recompute, (left, right), out)
 
 
 def guarded_backward(
@@ -65,26 +72,23 @@ def guarded_backward(
     left_over = jnp.where(wrong, weight, 0)
 
     def recompute(
-        place: tuple[jax.Array, jax.Array], state: tuple[jax.Array, jax.Array, jax.Array]
+        place: Place, tables: tuple[jax.Array, jax.Array], state: tuple[jax.Array, jax.Array, jax.Array]
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         by_left, by_right, left_over = state
-        entry, row = place
-        window = ((entry, row, 0), (1, block, columns))
-        weights = jax.lax.dynamic_slice(left_over, *window)
+        start, shape = (place.entry, place.row, 0), (1, block, columns)
+        weights = jax.lax.dynamic_slice(left_over, start, shape)
         more_left, more_right = exact_product.exact_backward(
-            jax.lax.dynamic_slice(left, (entry, row, 0), (1, block, left.shape[2])),
-            jax.lax.dynamic_slice(right, (entry, 0, 0), (1, *right.shape[1:])),
-            jax.lax.dynamic_slice(out, *window),
-            weights,
+            *_rows_of(tables, place, block), jax.lax.dynamic_slice(out, start, shape), weights
         )
         # the last block overlaps its neighbour: what is done must not count twice
         return (
-            _add(by_left, more_left, (entry, row, 0)),
-            _add(by_right, more_right, (entry, 0, 0)),
-            jax.lax.dynamic_update_slice(left_over, jnp.zeros_like(weights), window[0]),
+            _add(by_left, more_left, start),
+            _add(by_right, more_right, (place.entry, 0, 0)),
+            jax.lax.dynamic_update_slice(left_over, jnp.zeros_like(weights), start),
         )
 
-    by_left, by_right, _ = _over_blocks(wrong, block, recompute, (by_left, by_right, left_over))
+    state = (by_left, by_right, left_over)
+    by_left, by_right, _ = _over_blocks(wrong, block, recompute, (left, right), state)
     return by_left * scale, by_right * scale
 
 
@@ -99,8 +103,21 @@ def _block_rows(rows: int, columns: int) -> int:
     return max(1, min(rows, BLOCK_CELLS // max(1, columns)))
 
 
-def _over_blocks(wrong, block, recompute, state):  # type: ignore[no-untyped-def]
-    """Run `recompute((entry, first row), state)` for each block of rows with a wrong entry.
+def _rows_of(tables: tuple[jax.Array, jax.Array], place: Place, block: int) -> tuple[jax.Array, jax.Array]:
+    """A block of rows of left, and the whole of right, of one entry of the batch."""
+    left, right = tables
+    rows = jax.lax.dynamic_slice(left, (place.entry, place.row, 0), (1, block, left.shape[2]))
+    return rows, jax.lax.dynamic_slice(right, (place.entry, 0, 0), (1, *right.shape[1:]))
+
+
+def _over_blocks(
+    wrong: jax.Array,
+    block: int,
+    recompute: Callable[..., Any],
+    tables: tuple[jax.Array, jax.Array],
+    state: Any,
+) -> Any:
+    """Run `state = recompute(place, tables, state)` for each block of rows with a wrong entry.
 
     A loop over their number, so that nothing runs where nothing is wrong, also under `vmap`.
     """
@@ -110,9 +127,9 @@ def _over_blocks(wrong, block, recompute, state):  # type: ignore[no-untyped-def
     affected = by_row.reshape(batch * count, block).any(1)
     order = jnp.argsort(~affected, stable=True)
 
-    def step(i: jax.Array, state):  # type: ignore[no-untyped-def]
-        entry, row = order[i] // count, order[i] % count * block
-        return recompute((entry, jnp.minimum(row, rows - block)), state)
+    def step(i: jax.Array, state: Any) -> Any:
+        place = Place(order[i] // count, jnp.minimum(order[i] % count * block, rows - block))
+        return recompute(place, held_back(tables, i), state)
 
     return jax.lax.fori_loop(0, affected.sum(), step, state)
 

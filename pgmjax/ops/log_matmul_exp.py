@@ -114,12 +114,12 @@ def log_matmul_exp(left: jax.Array, right: jax.Array, form: Form = "auto") -> ja
     return forward(left, right, form)
 
 
-def _log_matmul_exp_forward(left, right, form):  # type: ignore[no-untyped-def]
+def _log_matmul_exp_forward(left, right, form):
     out = forward(left, right, form)
     return out, (left, right, out)
 
 
-def _log_matmul_exp_backward(form, saved, cotangent):  # type: ignore[no-untyped-def]
+def _log_matmul_exp_backward(form, saved, cotangent):
     return _differentiable_backward(*saved, cotangent, form)
 
 
@@ -127,7 +127,7 @@ log_matmul_exp.defvjp(_log_matmul_exp_forward, _log_matmul_exp_backward)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(4,))
-def _differentiable_backward(left, right, out, weight, form):  # type: ignore[no-untyped-def]
+def _differentiable_backward(left, right, out, weight, form):
     if form == "fast":
         weight, scale = guarded.weight_scale(weight)
         by_left, by_right = backward(left, right, out, weight, form)
@@ -135,24 +135,24 @@ def _differentiable_backward(left, right, out, weight, form):  # type: ignore[no
     return backward(left, right, out, weight, form)
 
 
-def _backward_forward(left, right, out, weight, form):  # type: ignore[no-untyped-def]
+def _backward_forward(left, right, out, weight, form):
     results = _differentiable_backward(left, right, out, weight, form)
     return results, (left, right, out, weight)
 
 
-def _backward_backward(form, saved, cotangents):  # type: ignore[no-untyped-def]
+def _backward_backward(form, saved, cotangents):
     return jax.vjp(_plain_backward, *saved)[1](cotangents)
 
 
 _differentiable_backward.defvjp(_backward_forward, _backward_backward)
 
 
-def _plain_backward(left, right, out, weight):  # type: ignore[no-untyped-def]
+def _plain_backward(left, right, out, weight):
     """The exact gradient in operations that JAX differentiates to any order, one entry of k at a time."""
     out = jnp.where(out == -jnp.inf, jnp.inf, out)
 
     @jax.checkpoint
-    def step(carry, tables):  # type: ignore[no-untyped-def]
+    def step(carry, tables):
         exponents = tables[0][:, :, None] + tables[1][:, None, :] - out
         terms = jnp.exp(exponents) * weight
         return carry, (terms.sum(2), terms.sum(1))
@@ -173,4 +173,5 @@ def _checked(left: jax.Array, right: jax.Array, form: Form) -> Form:
             f"expected shapes [b, m, k] and [b, k, n], got {left.shape} and {right.shape}: "
             "reshape the tables so that they share the batch and the inner size"
         )
-    return choose_form(*left.shape, right.shape[2]) if form == "auto" else form
+    batch, rows, inner = left.shape
+    return choose_form(batch, rows, inner, right.shape[2]) if form == "auto" else form
