@@ -3,10 +3,14 @@
 `out[b, m, n]` is the log-sum-exp over k of `left[b, m, k] + right[b, k, n]`. Each table of all
 (m, n) pairs of one tile of k is made, used and dropped; no array over (m, k, n) exists for large
 sizes. On the CPU one entry of k at a time is fastest: an elementwise loop over (m, n) runs in vector
-instructions, a fused reduction over k does not. On other devices XLA's fused reduction is used.
+instructions, a fused reduction over k does not. On other devices XLA's fused reduction is used, or the
+kernels of `pgmjax.kernels` inside `using_kernels()`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +32,10 @@ def exact_forward(left: jax.Array, right: jax.Array) -> jax.Array:
     """
     batch, rows, inner = left.shape
     columns = right.shape[2]
-    if batch * rows * inner * columns <= BROADCAST_CELLS or not _on_cpu():
+    small = batch * rows * inner * columns <= BROADCAST_CELLS
+    if not small and (kernel := _kernel("log_matmul_exp")):
+        return kernel(left, right)
+    if small or not _on_cpu():
         return _broadcast(left, right)
     if columns < rows and columns < 16:
         return exact_forward(right.swapaxes(1, 2), left.swapaxes(1, 2)).swapaxes(1, 2)
@@ -72,8 +79,11 @@ def exact_backward(
     """
     batch, rows, inner = left.shape
     columns = right.shape[2]
+    small = batch * rows * inner * columns <= BROADCAST_CELLS
+    if not small and (kernel := _kernel("log_matmul_exp_backward")):
+        return kernel(left, right, out, weight)
     out = jnp.where(out == -jnp.inf, jnp.inf, out)  # such entries hand on nothing, and no NaN
-    if batch * rows * inner * columns <= BROADCAST_CELLS or not _on_cpu():
+    if small or not _on_cpu():
         # the barrier makes each sum compute its own terms; shared, they would be stored
         again = jax.lax.optimization_barrier((left, right, out, weight))
         return _broadcast_terms(left, right, out, weight).sum(3), _broadcast_terms(*again).sum(1)
@@ -122,7 +132,7 @@ def _backward_block(
 
     def step(_: None, tables: tuple[jax.Array, jax.Array]) -> tuple[None, tuple[jax.Array, jax.Array]]:
         terms = jnp.exp(tables[0].T[:, :, None] + tables[1][:, None, :] - out) * weight
-        terms = _apart(terms)
+        terms = jax.lax.optimization_barrier(terms)
         # sums as products with ones: they run in vector instructions, which reductions on the CPU do not
         by_left = jnp.einsum("kmn,n->km", terms, across, precision="highest")
         return None, (by_left, jnp.einsum("kmn,m->kn", terms, down, precision="highest"))
@@ -141,13 +151,14 @@ def _tiles(table: jax.Array, tile: int, axis: int) -> jax.Array:
     return jnp.moveaxis(table.reshape(shape), axis, 0)
 
 
-def _over_tile(reduce, terms: jax.Array) -> jax.Array:  # type: ignore[no-untyped-def]
+def _over_tile(reduce: Callable[..., jax.Array], terms: jax.Array) -> jax.Array:
     """Reduce [b, m, tile, n] over the tile; a tile of one needs no reduction."""
     return terms[:, :, 0] if terms.shape[2] == 1 else reduce(terms, axis=2)
 
 
-def _apart(table: jax.Array) -> jax.Array:
-    return table if table.ndim == 4 and table.shape[2] == 1 else jax.lax.optimization_barrier(table)
+def _apart(terms: jax.Array) -> jax.Array:
+    """The same [b, m, tile, n], stored before anything sums over it."""
+    return terms if terms.shape[2] == 1 else jax.lax.optimization_barrier(terms)
 
 
 def _broadcast(left: jax.Array, right: jax.Array) -> jax.Array:
@@ -165,3 +176,12 @@ def _broadcast_terms(left: jax.Array, right: jax.Array, out: jax.Array, weight: 
 
 def _on_cpu() -> bool:
     return jax.default_backend() == "cpu"
+
+
+def _kernel(name: str) -> Callable[..., Any] | None:
+    """A kernel by its name, where kernels are switched on and can run; nothing else imports them."""
+    if _on_cpu():
+        return None
+    from pgmjax.kernels import kernels_in_use, log_matmul_exp
+
+    return getattr(log_matmul_exp, name) if kernels_in_use() else None

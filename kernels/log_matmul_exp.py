@@ -1,0 +1,172 @@
+"""Pallas kernels of the log-space matrix product: on-line log-sum-exp, forward and backward.
+
+A program owns a block of the result, keeps it in registers, and walks along the summed index: a vector
+of each table is loaded, their outer sum is formed, exponentiated and added up. No array over
+(m, k, n) exists, and memory is read a few times at most: the exponential units bound the speed. The
+forward kernel takes tiles of k and rescales its sum once a tile, when the running maximum moves.
+
+Both gradients are one kernel with the roles of the tables exchanged. All tables are handed over so that
+loads run along memory, which costs a transposition of the smaller operands.
+
+These kernels have been interpreted on the CPU and lowered for CUDA, but not yet been measured on a GPU:
+`pgmjax.ops` uses them only inside `switch.using_kernels()`.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton as plgpu
+
+TILE = 8  # entries of the summed index between two looks at the running maximum
+BLOCK = 32  # rows and columns of a program's block; 16 where there would be too few programs
+PROGRAMS = 256  # about two a multiprocessor
+WARPS = 4
+
+
+def log_matmul_exp(
+    left: jax.Array, right: jax.Array, *, block: int | None = None, interpret: bool = False
+) -> jax.Array:
+    """Log-sum-exp over k of `left[b, m, k] + right[b, k, n]`, exact.
+
+    Args:
+        left: log values [b, m, k]; finite or minus infinity.
+        right: log values [b, k, n] of the same type.
+        block: rows and columns of a program's block, a power of two of at least 16; chosen by size if None.
+        interpret: run on any device as plain JAX operations, for tests.
+
+    Returns:
+        Log values [b, m, n]; minus infinity where no k has a finite term.
+    """
+    batch, rows, inner = left.shape
+    columns = right.shape[2]
+    block = block or block_size(batch, rows, columns)
+    return pl.pallas_call(
+        functools.partial(_forward_kernel, block=block, rows=rows, inner=inner, columns=columns),
+        out_shape=jax.ShapeDtypeStruct((batch, rows, columns), left.dtype),
+        grid=(batch, pl.cdiv(rows, block), pl.cdiv(columns, block)),
+        in_specs=[_entry(inner, rows), _entry(inner, columns)],
+        out_specs=_entry(rows, columns),
+        compiler_params=plgpu.CompilerParams(num_warps=WARPS, num_stages=2),
+        interpret=interpret,
+        name="log_matmul_exp",
+    )(left.swapaxes(1, 2), right)
+
+
+def log_matmul_exp_backward(
+    left: jax.Array,
+    right: jax.Array,
+    out: jax.Array,
+    weight: jax.Array,
+    *,
+    block: int | None = None,
+    interpret: bool = False,
+) -> tuple[jax.Array, jax.Array]:
+    """Sums of `weight * exp(left + right - out)` over n and over m.
+
+    Args:
+        left: log values [b, m, k].
+        right: log values [b, k, n].
+        out: the forward result [b, m, n].
+        weight: what every entry of `out` counts [b, m, n].
+        block: as for `log_matmul_exp`.
+        interpret: as for `log_matmul_exp`.
+
+    Returns:
+        The gradients by left [b, m, k] and right [b, k, n]; zero for terms of minus infinity.
+    """
+    # entries without any term hand on nothing; no number minus infinity is NaN then
+    out = jnp.where(out == -jnp.inf, jnp.inf, out)
+    transposed = left.swapaxes(1, 2), right.swapaxes(1, 2), out.swapaxes(1, 2), weight.swapaxes(1, 2)
+    by_left = _weighted(*transposed, block, interpret)
+    by_right = _weighted(right, left, out, weight, block, interpret)
+    return by_left, by_right.swapaxes(1, 2)
+
+
+def block_size(batch: int, rows: int, columns: int) -> int:
+    """Rows and columns of a block: large for reuse, unless the device would be left idle."""
+    return BLOCK if batch * pl.cdiv(rows, BLOCK) * pl.cdiv(columns, BLOCK) >= PROGRAMS else BLOCK // 2
+
+
+def _weighted(
+    kept: jax.Array, other: jax.Array, out: jax.Array, weight: jax.Array, block: int | None, interpret: bool
+) -> jax.Array:
+    """`sum over y of weight[y, x] exp(kept[k, x] + other[y, k] - out[y, x])` as [b, x, k]."""
+    batch, inner, rows = kept.shape
+    summed = other.shape[1]
+    block = block or block_size(batch, rows, inner)
+    return pl.pallas_call(
+        functools.partial(_backward_kernel, block=block, rows=rows, inner=inner, summed=summed),
+        out_shape=jax.ShapeDtypeStruct((batch, rows, inner), kept.dtype),
+        grid=(batch, pl.cdiv(rows, block), pl.cdiv(inner, block)),
+        in_specs=[_entry(inner, rows), _entry(summed, inner), _entry(summed, rows), _entry(summed, rows)],
+        out_specs=_entry(rows, inner),
+        compiler_params=plgpu.CompilerParams(num_warps=WARPS, num_stages=2),
+        interpret=interpret,
+        name="log_matmul_exp_backward",
+    )(kept, other, out, weight)
+
+
+def _entry(*shape: int) -> pl.BlockSpec:
+    """One entry of the batch, whole: programs load what they need of it."""
+    return pl.BlockSpec((None, *shape), lambda b, i, j: (b, 0, 0))
+
+
+def _forward_kernel(left_ref, right_ref, out_ref, *, block, rows, inner, columns):
+    """A block of out [m, n] from left [k, m] and right [k, n]."""
+    row, column = pl.program_id(1) * block, pl.program_id(2) * block
+    dtype = out_ref.dtype
+    lowest = float(jnp.finfo(dtype).min)  # not minus infinity, whose difference with itself is NaN
+
+    def terms(k):
+        of_left = _vector(left_ref, k, row, block, rows, k < inner, -jnp.inf)
+        of_right = _vector(right_ref, k, column, block, columns, k < inner, -jnp.inf)
+        return of_left[:, None] + of_right[None, :]
+
+    def step(i, state):
+        top, total = state
+        tile = [terms(i * TILE + j) for j in range(min(TILE, inner))]
+        higher = functools.reduce(jnp.maximum, tile, top)
+        total = total * jnp.exp(top - higher)
+        for term in tile:
+            total = total + jnp.exp(term - higher)
+        return higher, total
+
+    state = jnp.full((block, block), lowest, dtype), jnp.zeros((block, block), dtype)
+    top, total = jax.lax.fori_loop(0, pl.cdiv(inner, min(TILE, inner)), step, state)
+    _store(out_ref, top + jnp.log(total), row, column, block, rows, columns)
+
+
+def _backward_kernel(kept_ref, other_ref, out_ref, weight_ref, result_ref, *, block, rows, inner, summed):
+    """A block of the result [x, k] from kept [k, x], other [y, k], out and weight [y, x]."""
+    row, column = pl.program_id(1) * block, pl.program_id(2) * block
+    ks = column + jnp.arange(block)
+    xs = row + jnp.arange(block)
+    kept = plgpu.load(
+        kept_ref.at[pl.ds(column, block), pl.ds(row, block)],
+        mask=(ks < inner)[:, None] & (xs < rows)[None, :],
+        other=-jnp.inf,
+    )
+
+    def step(y, total):
+        other = _vector(other_ref, y, column, block, inner, True, -jnp.inf)
+        out = _vector(out_ref, y, row, block, rows, True, jnp.inf)
+        weight = _vector(weight_ref, y, row, block, rows, True, 0.0)
+        return total + jnp.exp(kept + other[:, None] - out[None, :]) * weight[None, :]
+
+    total = jax.lax.fori_loop(0, summed, step, jnp.zeros((block, block), kept.dtype))
+    _store(result_ref, total.T, row, column, block, rows, inner)
+
+
+def _vector(ref, index, start, block, size, inside, fill):
+    """A part of row `index` of a table, with a fill where it ends."""
+    mask = (start + jnp.arange(block) < size) & inside
+    return plgpu.load(ref.at[index, pl.ds(start, block)], mask=mask, other=fill)
+
+
+def _store(ref, values, row, column, block, rows, columns):
+    mask = (row + jnp.arange(block) < rows)[:, None] & (column + jnp.arange(block) < columns)[None, :]
+    plgpu.store(ref.at[pl.ds(row, block), pl.ds(column, block)], values, mask=mask)
