@@ -81,6 +81,25 @@ class SlicedPath:
             found.append(part * width)
         return tuple(reversed(found))
 
+    def lines(self, itemsize: int = 4, names: Sequence[str] | None = None) -> list[str]:
+        """The plan as lines of text.
+
+        Args:
+            itemsize: bytes of a cell.
+            names: attribute name of each variable.
+
+        Example:
+            >>> structure = Structure((4, 6), ((0, 1),))
+            >>> plan(structure, 10**6, min_slices=4).lines(names=("a", "b"))[-1]
+            'sliced: a 4 values by 1; 1 times the combined cells of one run at once'
+        """
+        words = ", ".join(
+            f"{names[v] if names else f'variable {v}'} {self.structure.sizes[v]} values by {width}"
+            for v, width in zip(self.variables, self.widths, strict=True)
+        )
+        sliced = f"sliced: {words}; {self.overhead:.3g} times the combined cells of one run at once"
+        return [*self.cost.lines(itemsize), *([sliced] if words else [])]
+
 
 def plan(
     structure: Structure,
@@ -278,9 +297,9 @@ def _refusal(
             f"combined cells, more than {max_work:,}."
         )
     else:
-        need = readable_bytes(least.cost.peak * itemsize)
         why = (
-            f"It falls into {least.slices:,} slices over ({words}) of {need}; {min_slices:,} were asked for."
+            f"Cut as far as it goes, into {least.slices:,} slices over ({words}), it needs "
+            f"{readable_bytes(least.cost.peak * itemsize)}; at least {min_slices:,} slices were asked for."
         )
     return ModelTooLargeError(
         f"The model needs about {readable_bytes(whole.cost.peak * itemsize)} (contraction found by "

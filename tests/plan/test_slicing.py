@@ -94,6 +94,13 @@ def test_half_a_trillion_cells_run_in_two_gigabytes_in_slices():
     assert sliced.overhead < 1.1
 
 
+def test_lines_name_what_is_sliced():
+    structure = Structure(ADULT, THREE_WAY)
+    text = slicing.plan(structure, 50 * 10**6).lines(names=[f"x{v}" for v in range(14)])[-1]
+    assert text.startswith("sliced: x") and "values by" in text and "combined cells" in text
+    assert not any("sliced" in line for line in slicing.plan(structure, TWO_GB).lines())
+
+
 def test_devices_share_slices():
     assert slicing.plan(Structure(ADULT, THREE_WAY), TWO_GB, min_slices=8).slices >= 8
 
@@ -116,7 +123,7 @@ REFUSED = {
         Structure((3, 3), ((0, 1),)),
         10**6,
         {"min_slices": 100},
-        r"9 slices over \(variable 0, variable 1\) of .* 100 were asked for",
+        r"into 9 slices over \(variable 0, variable 1\), it needs .* at least 100 slices were asked for",
     ),
 }
 
