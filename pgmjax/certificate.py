@@ -14,7 +14,7 @@ from pgmjax.ops import sweep
 from pgmjax.ops.flat import host_join, split
 from pgmjax.oracles import Contraction, Oracle
 from pgmjax.plan import contraction
-from pgmjax.solvers.problem import Evaluation, Problem, Vector, rounding
+from pgmjax.solvers.problem import Evaluation, Problem, Vector, negligible, rounding
 
 # Up to so many cells NumPy evaluates a point in less time than XLA takes to compile the program for it.
 HOST_CELLS = 20_000_000
@@ -33,6 +33,8 @@ def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, floa
     path = _path(problem.oracle)
     if max(sweep_cells(path)) > HOST_CELLS // 4 or sum(sweep_cells(path)) > HOST_CELLS:
         point, gap = _on_device(problem, potentials)
+        if float(point.doubt) > negligible(point):
+            point, gap = _on_device(problem.exactly(), potentials)
         return point, float(gap)
     structure = path.structure
     fixed = np.zeros(0) if problem.fixed is None else np.asarray(problem.fixed, np.float64)
@@ -42,13 +44,13 @@ def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, floa
         return split(np.concatenate([vector, fixed])[:used], structure.shapes)
 
     forward = sweep.forward(path, tables(potentials), ops.host_logsumexp)
-    marginals = host_join(sweep.backward(path, forward), np.float64, max(used, len(potentials)))
+    marginals = host_join(sweep.backward(path, forward)[0], np.float64, max(used, len(potentials)))
     marginals = marginals[: len(potentials)]
     loss, gradient = (np.asarray(part) for part in _slope(problem.loss, marginals))
     gauge = np.bincount(problem.gauge.table, gradient * marginals, problem.gauge.count)
     centred = gradient - gauge[problem.gauge.table]
     best = sweep.forward(path, tables(-centred), ops.host_max).total
-    point = Evaluation(potentials, marginals, loss, gradient)
+    point = Evaluation(potentials, marginals, loss, gradient, np.zeros(()))
     gap = max(float(centred @ marginals + best), 0.0) + float(rounding(point))
     return point, gap
 

@@ -114,6 +114,7 @@ class Estimator:
             itemsize=np.dtype(dtype or self.dtype).itemsize,
             copies=solvers.build(self.solver).copies,
             max_bytes=self.max_bytes,
+            finite=not constraints,
         )
 
     def fit(

@@ -5,6 +5,8 @@ marginal: with the joint marginal `p = weight * exp(left + right - result)` of a
 `weight` is the marginal of the step's result, both operands get sums of p. Every table is used
 once, so that no two contributions ever meet. Automatic differentiation reaches the same numbers
 through twice the number of compiled operations.
+
+Large products, whose union must not be stored, go through `Products`.
 """
 
 from __future__ import annotations
@@ -12,17 +14,34 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
+from typing import Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from pgmjax.ops.tables import Reduce, Table, align, lowest, recentred
-from pgmjax.plan.contraction import ContractionPath, Step
-from pgmjax.plan.structure import Variables
+from pgmjax.plan.path import ContractionPath, Product, Step
 
 # On paths with more steps than this from an input to the result, messages are recentred and marginals
 # made to sum to 1 again: float32 keeps its digits however long the chain, and short ones pay nothing.
 DEEP = 12
+# A step whose union has so many cells, and no side below the second figure, counts as a large product.
+LARGE, SIDE = 2_000_000, 8
+
+
+class Products(Protocol):
+    """How large products are computed: on tables [b, m, k] and [b, k, n] of log values."""
+
+    def forward(self, left: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Array | None]:
+        """The product [b, m, n], and which entries hold only an upper bound (None: none)."""
+        ...
+
+    def backward(
+        self, left: jax.Array, right: jax.Array, result: jax.Array, weight: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """Marginals of both tables, from that of the result."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +53,13 @@ class Sweep:
         results: for each step its result with that still in: minus infinity is a very low number
             here, so that differences stay numbers.
         scale: the sum of all that was taken out.
+        bounds: for large products, by number of the step, which entries [b, m, n] are upper bounds.
     """
 
     tables: tuple[Table, ...]
     results: tuple[Table, ...]
     scale: Table
+    bounds: dict[int, jax.Array]
 
     @property
     def total(self) -> Table:
@@ -46,37 +67,54 @@ class Sweep:
         return self.tables[-1] + self.scale if self.results else self.scale
 
 
-def forward(path: ContractionPath, tables: Sequence[Table], reduce: Reduce) -> Sweep:
+def forward(
+    path: ContractionPath, tables: Sequence[Table], reduce: Reduce, products: Products | None = None
+) -> Sweep:
     """Run a path's steps.
 
     Args:
         path: the plan; its last step leaves a scalar.
         tables: log values for each clique, JAX or NumPy arrays.
         reduce: how axes go; of the same library.
+        products: how large products are computed; without it as all others.
     """
-    variables = [*path.structure.cliques, *(step.kept for step in path.steps)]
     every = list(tables)
-    results = []
+    results, bounds = [], {}
     scale: Table = np.zeros((), tables[0].dtype if tables else None)
     deep = _depth(path) > DEEP
-    for step in path.steps:
-        combined = _combined(step, every, variables)
-        result = reduce(combined, _gone(step)) if _gone(step) else combined
+    for number, step in enumerate(path.steps):
+        product = large(path).get(number) if products else None
+        if products is not None and product is not None:
+            left, right = _operands(path, step, product, every)
+            cells, bound = products.forward(left, right)
+            result = _from_product(path, cells, product, step)
+            if bound is not None:
+                bounds[number] = bound
+        else:
+            combined = _combined(path, step, every)
+            result = reduce(combined, _gone(step)) if _gone(step) else combined
         results.append(lowest(result))
         if deep:
             result, top = recentred(result)
             scale = scale + top
         every.append(result)
-    return Sweep(tuple(every), tuple(results), scale)
+    return Sweep(tuple(every), tuple(results), scale, bounds)
 
 
-def backward(path: ContractionPath, sweep: Sweep) -> tuple[Table, ...]:
-    """Marginals of all cliques (probabilities), from what `forward` left with log-sum-exp."""
+def backward(
+    path: ContractionPath, sweep: Sweep, products: Products | None = None
+) -> tuple[tuple[Table, ...], Table]:
+    """Marginals of all cliques, from what `forward` left with log-sum-exp.
+
+    Returns:
+        The marginals (probabilities), and the probability that lies on entries which hold only an upper
+        bound: where it is negligible, so is the error of everything.
+    """
     xp = np if all(isinstance(table, np.ndarray | np.generic) for table in sweep.tables) else jnp
     count = len(path.structure.cliques)
-    variables = [*path.structure.cliques, *(step.kept for step in path.steps)]
     deep = _depth(path) > DEEP
     weights: list[Table] = [None] * len(sweep.tables)
+    doubtful: Table = np.zeros((), np.float32)
     if path.steps:
         weights[-1] = xp.ones_like(sweep.tables[-1])
     for number in reversed(range(len(path.steps))):
@@ -85,15 +123,47 @@ def backward(path: ContractionPath, sweep: Sweep) -> tuple[Table, ...]:
         if deep:
             total = xp.sum(weight)
             weight = weight / xp.where(total > 0, total, 1)
+        product = large(path).get(number) if products else None
+        if products is not None and product is not None:
+            cells = _as_product(path, weight, step.kept, product.batch, product.left, product.right)
+            out = _as_product(
+                path, sweep.results[number], step.kept, product.batch, product.left, product.right
+            )
+            left, right = _operands(path, step, product, sweep.tables)
+            both = products.backward(left, right, out, cells)
+            if number in sweep.bounds:
+                doubtful = doubtful + jnp.sum(jnp.where(sweep.bounds[number], cells, 0))
+            orders = (
+                (*product.batch, *product.left, *product.summed),
+                (*product.batch, *product.summed, *product.right),
+            )
+            for i, order, part in zip(step.operands, orders, both, strict=True):
+                weights[i] = align(part.reshape(path.structure.shape(order)), order, path.variables(i))
+            continue
         joint = align(weight, step.kept, step.union)
         if _gone(step):
-            combined = _combined(step, sweep.tables, variables)
+            combined = _combined(path, step, sweep.tables)
             joint = joint * xp.exp(combined - align(sweep.results[number], step.kept, step.union))
         for i in step.operands:
-            axes = tuple(a for a, v in enumerate(step.union) if v not in variables[i])
-            held = tuple(v for v in step.union if v in variables[i])
-            weights[i] = align(xp.sum(joint, axis=axes) if axes else joint, held, variables[i])
-    return tuple(weights[:count])
+            own = path.variables(i)
+            axes = tuple(a for a, v in enumerate(step.union) if v not in own)
+            held = tuple(v for v in step.union if v in own)
+            weights[i] = align(xp.sum(joint, axis=axes) if axes else joint, held, own)
+    return tuple(weights[:count]), doubtful
+
+
+@functools.lru_cache(maxsize=256)
+def large(path: ContractionPath) -> dict[int, Product]:
+    """The large products of a path, by number of their step."""
+    cells = path.structure.cells
+    found = {}
+    for number, step in enumerate(path.steps):
+        product = path.product(step)
+        if product is None or cells(step.union) < LARGE:
+            continue
+        if min(cells(product.left), cells(product.summed), cells(product.right)) >= SIDE:
+            found[number] = product
+    return found
 
 
 @functools.lru_cache(maxsize=256)
@@ -106,10 +176,31 @@ def _depth(path: ContractionPath) -> int:
     return max(depths, default=0)
 
 
-def _combined(step: Step, tables: Sequence[Table], variables: Sequence[Variables]) -> Table:
-    parts = [align(tables[i], variables[i], step.union) for i in step.operands]
+def _combined(path: ContractionPath, step: Step, tables: Sequence[Table]) -> Table:
+    parts = [align(tables[i], path.variables(i), step.union) for i in step.operands]
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
 def _gone(step: Step) -> tuple[int, ...]:
     return tuple(range(len(step.kept), len(step.union)))
+
+
+def _operands(
+    path: ContractionPath, step: Step, product: Product, tables: Sequence[Table]
+) -> tuple[Table, Table]:
+    left, right = step.operands
+    return (
+        _as_product(path, tables[left], path.variables(left), product.batch, product.left, product.summed),
+        _as_product(path, tables[right], path.variables(right), product.batch, product.summed, product.right),
+    )
+
+
+def _as_product(path: ContractionPath, table: Table, own: tuple[int, ...], *groups: tuple[int, ...]) -> Table:
+    """A table with its axes gathered into three: the cells of each group of variables."""
+    order = tuple(v for group in groups for v in group)
+    return align(table, own, order).reshape([path.structure.cells(group) for group in groups])
+
+
+def _from_product(path: ContractionPath, cells: Table, product: Product, step: Step) -> Table:
+    order = (*product.batch, *product.left, *product.right)
+    return align(cells.reshape(path.structure.shape(order)), order, step.kept)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
 import jax
+import numpy as np
 
+from pgmjax.compiling import jit
+from pgmjax.ops.flat import host_join, split
 from pgmjax.oracles.base import Oracle
 from pgmjax.oracles.brute_force import BruteForce
 from pgmjax.oracles.contraction import Contraction
@@ -64,6 +69,42 @@ class Plan:
         """Forecast of the memory that a fit takes at its peak, in bytes."""
         return _peak_bytes(self.oracle, self.itemsize, self.copies)
 
+    def infer(self, tables: Sequence[Any]) -> tuple[float, list[np.ndarray]]:
+        """Log-partition and marginals of a model given by plain arrays, on the device.
+
+        The first call compiles; later ones with the same shapes do not, whatever the plan they come from.
+
+        Args:
+            tables: log-potentials of each clique, in the order of the structure; finite or minus infinity.
+
+        Returns:
+            The log-partition (nats) and the marginal of each clique (probabilities, shape of its table).
+
+        Raises:
+            ValueError: a number of tables or a shape that does not fit.
+
+        Example:
+            >>> structure, names = Structure.named({"a": 2, "b": 2}, [("a", "b")])
+            >>> value, (marginal,) = plan(structure, names).infer([np.zeros((2, 2))])
+            >>> round(value, 4), marginal.tolist()
+            (1.3863, [[0.25, 0.25], [0.25, 0.25]])
+        """
+        shapes = self.oracle.structure.shapes
+        if [np.shape(table) for table in tables] != list(shapes):
+            raise ValueError(
+                f"expected {len(shapes)} tables of the shapes of the structure's cliques, got {len(tables)} "
+                f"tables of which some differ: give one for each clique, in its own axis order."
+            )
+        dtype = np.float32 if self.itemsize == 4 else np.float64
+        vector = host_join(tables, dtype, self.oracle.length)
+        with jax.enable_x64(dtype == np.float64):
+            finite = self.oracle is self.oracle.exactly() or bool(np.min(vector, initial=0) > -np.inf)
+            oracle = self.oracle if finite else self.oracle.exactly()
+            log_partition, marginals, doubt = _infer(oracle, vector)
+            if float(doubt) > np.finfo(dtype).eps:
+                log_partition, marginals, _ = _infer(oracle.exactly(), vector)
+            return float(log_partition), list(split(np.asarray(marginals), shapes))
+
     def summary(self) -> str:
         """The plan in a few lines of text.
 
@@ -85,6 +126,11 @@ class Plan:
         return "\n".join(lines)
 
 
+@jit
+def _infer(oracle: Oracle, vector: Any) -> Any:
+    return oracle.infer_flat_with_doubt(vector)
+
+
 def _words(name: str) -> str:
     return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
 
@@ -97,6 +143,7 @@ def plan(
     itemsize: int = 4,
     copies: int = forecast.ORACLE_COPIES,
     max_bytes: int | None = None,
+    finite: bool = True,
 ) -> Plan:
     """Plan inference, or refuse with figures.
 
@@ -107,6 +154,7 @@ def plan(
         itemsize: bytes of a cell, 4 or 8.
         copies: tables the size of the potentials that will live at once.
         max_bytes: memory that may be used; None asks the device.
+        finite: whether no potential will be minus infinity, which matrix products cannot hold.
 
     Raises:
         ValueError: unknown oracle.
@@ -120,7 +168,10 @@ def plan(
     if not fitting:
         least = need.index(min(need))
         forecast.require_memory(built[least].forecast, attributes, need[least], limit)
-    return Plan(fitting[0], attributes, itemsize, copies, max_bytes)
+    chosen = fitting[0]
+    if finite and isinstance(chosen, Contraction):
+        chosen = Contraction.build(structure, fast=True)
+    return Plan(chosen, attributes, itemsize, copies, max_bytes)
 
 
 def _peak_bytes(oracle: Oracle, itemsize: int, copies: int) -> int:

@@ -9,29 +9,45 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from pgmjax import ops
 from pgmjax.ops import sweep
+from pgmjax.ops.flat import join, split
+from pgmjax.ops.products import Exact, Fast, Maximum
 from pgmjax.oracles import base
 from pgmjax.plan import contraction
 from pgmjax.plan.forecast import Forecast
 from pgmjax.plan.structure import Structure
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["path"])
+@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["path", "fast"])
 @dataclasses.dataclass(frozen=True)
 class Contraction(base.Oracle):
-    """The contraction oracle."""
+    """The contraction oracle.
+
+    Attributes:
+        path: the plan.
+        fast: compute large log-space products as matrix products. Entries that underflow there take an
+            upper bound, so that `doubt` bounds the error; potentials must be finite. Whoever sets
+            this looks at the doubt, and at more than rounding asks `exactly()` instead.
+    """
 
     path: contraction.ContractionPath
+    fast: bool = False
 
     @classmethod
-    def build(cls, structure: Structure) -> Contraction:
+    def build(cls, structure: Structure, fast: bool = False) -> Contraction:
         """Plan the path of a structure."""
-        return cls(contraction.plan(structure))
+        path = contraction.plan(structure)
+        return cls(path, fast and bool(sweep.large(path)))
+
+    def exactly(self) -> Contraction:
+        """The same oracle with every product in exact form."""
+        return dataclasses.replace(self, fast=False)
 
     @property
     def structure(self) -> Structure:
@@ -58,17 +74,53 @@ class Contraction(base.Oracle):
 
     def log_partition(self, potentials: base.Potentials) -> jax.Array:
         """Log of the sum over all joint states (nats)."""
-        return jnp.asarray(sweep.forward(self.path, potentials, ops.logsumexp).total)
+        return self.infer(potentials)[0]
 
     def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Log-partition (nats) and the marginal of each clique (probabilities)."""
-        forward = sweep.forward(self.path, potentials, ops.logsumexp)
-        weights = sweep.backward(self.path, forward)
-        # sums that rounding left apart by 1e-6 would stop a float32 fit long before its optimum
-        sums = [jnp.sum(weight) for weight in weights]
-        marginals = tuple(w / jnp.where(s > 0, s, 1) for w, s in zip(weights, sums, strict=True))
-        return jnp.asarray(forward.total), marginals
+        return self._infer(potentials)[:2]
+
+    def infer_flat_with_doubt(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """As `infer_flat`, and how much of the probability fast products may have got wrong."""
+        log_partition, marginals, doubt = self._infer(split(potentials, self.structure.shapes))
+        return log_partition, join(marginals, self.length), doubt
+
+    def _infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
+        return (_large if sweep.large(self.path) else _swept)(self, tuple(potentials))
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials that any joint state reaches (nats)."""
-        return jnp.asarray(sweep.forward(self.path, potentials, ops.logmax).total)
+        return jnp.asarray(sweep.forward(self.path, potentials, ops.logmax, Maximum()).total)
+
+
+def _swept(
+    oracle: Contraction, tables: tuple[jax.Array, ...]
+) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
+    products = Fast() if oracle.fast else Exact()
+    forward = sweep.forward(oracle.path, tables, ops.logsumexp, products)
+    weights, doubt = sweep.backward(oracle.path, forward, products)
+    # sums that rounding left apart by 1e-6 would stop a float32 fit long before its optimum
+    sums = [jnp.sum(weight) for weight in weights]
+    marginals = tuple(w / jnp.where(s > 0, s, 1) for w, s in zip(weights, sums, strict=True))
+    return jnp.asarray(forward.total), marginals, jnp.asarray(doubt)
+
+
+# Reverse mode through a large product would keep its whole union. The matrix of second derivatives of
+# the log-partition is symmetric, so that forward mode, which keeps nothing, gives the same.
+_large = jax.custom_vjp(_swept, nondiff_argnums=(0,))
+
+
+def _large_forward(oracle: Contraction, tables: tuple[jax.Array, ...]) -> Any:
+    result = _swept(oracle, tables)
+    return result, (tables, result[1])
+
+
+def _large_backward(oracle: Contraction, saved: Any, cotangents: Any) -> Any:
+    tables, marginals = saved
+    by_value, by_marginals, _ = cotangents
+    exact = oracle.exactly()
+    changes = jax.jvp(lambda t: _swept(exact, t)[1], (tables,), (tuple(by_marginals),))[1]
+    return (tuple(by_value * m + change for m, change in zip(marginals, changes, strict=True)),)
+
+
+_large.defvjp(_large_forward, _large_backward)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pgmjax.compiling import jit
 from pgmjax.solvers.base import Solver
-from pgmjax.solvers.problem import Evaluation, Problem, Vector
+from pgmjax.solvers.problem import Evaluation, Problem, Vector, negligible
 
 
 class Status(enum.IntEnum):
@@ -96,11 +96,16 @@ def solve(
         The best point and how it was reached. It never raises for numerical reasons.
     """
     state = _start(problem, solver, potentials)
-    done, status = 0, Status.MAX_STEPS
+    done, status, sound = 0, Status.MAX_STEPS, potentials
     while True:
         now = min(block, max_steps - done)
         state, point, gap_now, stalled = _block(problem, solver, state, np.int32(now))
-        done += now
+        if np.any(np.asarray(point.doubt) > negligible(point)):
+            # what fast products left open may matter here: go on from the last sound point in exact form
+            problem = problem.exactly()
+            state = _start(problem, solver, sound)
+            continue
+        done, sound = done + now, point.potentials
         loss = float(point.loss)
         bound = loss - float(gap_now)
         below = max(below, bound) if math.isfinite(bound) else below

@@ -38,24 +38,32 @@ class Evaluation:
         marginals: the marginals they give (probabilities).
         loss: loss at these marginals.
         gradient: gradient of the loss with respect to the marginals.
+        doubt: how much of the probability the oracle may have got wrong beyond rounding.
     """
 
     potentials: Vector
     marginals: Vector
     loss: jax.Array
     gradient: Vector
+    doubt: jax.Array
 
     @classmethod
     def unknown(cls, potentials: Vector) -> Evaluation:
         """A point that nothing is known of yet: infinite loss, so that any other is better."""
         zeros = jnp.zeros_like(potentials)
-        return cls(potentials, zeros, jnp.asarray(jnp.inf, potentials.dtype), zeros)
+        infinite = jnp.asarray(jnp.inf, potentials.dtype)
+        return cls(potentials, zeros, infinite, zeros, jnp.zeros_like(infinite))
 
 
 def rounding(point: Evaluation) -> Any:
     """How far rounding may move the loss at a point: its own digits, and those of the marginals."""
     moved = abs(point.gradient) @ point.marginals + abs(point.loss)
     return 4 * jnp.finfo(point.loss.dtype).eps * moved
+
+
+def negligible(point: Evaluation) -> float:
+    """Up to how much doubt a point counts as right: what rounding leaves open anyway."""
+    return float(jnp.finfo(point.loss.dtype).eps)
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["table"], meta_fields=["count"])
@@ -130,6 +138,10 @@ class Problem:
         rest = host_join(fixed, np.result_type(np.float32, *fixed), oracle.length - sum(sizes))
         return cls(oracle, loss, curvature, Gauge.of(sizes, sum(sizes)), rest)
 
+    def exactly(self) -> Problem:
+        """The problem with an oracle that leaves no doubt."""
+        return dataclasses.replace(self, oracle=self.oracle.exactly())
+
     def all(self, potentials: Vector) -> Vector:
         """The potentials of all the oracle's cliques."""
         if self.fixed is None:
@@ -142,11 +154,12 @@ class Problem:
 
     def evaluate(self, potentials: Vector) -> Evaluation:
         """Marginals, loss and gradient at some potentials: one oracle call."""
-        marginals = self.marginals(potentials)
+        _, marginals, doubt = self.oracle.infer_flat_with_doubt(self.all(potentials))
+        marginals = marginals[: len(potentials)]
         loss, gradient = jax.value_and_grad(self.loss.flat)(marginals)
         chex.assert_trees_all_equal_shapes_and_dtypes(potentials, marginals, gradient)
         chex.assert_rank(loss, 0)
-        return Evaluation(potentials, marginals, loss, gradient)
+        return Evaluation(potentials, marginals, loss, gradient, doubt.astype(loss.dtype))
 
     def gap(self, point: Evaluation) -> jax.Array:
         """Certified bound on `loss - optimum` at a point.
