@@ -28,7 +28,12 @@ WARPS = 4
 
 
 def log_matmul_exp(
-    left: jax.Array, right: jax.Array, *, block: int | None = None, interpret: bool = False
+    left: jax.Array,
+    right: jax.Array,
+    *,
+    block: int | None = None,
+    warps: int = WARPS,
+    interpret: bool = False,
 ) -> jax.Array:
     """Log-sum-exp over k of `left[b, m, k] + right[b, k, n]`, exact.
 
@@ -36,6 +41,7 @@ def log_matmul_exp(
         left: log values [b, m, k]; finite or minus infinity.
         right: log values [b, k, n] of the same type.
         block: rows and columns of a program's block, a power of two of at least 16; chosen by size if None.
+        warps: groups of 32 threads that share a block.
         interpret: run on any device as plain JAX operations, for tests.
 
     Returns:
@@ -50,7 +56,7 @@ def log_matmul_exp(
         grid=(batch, pl.cdiv(rows, block), pl.cdiv(columns, block)),
         in_specs=[_entry(inner, rows), _entry(inner, columns)],
         out_specs=_entry(rows, columns),
-        compiler_params=plgpu.CompilerParams(num_warps=WARPS, num_stages=2),
+        compiler_params=plgpu.CompilerParams(num_warps=warps, num_stages=2),
         interpret=interpret,
         name="log_matmul_exp",
     )(left.swapaxes(1, 2), right)
@@ -63,6 +69,7 @@ def log_matmul_exp_backward(
     weight: jax.Array,
     *,
     block: int | None = None,
+    warps: int = WARPS,
     interpret: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
     """Sums of `weight * exp(left + right - out)` over n and over m.
@@ -73,6 +80,7 @@ def log_matmul_exp_backward(
         out: the forward result [b, m, n].
         weight: what every entry of `out` counts [b, m, n].
         block: as for `log_matmul_exp`.
+        warps: as for `log_matmul_exp`.
         interpret: as for `log_matmul_exp`.
 
     Returns:
@@ -81,8 +89,8 @@ def log_matmul_exp_backward(
     # entries without any term hand on nothing; no number minus infinity is NaN then
     out = jnp.where(out == -jnp.inf, jnp.inf, out)
     transposed = left.swapaxes(1, 2), right.swapaxes(1, 2), out.swapaxes(1, 2), weight.swapaxes(1, 2)
-    by_left = _weighted(*transposed, block, interpret)
-    by_right = _weighted(right, left, out, weight, block, interpret)
+    run = functools.partial(_weighted, block=block, warps=warps, interpret=interpret)
+    by_left, by_right = run(*transposed), run(right, left, out, weight)
     return by_left, by_right.swapaxes(1, 2)
 
 
@@ -92,7 +100,14 @@ def block_size(batch: int, rows: int, columns: int) -> int:
 
 
 def _weighted(
-    kept: jax.Array, other: jax.Array, out: jax.Array, weight: jax.Array, block: int | None, interpret: bool
+    kept: jax.Array,
+    other: jax.Array,
+    out: jax.Array,
+    weight: jax.Array,
+    *,
+    block: int | None,
+    warps: int,
+    interpret: bool,
 ) -> jax.Array:
     """`sum over y of weight[y, x] exp(kept[k, x] + other[y, k] - out[y, x])` as [b, x, k]."""
     batch, inner, rows = kept.shape
@@ -104,7 +119,7 @@ def _weighted(
         grid=(batch, pl.cdiv(rows, block), pl.cdiv(inner, block)),
         in_specs=[_entry(inner, rows), _entry(summed, inner), _entry(summed, rows), _entry(summed, rows)],
         out_specs=_entry(rows, inner),
-        compiler_params=plgpu.CompilerParams(num_warps=WARPS, num_stages=2),
+        compiler_params=plgpu.CompilerParams(num_warps=warps, num_stages=2),
         interpret=interpret,
         name="log_matmul_exp_backward",
     )(kept, other, out, weight)

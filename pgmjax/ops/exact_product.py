@@ -39,28 +39,11 @@ def exact_forward(left: jax.Array, right: jax.Array) -> jax.Array:
         return _broadcast(left, right)
     if columns < rows and columns < 16:
         return exact_forward(right.swapaxes(1, 2), left.swapaxes(1, 2)).swapaxes(1, 2)
-    tile = max(1, min(inner, TILE_CELLS // max(1, batch * rows * columns)))
-    lefts, rights = _tiles(left, tile, 2), _tiles(right, tile, 1)
-    shape, steps = (batch, rows, columns), lefts.shape[0]
-
-    def terms(i: jax.Array) -> jax.Array:
-        return lefts[i][:, :, :, None] + rights[i][:, None, :, :]
-
-    top = jax.lax.fori_loop(
-        0,
-        steps,
-        lambda i, top: jnp.maximum(top, _over_tile(jnp.max, terms(i))),
-        jnp.full(shape, -jnp.inf, left.dtype),
-    )
-    top = jnp.where(jnp.isfinite(top), top, 0)
-    # the barrier keeps the exponentials of a wide tile out of the reduction, where they would be scalar
-    total = jax.lax.fori_loop(
-        0,
-        steps,
-        lambda i, total: total + _over_tile(jnp.sum, _apart(jnp.exp(terms(i) - top[:, :, None, :]))),
-        jnp.zeros(shape, left.dtype),
-    )
-    return jnp.log(total) + top
+    if batch * rows * columns < 2 * BLOCK_CELLS:
+        return _forward_block(left, right)
+    if batch > 1 and rows * columns >= BLOCK_CELLS // 16:
+        return jax.lax.map(lambda tables: _forward_rows(*tables), (left, right))
+    return jax.vmap(_forward_rows)(left, right)
 
 
 def exact_backward(
@@ -94,6 +77,46 @@ def exact_backward(
     if batch > 1 and rows * columns >= BLOCK_CELLS // 16:
         return jax.lax.map(lambda tables: _backward_rows(*tables), (left, right, out, weight))
     return jax.vmap(_backward_rows)(left, right, out, weight)
+
+
+def _forward_rows(left: jax.Array, right: jax.Array) -> jax.Array:
+    """The product of one entry of the batch, in blocks of rows."""
+    rows, columns = left.shape[0], right.shape[1]
+    count = -(-rows * columns // BLOCK_CELLS)
+    block = -(-rows // count)
+    blocks = jnp.pad(left, ((0, count * block - rows), (0, 0)), constant_values=-jnp.inf)
+    out = jax.lax.map(
+        lambda rows: _forward_block(rows[None], right[None])[0], blocks.reshape(count, block, -1)
+    )
+    return out.reshape(count * block, columns)[:rows]
+
+
+def _forward_block(left: jax.Array, right: jax.Array) -> jax.Array:
+    """The product of a block that fits in cache: the maximum over k, then the sum of exponentials."""
+    batch, rows, inner = left.shape
+    columns = right.shape[2]
+    tile = max(1, min(inner, TILE_CELLS // max(1, batch * rows * columns)))
+    lefts, rights = _tiles(left, tile, 2), _tiles(right, tile, 1)
+    shape, steps = (batch, rows, columns), lefts.shape[0]
+
+    def terms(i: jax.Array) -> jax.Array:
+        return lefts[i][:, :, :, None] + rights[i][:, None, :, :]
+
+    top = jax.lax.fori_loop(
+        0,
+        steps,
+        lambda i, top: jnp.maximum(top, _over_tile(jnp.max, terms(i))),
+        jnp.full(shape, -jnp.inf, left.dtype),
+    )
+    top = jnp.where(jnp.isfinite(top), top, 0)
+    # wide tiles are stored before they are summed: exponentials within a reduction would be scalar
+    total = jax.lax.fori_loop(
+        0,
+        steps,
+        lambda i, total: total + _over_tile(jnp.sum, _apart(jnp.exp(terms(i) - top[:, :, None, :]))),
+        jnp.zeros(shape, left.dtype),
+    )
+    return jnp.log(total) + top
 
 
 def _backward_rows(
