@@ -4,6 +4,19 @@ from pgmjax.oracles.base import Oracle
 from pgmjax.oracles.brute_force import BruteForce
 from pgmjax.oracles.choose import Plan, kind, names, plan
 from pgmjax.oracles.contraction import Contraction
+from pgmjax.oracles.levels import Levels
 from pgmjax.oracles.message_passing import MessagePassing
+from pgmjax.oracles.sliced import Sliced
 
-__all__ = ["BruteForce", "Contraction", "MessagePassing", "Oracle", "Plan", "kind", "names", "plan"]
+__all__ = [
+    "BruteForce",
+    "Contraction",
+    "Levels",
+    "MessagePassing",
+    "Oracle",
+    "Plan",
+    "Sliced",
+    "kind",
+    "names",
+    "plan",
+]

@@ -32,7 +32,9 @@ class BruteForce(base.Oracle):
         everything = tuple(range(len(self.structure.sizes)))
         cells = self.structure.cells(everything)
         inputs = sum(self.structure.cells(c) for c in self.structure.cliques)
-        return Forecast("joint table", cells, inputs, 3 * cells, 2 * cells, ((everything, cells),))
+        return Forecast(
+            "joint table", cells, inputs, 3 * cells, 2 * cells, ((everything, cells),), 10, 5e-9 * cells
+        )
 
     def _joint(self, potentials: base.Potentials) -> jax.Array:
         everything = tuple(range(len(self.structure.sizes)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -14,15 +14,24 @@ from pgmjax.ops.flat import host_join, split
 from pgmjax.oracles.base import Oracle
 from pgmjax.oracles.brute_force import BruteForce
 from pgmjax.oracles.contraction import Contraction
+from pgmjax.oracles.levels import Levels
 from pgmjax.oracles.message_passing import MessagePassing
-from pgmjax.plan import forecast
+from pgmjax.oracles.sliced import Sliced
+from pgmjax.plan import forecast, levels
 from pgmjax.plan.structure import Structure
 
-_BY_NAME: dict[str, type[Contraction] | type[MessagePassing] | type[BruteForce]] = {
+Kind = type[Contraction] | type[Levels] | type[Sliced] | type[MessagePassing] | type[BruteForce]
+_BY_NAME: dict[str, Kind] = {
     "contraction": Contraction,
+    "levels": Levels,
+    "sliced": Sliced,
     "message_passing": MessagePassing,
     "brute_force": BruteForce,
 }
+# Choosing, a plan is charged its compilation once and so many calls. Levels are looked at where a
+# contraction would compile more operations than this.
+CALLS = 500
+MANY = 600
 
 
 # For each measured cell, beside the solver: values, standard deviations, potentials and marginals in
@@ -35,7 +44,7 @@ def names() -> tuple[str, ...]:
     return tuple(_BY_NAME)
 
 
-def kind(name: str) -> type[Contraction] | type[MessagePassing] | type[BruteForce]:
+def kind(name: str) -> Kind:
     """The class of an oracle, from its name.
 
     Raises:
@@ -67,7 +76,7 @@ class Plan:
     @property
     def peak_bytes(self) -> int:
         """Forecast of the memory that a fit takes at its peak, in bytes."""
-        return _peak_bytes(self.oracle, self.itemsize, self.copies)
+        return _peak_bytes(self.oracle.forecast, self.itemsize, self.copies)
 
     def infer(self, tables: Sequence[Any]) -> tuple[float, list[np.ndarray]]:
         """Log-partition and marginals of a model given by plain arrays, on the device.
@@ -119,6 +128,9 @@ class Plan:
         lines = [
             f"{_words(type(self.oracle).__name__)}: {cost.method}",
             f"about {need} of {forecast.readable_bytes(limit)} available; {cost.work:,} exponentials a step",
+            f"on two CPU cores about {cost.seconds:.2g} s a call, {cost.compile_seconds:.2g} s to compile "
+            f"{cost.operations:,} operations",
+            *(f"  {line}" for line in cost.details),
         ]
         for variables, cells in cost.culprits:
             names = ", ".join(self.attributes[v] for v in variables)
@@ -161,23 +173,47 @@ def plan(
         ModelTooLargeError: the forecast exceeds the memory.
     """
     limit = device_bytes() if max_bytes is None else max_bytes
-    kinds = (Contraction,) if oracle == "auto" else (kind(oracle),)
-    built: list[Oracle] = sorted((k.build(structure) for k in kinds), key=lambda o: o.forecast.work)
-    need = [_peak_bytes(o, itemsize, copies) for o in built]
-    fitting = [o for o, n in zip(built, need, strict=True) if n <= limit]
-    if not fitting:
-        least = need.index(min(need))
-        forecast.require_memory(built[least].forecast, attributes, need[least], limit)
-    chosen = fitting[0]
-    if finite and isinstance(chosen, Contraction):
-        chosen = Contraction.build(structure, fast=True)
-    return Plan(chosen, attributes, itemsize, copies, max_bytes)
+    if oracle == "auto":
+        chosen = _cheapest(structure, itemsize, copies, limit, finite)
+    elif kind(oracle) is Contraction:
+        chosen = Contraction.build(structure, finite)
+    elif kind(oracle) is Sliced:
+        chosen = Sliced.build(structure, _for_slices(structure, itemsize, copies, limit), finite)
+    else:
+        chosen = kind(oracle).build(structure)
+    made = Plan(chosen, attributes, itemsize, copies, max_bytes)
+    forecast.require_memory(chosen.forecast, attributes, made.peak_bytes, limit)
+    return made
 
 
-def _peak_bytes(oracle: Oracle, itemsize: int, copies: int) -> int:
+def _cheapest(structure: Structure, itemsize: int, copies: int, limit: int, finite: bool) -> Oracle:
+    """What fits and is expected to take the least time: a contraction, levels, or at last slices."""
+    whole = Contraction.build(structure, finite)
+    options: list[tuple[forecast.Forecast, Callable[[], Oracle]]] = [(whole.forecast, lambda: whole)]
+    if whole.forecast.operations > MANY:
+        arranged = levels.arrange(structure)
+        if arranged.sizes.cells < 2**31:
+            options.append((arranged.forecast, lambda: Levels.of(arranged)))
+    fitting = [o for o in options if _peak_bytes(o[0], itemsize, copies) <= limit]
+    if fitting:
+        return min(fitting, key=lambda o: o[0].compile_seconds + CALLS * o[0].seconds)[1]()
+    try:
+        return Sliced.build(structure, _for_slices(structure, itemsize, copies, limit), finite)
+    except forecast.ModelTooLargeError:
+        return whole  # whose figures the refusal gives
+
+
+def _for_slices(structure: Structure, itemsize: int, copies: int, limit: int) -> int:
+    """Bytes left for slices beside the solver's vectors, counted in float32."""
+    inputs = sum(structure.cells(c) for c in structure.cliques)
+    beside = HOST_BYTES * inputs if jax.default_backend() == "cpu" else 0
+    return max((limit - beside - copies * inputs * itemsize) * 4 // itemsize // 2, 1)
+
+
+def _peak_bytes(cost: forecast.Forecast, itemsize: int, copies: int) -> int:
     """The oracle's and the solver's tables and, where the device is the host, the host's own copies."""
-    beside = HOST_BYTES * oracle.forecast.inputs if jax.default_backend() == "cpu" else 0
-    return oracle.forecast.peak_bytes(itemsize, copies) + beside
+    beside = HOST_BYTES * cost.inputs if jax.default_backend() == "cpu" else 0
+    return cost.peak_bytes(itemsize, copies) + beside
 
 
 def device_bytes() -> int:

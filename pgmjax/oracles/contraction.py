@@ -19,7 +19,7 @@ from pgmjax.ops import sweep
 from pgmjax.ops.flat import join, split
 from pgmjax.ops.products import Exact, Fast, Maximum
 from pgmjax.oracles import base
-from pgmjax.plan import contraction
+from pgmjax.plan import contraction, cost
 from pgmjax.plan.forecast import Forecast
 from pgmjax.plan.structure import Structure
 
@@ -57,20 +57,32 @@ class Contraction(base.Oracle):
     @property
     def forecast(self) -> Forecast:
         """What one call costs."""
+        spent = cost.of_path(self.path)
         cells = self.structure.cells
-        unions = sorted(((s.union, cells(s.union)) for s in self.path.steps), key=lambda entry: -entry[1])
+        tables = {c: cells(c) for c in (*(s.kept for s in self.path.steps), *self.structure.cliques)}
+        largest = sorted(tables.items(), key=lambda entry: -entry[1])
         inputs = sum(cells(c) for c in self.structure.cliques)
-        kept = sum(cells(s.kept) for s in self.path.steps)
-        # the gradient of a step materialises its union; the results of all steps are kept for it
-        widest = unions[0][1] if unions else 1
+        # unions of steps that are no large products are formed going backwards
+        small = [s for n, s in enumerate(self.path.steps) if n not in sweep.large(self.path)]
+        widest = max((cells(s.union) for s in small), default=1)
         return Forecast(
             method=f"contraction ({self.path.method}), largest stored table {self.path.largest:,} cells",
-            largest=max(self.path.largest, widest),
+            largest=self.path.largest,
             inputs=inputs,
-            cells=2 * kept + 3 * widest,
+            cells=max(spent.peak - 2 * inputs, 0) + 2 * spent.stored + 2 * widest,
             work=3 * self.path.work,
-            culprits=tuple(unions[:3]),
+            culprits=tuple(largest[:3]),
+            operations=spent.operations,
+            seconds=spent.seconds(exact=not self.fast),
+            details=self._details(spent),
         )
+
+    def _details(self, spent: cost.Cost) -> tuple[str, ...]:
+        form = "matrix product" if self.fast else "exact, in tiles"
+        forms = {
+            p.step: form if p.step in sweep.large(self.path) else "exact, at once" for p in spent.products
+        }
+        return tuple(spent.with_forms(forms).lines()[1:])
 
     def log_partition(self, potentials: base.Potentials) -> jax.Array:
         """Log of the sum over all joint states (nats)."""
@@ -78,14 +90,17 @@ class Contraction(base.Oracle):
 
     def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Log-partition (nats) and the marginal of each clique (probabilities)."""
-        return self._infer(potentials)[:2]
+        return self.infer_with_doubt(potentials)[:2]
 
     def infer_flat_with_doubt(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """As `infer_flat`, and how much of the probability fast products may have got wrong."""
-        log_partition, marginals, doubt = self._infer(split(potentials, self.structure.shapes))
+        log_partition, marginals, doubt = self.infer_with_doubt(split(potentials, self.structure.shapes))
         return log_partition, join(marginals, self.length), doubt
 
-    def _infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
+    def infer_with_doubt(
+        self, potentials: base.Potentials
+    ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
+        """As `infer`, and how much of the probability fast products may have got wrong."""
         return (_large if sweep.large(self.path) else _swept)(self, tuple(potentials))
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:

@@ -87,7 +87,7 @@ def _sweep_up(
     sent = jnp.zeros(sizes.steps * sizes.sent_up + 1, vector.dtype)  # the last one stays 0: no message
     potentials = tuple(_potentials(vector, positions) for positions in tables)
     _, (kept, scales) = lax.scan(step, sent, (starts, potentials, tuple(up)))
-    return kept, sum(jnp.sum(scale) for scale in scales)
+    return kept, jnp.sum(jnp.stack([jnp.sum(scale) for scale in scales]))
 
 
 def distribute(sizes: LevelSizes, down: Maps, conditionals: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
@@ -109,16 +109,18 @@ def distribute(sizes: LevelSizes, down: Maps, conditionals: tuple[jax.Array, ...
         messages, beliefs = [], []
         for shape, table, source in zip(sizes.shapes, tables, sources, strict=True):
             above, both, _, _ = shape
-            separator = _at(sent, source).reshape(-1, above, both, 1, 1)
-            belief = table.reshape(-1, *shape) * separator
-            message = jnp.sum(belief, axis=(1, 4)).reshape(len(table), -1)
-            total = jnp.sum(message, axis=1, keepdims=True)
-            messages.append((message / jnp.where(total > 0, total, 1)).reshape(-1))
+            separator = _at(sent, source)
+            total = jnp.sum(separator, axis=1, keepdims=True)
+            # as a factor, so that the sum over a table is formed once and not once more for its total
+            separator = separator * (1 / jnp.where(total > 0, total, 1))
+            belief = table.reshape(-1, *shape) * separator.reshape(-1, above, both, 1, 1)
+            messages.append(jnp.sum(belief, axis=(1, 4)).reshape(-1))
             beliefs.append(belief.reshape(len(table), -1))
         return _write(sent, messages, start), tuple(beliefs)
 
     starts = sizes.sent_down * jnp.arange(sizes.steps, dtype=jnp.int32)
-    sent = jnp.ones(sizes.steps * sizes.sent_down + 1, conditionals[0].dtype)  # the last one stays 1: a root
+    # the last two stay as they are: what roots get, and what padding gets
+    sent = jnp.ones(sizes.steps * sizes.sent_down + 2, conditionals[0].dtype).at[-1].set(0)
     return lax.scan(step, sent, (starts, conditionals, tuple(down)), reverse=True)[1]
 
 

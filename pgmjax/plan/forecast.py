@@ -7,6 +7,7 @@ import os
 import pathlib
 
 ORACLE_COPIES = 6
+COMPILE = 0.006  # seconds for an operation
 
 
 class ModelTooLargeError(ValueError):
@@ -24,6 +25,9 @@ class Forecast:
         cells: cells of the oracle's own tables that live at the same time.
         work: exponentials to take, an estimate of the time.
         culprits: for the largest tables, the variables and the number of cells.
+        operations: operations to compile, roughly.
+        seconds: of a call once compiled, on two CPU cores, roughly.
+        details: more lines about it, for people.
     """
 
     method: str
@@ -32,6 +36,14 @@ class Forecast:
     cells: int
     work: int
     culprits: tuple[tuple[tuple[int, ...], int], ...]
+    operations: int = 0
+    seconds: float = 0.0
+    details: tuple[str, ...] = ()
+
+    @property
+    def compile_seconds(self) -> float:
+        """What the first call adds, on two CPU cores, roughly."""
+        return COMPILE * self.operations
 
     def peak_bytes(self, itemsize: int, copies: int = ORACLE_COPIES) -> int:
         """Memory at the peak, in bytes.
