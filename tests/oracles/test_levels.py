@@ -214,3 +214,6 @@ def test_forecast_counts_padding_and_names_the_largest_tables():
     assert forecast.largest == 16
     assert forecast.work >= 2 * forecast.inputs
     assert "levels" in forecast.method
+    larger = Levels.build(chain(400)).forecast
+    assert larger.operations == forecast.operations
+    assert larger.seconds > 2 * forecast.seconds
