@@ -178,7 +178,7 @@ def plan(
     elif kind(oracle) is Contraction:
         chosen = Contraction.build(structure, finite)
     elif kind(oracle) is Sliced:
-        chosen = Sliced.build(structure, _for_slices(structure, itemsize, copies, limit), finite)
+        chosen = _sliced(structure, itemsize, copies, limit, finite)
     else:
         chosen = kind(oracle).build(structure)
     made = Plan(chosen, attributes, itemsize, copies, max_bytes)
@@ -198,16 +198,27 @@ def _cheapest(structure: Structure, itemsize: int, copies: int, limit: int, fini
     if fitting:
         return min(fitting, key=lambda o: o[0].compile_seconds + CALLS * o[0].seconds)[1]()
     try:
-        return Sliced.build(structure, _for_slices(structure, itemsize, copies, limit), finite)
+        return _sliced(structure, itemsize, copies, limit, finite)
     except forecast.ModelTooLargeError:
         return whole  # whose figures the refusal gives
 
 
-def _for_slices(structure: Structure, itemsize: int, copies: int, limit: int) -> int:
-    """Bytes left for slices beside the solver's vectors, counted in float32."""
+def _sliced(structure: Structure, itemsize: int, copies: int, limit: int, finite: bool) -> Sliced:
+    """The coarsest slices that fit beside the solver's vectors; where none do, the finest looked at."""
     inputs = sum(structure.cells(c) for c in structure.cliques)
     beside = HOST_BYTES * inputs if jax.default_backend() == "cpu" else 0
-    return max((limit - beside - copies * inputs * itemsize) * 4 // itemsize // 2, 1)
+    left = (limit - beside - copies * inputs * itemsize) * 4 // itemsize  # counted in float32
+    found = None
+    for share in (1, 2, 4, 8):
+        try:
+            found = Sliced.build(structure, max(left // share, 1), finite)
+        except forecast.ModelTooLargeError:
+            if found is None:
+                raise
+            return found
+        if _peak_bytes(found.forecast, itemsize, copies) <= limit:
+            break
+    return found
 
 
 def _peak_bytes(cost: forecast.Forecast, itemsize: int, copies: int) -> int:
