@@ -1,9 +1,9 @@
-"""The guarded form: the fast product, and the exact one for the blocks of rows where it is not enough."""
+"""The guarded form: the fast product, and the exact one for the rows where it is not enough."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,14 +11,8 @@ import jax.numpy as jnp
 from pgmjax.ops import exact_product, fast_product
 from pgmjax.ops.lazily import held_back
 
-BLOCK_CELLS = 1 << 16  # cells of (m, n) recomputed together
-
-
-class Place(NamedTuple):
-    """Where a block of rows starts: its entry of the batch and its first row."""
-
-    entry: jax.Array
-    row: jax.Array
+Tables = tuple[jax.Array, jax.Array]
+CHUNK_CELLS = 1 << 14  # cells of (m, n) recomputed together: few, since one wrong entry costs its chunk
 
 
 def guarded_forward(left: jax.Array, right: jax.Array) -> jax.Array:
@@ -32,17 +26,13 @@ def guarded_forward(left: jax.Array, right: jax.Array) -> jax.Array:
         Log values [b, m, n]: those of the exact form, to rounding.
     """
     out, clipped = fast_product.fast_forward(left, right)
-    rows, columns = out.shape[1:]
-    block = _block_rows(rows, columns)
 
-    def recompute(place: Place, tables: tuple[jax.Array, jax.Array], out: jax.Array) -> jax.Array:
-        exact = exact_product.exact_forward(*_rows_of(tables, place, block))
-        start = (place.entry, place.row, 0)
-        fast = jax.lax.dynamic_slice(out, start, exact.shape)
-        wrong = jax.lax.dynamic_slice(clipped, start, exact.shape)
-        return jax.lax.dynamic_update_slice(out, jnp.where(wrong, exact, fast), start)
+    def recompute(tables: Tables, entry: jax.Array, rows: jax.Array, out: jax.Array) -> jax.Array:
+        exact = exact_product.exact_forward(_taken(tables[0], entry, rows, -jnp.inf), tables[1][entry][None])
+        kept = jnp.where(_taken(clipped, entry, rows, False), exact, _taken(out, entry, rows, 0))
+        return out.at[entry, rows].set(kept[0], mode="drop")
 
-    return _over_blocks(clipped, block, recompute, (left, right), out)
+    return _over_wrong_rows(clipped, recompute, (left, right), out)
 
 
 def guarded_backward(
@@ -67,28 +57,18 @@ def guarded_backward(
     limit = fast_product.clip_gap(left.shape[2], left.dtype)
     wrong = (gap > limit) & (jnp.abs(weight) > negligible) & (out > -jnp.inf)
     by_left, by_right = fast_product.fast_backward(left, right, out, jnp.where(gap > limit, 0, weight))
-    rows, columns = out.shape[1:]
-    block = _block_rows(rows, columns)
-    left_over = jnp.where(wrong, weight, 0)
 
-    def recompute(
-        place: Place, tables: tuple[jax.Array, jax.Array], state: tuple[jax.Array, jax.Array, jax.Array]
-    ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        by_left, by_right, left_over = state
-        start, shape = (place.entry, place.row, 0), (1, block, columns)
-        weights = jax.lax.dynamic_slice(left_over, start, shape)
-        more_left, more_right = exact_product.exact_backward(
-            *_rows_of(tables, place, block), jax.lax.dynamic_slice(out, start, shape), weights
+    def recompute(tables: Tables, entry: jax.Array, rows: jax.Array, state: Tables) -> Tables:
+        weights = jnp.where(_taken(wrong, entry, rows, False), _taken(weight, entry, rows, 0), 0)
+        by_left, by_right = exact_product.exact_backward(
+            _taken(tables[0], entry, rows, -jnp.inf),
+            tables[1][entry][None],
+            _taken(out, entry, rows, 0),
+            weights,
         )
-        # the last block overlaps its neighbour: what is done must not count twice
-        return (
-            _add(by_left, more_left, start),
-            _add(by_right, more_right, (place.entry, 0, 0)),
-            jax.lax.dynamic_update_slice(left_over, jnp.zeros_like(weights), start),
-        )
+        return state[0].at[entry, rows].add(by_left[0], mode="drop"), state[1].at[entry].add(by_right[0])
 
-    state = (by_left, by_right, left_over)
-    by_left, by_right, _ = _over_blocks(wrong, block, recompute, (left, right), state)
+    by_left, by_right = _over_wrong_rows(wrong, recompute, (left, right), (by_left, by_right))
     return by_left * scale, by_right * scale
 
 
@@ -99,41 +79,31 @@ def weight_scale(weight: jax.Array) -> tuple[jax.Array, jax.Array]:
     return weight / scale, scale
 
 
-def _block_rows(rows: int, columns: int) -> int:
-    return max(1, min(rows, BLOCK_CELLS // max(1, columns)))
+def _taken(table: jax.Array, entry: jax.Array, rows: jax.Array, fill: float | bool) -> jax.Array:
+    """Some rows of one entry of the batch, [1, rows, ...]; a fill for rows past the end."""
+    return table.at[entry, rows].get(mode="fill", fill_value=fill)[None]
 
 
-def _rows_of(tables: tuple[jax.Array, jax.Array], place: Place, block: int) -> tuple[jax.Array, jax.Array]:
-    """A block of rows of left, and the whole of right, of one entry of the batch."""
-    left, right = tables
-    rows = jax.lax.dynamic_slice(left, (place.entry, place.row, 0), (1, block, left.shape[2]))
-    return rows, jax.lax.dynamic_slice(right, (place.entry, 0, 0), (1, *right.shape[1:]))
+def _over_wrong_rows(wrong: jax.Array, recompute: Callable[..., Any], tables: Tables, state: Any) -> Any:
+    """Run `state = recompute(tables, entry, rows, state)` over all rows with a wrong entry, in chunks.
 
-
-def _over_blocks(
-    wrong: jax.Array,
-    block: int,
-    recompute: Callable[..., Any],
-    tables: tuple[jax.Array, jax.Array],
-    state: Any,
-) -> Any:
-    """Run `state = recompute(place, tables, state)` for each block of rows with a wrong entry.
-
-    A loop over their number, so that nothing runs where nothing is wrong, also under `vmap`.
+    Loops over their number, so that nothing runs where nothing is wrong, also under `vmap`.
     """
-    batch, rows, _ = wrong.shape
-    count = -(-rows // block)
-    by_row = jnp.pad(wrong.any(2), ((0, 0), (0, count * block - rows)))
-    affected = by_row.reshape(batch * count, block).any(1)
-    order = jnp.argsort(~affected, stable=True)
+    batch, size, columns = wrong.shape
+    chunk = max(1, min(size, CHUNK_CELLS // max(1, columns)))
+    affected = wrong.any(2)
+    counts = affected.sum(1)
+    # wrong rows first; the end of the last chunk lies past the table and is dropped
+    order = jnp.where(jnp.arange(size) < counts[:, None], jnp.argsort(~affected, axis=1, stable=True), size)
+    order = jnp.pad(order, ((0, 0), (0, -size % chunk)), constant_values=size)
 
-    def step(i: jax.Array, state: Any) -> Any:
-        place = Place(order[i] // count, jnp.minimum(order[i] % count * block, rows - block))
-        return recompute(place, held_back(tables, i), state)
+    def entry_step(entry: jax.Array, state: Any) -> Any:
+        def chunk_step(i: jax.Array, state: Any) -> Any:
+            rows = jax.lax.dynamic_slice(order, (entry, i * chunk), (1, chunk))[0]
+            return recompute(held_back(tables, i), entry, rows, state)
 
-    return jax.lax.fori_loop(0, affected.sum(), step, state)
+        return jax.lax.fori_loop(0, -(-counts[entry] // chunk), chunk_step, state)
 
-
-def _add(table: jax.Array, more: jax.Array, start: tuple[jax.Array | int, ...]) -> jax.Array:
-    there = jax.lax.dynamic_slice(table, start, more.shape)
-    return jax.lax.dynamic_update_slice(table, there + more, start)
+    # entries after the last one with a wrong row are not visited
+    last = jnp.max(jnp.where(counts > 0, jnp.arange(batch) + 1, 0))
+    return jax.lax.fori_loop(0, last, entry_step, state)
