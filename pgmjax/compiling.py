@@ -9,8 +9,9 @@ from typing import Any
 import jax
 
 # XLA's newer CPU fusion emitters take about twice as long to compile the many small fusions of a
-# contraction, for programs that run no faster (bench/compiling.py measures both).
-CPU_OPTIONS = {"xla_cpu_use_fusion_emitters": False}
+# contraction, and LLVM's higher optimisation levels a third longer, for programs that run no faster
+# (bench/compiling.py measures them).
+CPU_OPTIONS = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 
 
 def jit(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]:

@@ -1,0 +1,73 @@
+"""What XLA's settings do to a fit: seconds to compile its block of steps, and to run a step.
+
+    PGMJAX_DATA=... python bench/compiling.py [CASE ...]
+
+One line of JSON for each case and setting. The settings take turns, twice, so that a busy machine
+harms all of them alike; the least time of a step counts.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import cases
+import checkout  # noqa: F401  (first: puts the checkout on the path)
+import jax
+import numpy as np
+
+import pgmjax as pj
+from pgmjax import losses, solvers
+from pgmjax.compiling import CPU_OPTIONS
+from pgmjax.solvers import loop
+from pgmjax.solvers.problem import Problem
+
+SETTINGS = {
+    "default": None,
+    "no emitters": {"xla_cpu_use_fusion_emitters": False},
+    "level 1": {"xla_backend_optimization_level": 1},
+    "pgmjax": CPU_OPTIONS,
+}
+STEPS = 20
+
+
+def main(names: list[str]) -> None:
+    """Measure each case under each setting."""
+    for name in names:
+        case = cases.load(name)
+        total, rows = cases.answers(case)
+        domain = pj.Domain(case.sizes)
+        measured = [
+            pj.LinearMeasurement(tuple(c), y, stddev=case.sigma)
+            for c, y in zip(case.start, rows[0], strict=True)
+        ]
+        bound = losses.build("l2", domain, measured, float(total), "float32")
+        oracle = pj.Estimator().plan(domain, bound.cliques).oracle
+        problem = Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
+        solver = solvers.build("auto")
+        arguments = (problem, solver, loop._start(problem, solver, np.zeros(oracle.length, np.float32)))
+        compiled, found = {}, {}
+        for setting, options in SETTINGS.items():
+            lowered = jax.jit(loop._run_block, compiler_options=options).lower(*arguments, np.int32(STEPS))
+            wall, cpu = time.perf_counter(), time.process_time()
+            compiled[setting] = lowered.compile()
+            found[setting] = {
+                "compile_s": time.perf_counter() - wall,
+                "compile_cpu_s": time.process_time() - cpu,
+                "step_ms": np.inf,
+            }
+        for _ in range(2):
+            for setting, program in compiled.items():
+                for _ in range(6):
+                    start = time.perf_counter()
+                    jax.block_until_ready(program(*arguments, np.int32(STEPS)))
+                    step = (time.perf_counter() - start) / STEPS * 1e3
+                    found[setting]["step_ms"] = min(found[setting]["step_ms"], step)
+        for setting, figures in found.items():
+            rounded = {key: round(value, 4) for key, value in figures.items()}
+            print(json.dumps({"case": name, "setting": setting, **rounded}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or ["fit-adult9", "fit-loans15", "fit-chain-300"])
