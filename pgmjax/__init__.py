@@ -5,7 +5,7 @@ The names here are the public interface. `Domain` and `Dataset` describe a table
 table under differential privacy and return a `Release`.
 """
 
-from pgmjax import losses, mechanisms, queries, solvers
+from pgmjax import losses, mechanisms, oracles, queries, solvers
 from pgmjax._version import __version__
 from pgmjax.attribute import Attribute
 from pgmjax.clique_vector import CliqueVector
@@ -16,6 +16,7 @@ from pgmjax.estimate import Estimator, Fit
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel, load
 from pgmjax.plan.forecast import ModelTooLargeError
+from pgmjax.plan.growth import candidate_cells
 from pgmjax.relation import Relation
 from pgmjax.release import Release
 from pgmjax.solvers.loop import Status
@@ -38,10 +39,12 @@ __all__ = [
     "StructuralZeros",
     "Workload",
     "__version__",
+    "candidate_cells",
     "estimate_total",
     "load",
     "losses",
     "mechanisms",
+    "oracles",
     "queries",
     "solvers",
 ]

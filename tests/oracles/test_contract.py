@@ -133,7 +133,7 @@ def test_one_trace_for_two_models(kind):
         count += 1
         return oracle.infer(tables)
 
-    compiled = jax.jit(infer, static_argnums=0)
+    compiled = jax.jit(infer)
     for seed in (0, 1):  # planned twice: equal plans are one program
         compiled(build(kind, structure), [jnp.asarray(t) for t in models.potentials(structure, seed)])
     assert count == 1
