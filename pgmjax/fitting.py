@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
@@ -22,8 +21,9 @@ from pgmjax.model import GraphicalModel
 from pgmjax.ops.flat import host_join, split
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.progress import Progress
-from pgmjax.solvers.loop import Solution, Status, solve
+from pgmjax.solvers.loop import Course, Solution, Status, alone, precision, solving
 from pgmjax.solvers.problem import Problem
+from pgmjax.warm_start import starting_point
 
 # A float32 fit whose digits run out goes on in float64, which is compiled anew, unless the certified gap is
 # within so many times the tolerance: then the loss itself has long settled.
@@ -111,10 +111,15 @@ class End:
 
 
 def solve_task(task: Task, warm_start: GraphicalModel | None) -> End:
-    """Run the fit: in the dtype asked for, then the end of it in float64."""
+    """Run the fit by itself."""
+    return alone(course(task, warm_start))
+
+
+def course(task: Task, warm_start: GraphicalModel | None) -> Course[End]:
+    """The fit as it asks for its steps: in the dtype asked for, then the end of it in float64."""
     settings = task.estimator
     solver = solvers.build(settings.solver)
-    with _precision(settings.dtype):
+    with precision(settings.dtype):
         bound = task.bind(settings.dtype)
         plan = settings.plan(task.domain, bound.cliques, task.constraints)
         curvature = _curvature(solver, bound, task.domain)
@@ -122,21 +127,20 @@ def solve_task(task: Task, warm_start: GraphicalModel | None) -> End:
             curvature = curvature * float(bound.smoothing) / FIRST_SMOOTHING
             bound = bound.with_smoothing(FIRST_SMOOTHING)
         problem = Problem.build(plan.oracle, bound, curvature, _fixed(task, settings.dtype))
-        start = _starting_point(task.domain, bound.cliques, warm_start)
-        start = host_join(start, settings.dtype, len(problem.gauge.table))
-        solution, problem = _minimise(task, problem, solver, start)
+        tables = starting_point(task.domain, bound.cliques, warm_start)
+        start = host_join(tables, settings.dtype, len(problem.gauge.table))
+    solution, problem = yield from _minimise(task, problem, solver, start)
     if solution.status is Status.NOT_FINITE:
         potentials = _tables(bound, solution.point.potentials)
         return End(bound, plan, potentials, (), solution.status, solution.steps, math.nan, math.nan)
     if settings.dtype == "float32" and _fits_in_float64(task, bound.cliques):
-        with _precision("float64"):
-            solution, bound = _in_float64(task, problem, solver, solution)
+        solution, bound = yield from _in_float64(task, problem, solver, solution)
     return _end(plan, bound, solution)
 
 
 def _minimise(
     task: Task, problem: Problem, solver: solvers.Solver, start: np.ndarray, done: int = 0
-) -> tuple[Solution, Problem]:
+) -> Course[tuple[Solution, Problem]]:
     """Solve; a loss that is smoothed is solved for ever less smoothing, each from the last.
 
     Smoothed losses lie below the loss, so that every stage's lower bound holds for the loss itself.
@@ -145,11 +149,11 @@ def _minimise(
     def watch(steps: int, loss: float, gap: float) -> None:
         task.bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}")
 
-    block = 50 if problem.oracle.forecast.work < 50_000_000 else 10
+    block = 50 if problem.oracle.forecast.work < 50_000_000 else 25
     below, last = -math.inf, None
     while True:
         slack = float(problem.loss.slack())
-        solution = solve(
+        solution = yield from solving(
             problem,
             solver,
             start,
@@ -187,18 +191,19 @@ def _stage_end(task: Task, slack: float) -> Callable[[float, float], bool]:
 
 def _in_float64(
     task: Task, problem: Problem, solver: solvers.Solver, solution: Solution
-) -> tuple[Solution, BoundLoss]:
+) -> Course[tuple[Solution, BoundLoss]]:
     """Evaluate the end of a float32 fit in float64, and go on there if its digits ran out.
 
     Marginals rounded to float32 may contradict one another, and so lie outside what any distribution
     can have; the loss and certificate of the potentials themselves are computed here.
     """
-    bound = task.bind("float64")
-    if problem.loss.smoothing is not None:
-        bound = bound.with_smoothing(float(problem.loss.smoothing))
-    problem = Problem.build(problem.oracle, bound, problem.curvature, _fixed(task, "float64"))
-    start = np.asarray(solution.point.potentials, np.float64)
-    point, gap = certificate.evaluate(problem, start)
+    with precision("float64"):
+        bound = task.bind("float64")
+        if problem.loss.smoothing is not None:
+            bound = bound.with_smoothing(float(problem.loss.smoothing))
+        problem = Problem.build(problem.oracle, bound, problem.curvature, _fixed(task, "float64"))
+        start = np.asarray(solution.point.potentials, np.float64)
+        point, gap = certificate.evaluate(problem, start)
     loss, slack = float(point.loss), float(bound.slack())
     below = max(solution.below, loss - gap)
     certified = dataclasses.replace(solution, point=point, below=below)
@@ -208,7 +213,7 @@ def _in_float64(
         return dataclasses.replace(certified, status=Status.MAX_STEPS), bound
     if task.within(loss, (loss + slack - below) / NEAR):
         return dataclasses.replace(certified, status=Status.STALLED), bound
-    further, _ = _minimise(task, problem, solver, start, solution.steps)
+    further, _ = yield from _minimise(task, problem, solver, start, solution.steps)
     if further.status is Status.NOT_FINITE:
         return dataclasses.replace(certified, status=Status.STALLED, steps=further.steps), bound
     return dataclasses.replace(further, below=max(below, further.below)), bound
@@ -224,10 +229,6 @@ def _end(plan: oracles.Plan, bound: BoundLoss, solution: Solution) -> End:
 
 def _tables(bound: BoundLoss, vector: Any) -> tuple[np.ndarray, ...]:
     return split(np.asarray(vector, np.float64), bound.shapes)
-
-
-def _precision(dtype: str) -> Any:
-    return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
 
 def _fixed(task: Task, dtype: str) -> tuple[np.ndarray, ...]:
@@ -256,20 +257,3 @@ def _curvature(solver: solvers.Solver, bound: BoundLoss, domain: Domain) -> np.n
         gradient = jax.grad(bound)(uniform)
         known = float(sum(jnp.ptp(g) for g in gradient))  # a first step moves potentials by 1 at most
     return np.asarray(max(known, np.finfo(np.float32).tiny), np.float64)
-
-
-def _starting_point(
-    domain: Domain, cliques: Sequence[Clique], warm_start: GraphicalModel | None
-) -> list[np.ndarray]:
-    tables = [np.zeros(domain.shape_of(clique)) for clique in cliques]
-    if warm_start is not None:
-        if warm_start.domain != domain:
-            raise ValueError("warm_start must be a model over the same domain.")
-        for clique, table in zip(warm_start.potentials.cliques, warm_start.potentials.tables, strict=True):
-            holder = next((i for i, c in enumerate(cliques) if set(clique) <= set(c)), None)
-            if holder is not None:
-                order = sorted(range(len(clique)), key=lambda i: cliques[holder].index(clique[i]))
-                shape = [domain[n] if n in clique else 1 for n in cliques[holder]]
-                finite = np.where(np.isfinite(table), table, 0.0)  # impossible cells are the constraints'
-                tables[holder] += finite.transpose(order).reshape(shape)
-    return tables

@@ -9,6 +9,7 @@ kernels of `pgmjax.kernels` inside `using_kernels()`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -37,13 +38,36 @@ def exact_forward(left: jax.Array, right: jax.Array) -> jax.Array:
         return kernel(left, right)
     if small or not _on_cpu():
         return _broadcast(left, right)
+    return _in_blocks(left, right, _forward_block)
+
+
+def max_plus(left: jax.Array, right: jax.Array) -> jax.Array:
+    """The largest `left[b, m, k] + right[b, k, n]` over k: the product of the most likely assignment.
+
+    Args:
+        left: log values [b, m, k].
+        right: log values [b, k, n].
+
+    Returns:
+        Log values [b, m, n]; minus infinity where no k has a finite term.
+    """
+    if left.size * right.shape[2] <= BROADCAST_CELLS or not _on_cpu():
+        return jnp.max(left[:, :, :, None] + right[:, None, :, :], axis=2)
+    return _in_blocks(left, right, _maximum_block)
+
+
+def _in_blocks(left: jax.Array, right: jax.Array, block: Callable[..., jax.Array]) -> jax.Array:
+    """A forward product, in blocks that fit in cache."""
+    batch, rows, _ = left.shape
+    columns = right.shape[2]
     if columns < rows and columns < 16:
-        return exact_forward(right.swapaxes(1, 2), left.swapaxes(1, 2)).swapaxes(1, 2)
+        return _in_blocks(right.swapaxes(1, 2), left.swapaxes(1, 2), block).swapaxes(1, 2)
     if batch * rows * columns < 2 * BLOCK_CELLS:
-        return _forward_block(left, right)
+        return block(left, right)
+    one = functools.partial(_forward_rows, product=block)
     if batch > 1 and rows * columns >= BLOCK_CELLS // 16:
-        return jax.lax.map(lambda tables: _forward_rows(*tables), (left, right))
-    return jax.vmap(_forward_rows)(left, right)
+        return jax.lax.map(lambda tables: one(*tables), (left, right))
+    return jax.vmap(one)(left, right)
 
 
 def exact_backward(
@@ -79,44 +103,48 @@ def exact_backward(
     return jax.vmap(_backward_rows)(left, right, out, weight)
 
 
-def _forward_rows(left: jax.Array, right: jax.Array) -> jax.Array:
+def _forward_rows(left: jax.Array, right: jax.Array, product: Callable[..., jax.Array]) -> jax.Array:
     """The product of one entry of the batch, in blocks of rows."""
     rows, columns = left.shape[0], right.shape[1]
     count = -(-rows * columns // BLOCK_CELLS)
     block = -(-rows // count)
     blocks = jnp.pad(left, ((0, count * block - rows), (0, 0)), constant_values=-jnp.inf)
-    out = jax.lax.map(
-        lambda rows: _forward_block(rows[None], right[None])[0], blocks.reshape(count, block, -1)
-    )
+    out = jax.lax.map(lambda rows: product(rows[None], right[None])[0], blocks.reshape(count, block, -1))
     return out.reshape(count * block, columns)[:rows]
 
 
 def _forward_block(left: jax.Array, right: jax.Array) -> jax.Array:
     """The product of a block that fits in cache: the maximum over k, then the sum of exponentials."""
-    batch, rows, inner = left.shape
-    columns = right.shape[2]
-    tile = max(1, min(inner, TILE_CELLS // max(1, batch * rows * columns)))
-    lefts, rights = _tiles(left, tile, 2), _tiles(right, tile, 1)
-    shape, steps = (batch, rows, columns), lefts.shape[0]
-
-    def terms(i: jax.Array) -> jax.Array:
-        return lefts[i][:, :, :, None] + rights[i][:, None, :, :]
-
-    top = jax.lax.fori_loop(
-        0,
-        steps,
-        lambda i, top: jnp.maximum(top, _over_tile(jnp.max, terms(i))),
-        jnp.full(shape, -jnp.inf, left.dtype),
-    )
+    steps, terms = _terms_of_block(left, right)
+    top = _maximum_block(left, right)
     top = jnp.where(jnp.isfinite(top), top, 0)
     # wide tiles are stored before they are summed: exponentials within a reduction would be scalar
     total = jax.lax.fori_loop(
         0,
         steps,
         lambda i, total: total + _over_tile(jnp.sum, _apart(jnp.exp(terms(i) - top[:, :, None, :]))),
-        jnp.zeros(shape, left.dtype),
+        jnp.zeros_like(top),
     )
     return jnp.log(total) + top
+
+
+def _maximum_block(left: jax.Array, right: jax.Array) -> jax.Array:
+    """The largest term over k of a block that fits in cache."""
+    steps, terms = _terms_of_block(left, right)
+    return jax.lax.fori_loop(
+        0,
+        steps,
+        lambda i, top: jnp.maximum(top, _over_tile(jnp.max, terms(i))),
+        jnp.full((*left.shape[:2], right.shape[2]), -jnp.inf, left.dtype),
+    )
+
+
+def _terms_of_block(left: jax.Array, right: jax.Array) -> tuple[int, Callable[[jax.Array], jax.Array]]:
+    """Number of tiles of k, and the terms [b, m, tile, n] of one."""
+    cells = left.shape[0] * left.shape[1] * right.shape[2]
+    tile = max(1, min(left.shape[2], TILE_CELLS // max(1, cells)))
+    lefts, rights = _tiles(left, tile, 2), _tiles(right, tile, 1)
+    return lefts.shape[0], lambda i: lefts[i][:, :, :, None] + rights[i][:, None, :, :]
 
 
 def _backward_rows(

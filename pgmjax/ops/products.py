@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 
 from pgmjax.ops import exact_product, fast_product
 
@@ -40,15 +39,8 @@ class Maximum:
     """Max-plus products."""
 
     def forward(self, left: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Array | None]:
-        """The largest sum over k, one k at a time: no table over (m, k, n) is formed."""
-        shape = (left.shape[0], left.shape[1], right.shape[2])
-        lefts, rights = jnp.moveaxis(left, 2, 0), jnp.moveaxis(right, 1, 0)
-
-        def step(i: jax.Array, top: jax.Array) -> jax.Array:
-            return jnp.maximum(top, lefts[i][:, :, None] + rights[i][:, None, :])
-
-        start = jnp.full(shape, -jnp.inf, left.dtype)
-        return jax.lax.fori_loop(0, left.shape[2], step, start), None
+        """The largest sum over k."""
+        return exact_product.max_plus(left, right), None
 
     def backward(
         self, left: jax.Array, right: jax.Array, result: jax.Array, weight: jax.Array

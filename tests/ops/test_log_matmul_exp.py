@@ -226,3 +226,17 @@ def test_bad_input_is_refused():
         forward(table, jnp.zeros((1, 3, 2), jnp.int32))
     with pytest.raises(ValueError, match=r"expected weight of shape \(1, 2, 2\), got \(1, 2, 3\)"):
         backward(table, table.swapaxes(1, 2), jnp.zeros((1, 2, 2)), table)
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 4, 5), (2, 300, 40, 700), (3, 700, 20, 9), (5, 40, 90, 60)])
+def test_max_plus_is_the_largest_term(shape):
+    batch, rows, inner, columns = shape
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(batch, rows, inner)), rng.normal(size=(batch, inner, columns))
+    left[rng.random(left.shape) < 0.2] = -np.inf
+    left[0, 0] = -np.inf
+    found = exact_product.max_plus(jnp.asarray(left, jnp.float32), jnp.asarray(right, jnp.float32))
+    for b in range(batch):
+        for m in range(0, rows, max(1, rows // 7)):
+            expected = np.max(left[b, m, :, None] + right[b], axis=0)
+            np.testing.assert_allclose(found[b, m], expected, rtol=1e-6, atol=1e-6)
