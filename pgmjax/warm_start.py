@@ -1,0 +1,147 @@
+"""Where a fit starts that is given an earlier model: with all of it that the new cliques can hold.
+
+A potential whose clique lies within a measured clique is added to that clique's: the distribution
+is then the earlier one exactly, whatever cliques were added. A potential t over a clique O that lies
+within none (its clique was split, or is measured no more) is replaced by a sum s of tables over the
+intersections D of O with the measured cliques. The earlier distribution is p(O) p(others | O), and
+replacing t by s changes its first factor alone, so that what is lost,
+
+    KL(p || q) = KL(p(O) || q(O)),   q(O) proportional to exp(r + s),   r = log p(O) - t,
+
+is a matter of one table. It is least where q(O) has the marginals of p on every D, which iterative
+proportional fitting reaches. Several such cliques are replaced each as though it were the only one.
+
+Nothing of this can make a fit wrong: its certificate holds at any point, wherever it started.
+
+References:
+    Csiszar (1975), I-divergence geometry of probability distributions (iterative proportional fitting).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pgmjax import ops
+from pgmjax.cliques import Clique
+from pgmjax.domain import Domain
+from pgmjax.model import GraphicalModel
+from pgmjax.oracles.host import HostModel
+from pgmjax.plan.forecast import ModelTooLargeError
+from pgmjax.plan.structure import Structure
+
+SWEEPS = 100  # of proportional fitting; where the intersections form a tree, two are enough
+ENOUGH = 1e-6  # nats: a start needs no more
+
+
+def starting_point(
+    domain: Domain, cliques: Sequence[Clique], model: GraphicalModel | None
+) -> list[np.ndarray]:
+    """Log-potentials to start from.
+
+    Args:
+        domain: the attributes.
+        cliques: the measured cliques, no two over the same attributes.
+        model: an earlier model over the same domain, with any cliques and any total; None starts from
+            the uniform distribution. Its impossible cells are its constraints' and are not taken over:
+            where they are possible now they start with the mean weight of the others of their table.
+
+    Returns:
+        For each clique finite log-potentials [size of each attribute], float64.
+
+    Raises:
+        ValueError: a model over another domain.
+    """
+    tables = [np.zeros(domain.shape_of(clique)) for clique in cliques]
+    if model is None:
+        return tables
+    if model.domain != domain:
+        raise ValueError("warm_start must be a model over the same domain.")
+    for number, clique in enumerate(model.potentials.cliques):
+        if _holder(cliques, clique) is not None:
+            parts = {clique: model.potentials.tables[number]}
+        else:
+            parts = _replaced(model, number, _intersections(cliques, clique))
+        for names, table in parts.items():
+            holder = _holder(cliques, names)
+            assert holder is not None
+            tables[holder] += _spread(_finite(table), names, cliques[holder])
+    return tables
+
+
+def _holder(cliques: Sequence[Clique], names: Clique) -> int | None:
+    """The first clique that some attributes lie within."""
+    return next((i for i, clique in enumerate(cliques) if set(names) <= set(clique)), None)
+
+
+def _intersections(cliques: Sequence[Clique], clique: Clique) -> list[Clique]:
+    """The largest parts of a clique that lie within one of some cliques."""
+    parts = {tuple(name for name in clique if name in other) for other in cliques} - {()}
+    return sorted(part for part in parts if not any(set(part) < set(other) for other in parts))
+
+
+def _replaced(model: GraphicalModel, number: int, parts: Sequence[Clique]) -> dict[Clique, np.ndarray]:
+    """Tables over parts of a model's clique that stand for its potential best."""
+    clique, potential = model.potentials.cliques[number], model.potentials.tables[number]
+    possible = potential > -np.inf
+    others = _log_weight_of_others(model, number)
+    others = np.where(possible, others, -np.inf)
+    truth = others + np.where(possible, potential, 0.0)
+    scale = ops.host_logsumexp(truth, tuple(range(truth.ndim)))
+    if not parts or not np.isfinite(scale):
+        return {}
+    return _fitted(clique, others, truth - scale, parts)
+
+
+def _log_weight_of_others(model: GraphicalModel, number: int) -> np.ndarray:
+    """Log-sum of all of a model but one potential, over that potential's cells.
+
+    Where that does not fit in memory the potential counts as the whole model.
+    """
+    structure, _ = Structure.named(model.domain.sizes, model.potentials.cliques)
+    tables = list(model.potentials.tables)
+    tables[number] = np.zeros_like(tables[number])
+    try:
+        return HostModel(structure, tuple(tables)).log_sum(structure.cliques[number])
+    except ModelTooLargeError:
+        return tables[number]
+
+
+def _fitted(
+    clique: Clique, others: np.ndarray, truth: np.ndarray, parts: Sequence[Clique]
+) -> dict[Clique, np.ndarray]:
+    """Tables whose sum, added to `others`, gives the marginals of `truth` on every part."""
+    gone = [tuple(i for i, name in enumerate(clique) if name not in part) for part in parts]
+    wanted = [ops.host_logsumexp(truth, axes) for axes in gone]
+    found = [np.zeros_like(table) for table in wanted]
+    guess = others
+    for _ in range(SWEEPS):
+        moved = 0.0
+        for i, (part, axes) in enumerate(zip(parts, gone, strict=True)):
+            known = wanted[i] > -np.inf
+            now = ops.host_logsumexp(guess, axes)
+            change = np.where(known, wanted[i] - np.where(known, now, 0.0), 0.0)
+            found[i] = found[i] + change
+            guess = guess + _spread(change, part, clique)
+            moved = max(moved, float(np.sum(np.exp(wanted[i]) * np.abs(change))))
+        if moved < ENOUGH:
+            break
+    masked = (np.where(w > -np.inf, table, -np.inf) for w, table in zip(wanted, found, strict=True))
+    return dict(zip(parts, masked, strict=True))
+
+
+def _spread(table: np.ndarray, names: Clique, target: Clique) -> np.ndarray:
+    """A table over some attributes, shaped to be added to one over more."""
+    places = [target.index(name) for name in names]
+    return np.asarray(ops.align(table, places, range(len(target))))
+
+
+def _finite(table: np.ndarray) -> np.ndarray:
+    """A log-table in which impossible cells have the mean weight of the others."""
+    possible = table > -np.inf
+    if possible.all():
+        return table
+    weights = ops.host_logsumexp(table, tuple(range(table.ndim)))
+    mean = weights - np.log(max(int(possible.sum()), 1))
+    return np.where(possible, table, mean if np.isfinite(mean) else 0.0)
