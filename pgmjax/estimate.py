@@ -6,9 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
-from pgmjax import _checks, losses, oracles, solvers
+from pgmjax import _checks, batch, losses, oracles, sharding, solvers
+from pgmjax.batch import BatchFit
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.constraints import StructuralZeros, require_feasible
@@ -139,13 +141,9 @@ class Estimator:
             ValueError: bad measurements, nothing that tells the total, infeasible constraints, or a
                 model that does not fit in memory. Numerical failure is no error: see `Fit.status`.
         """
-        if not isinstance(domain, Domain):
-            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
-        if isinstance(measurements, LinearMeasurement) or isinstance(constraints, StructuralZeros):
+        if isinstance(measurements, LinearMeasurement):
             raise TypeError("measurements and constraints must be lists, got a single one: write [it].")
-        if not isinstance(warm_start, GraphicalModel | None):
-            raise TypeError(f"warm_start must be a GraphicalModel, got {type(warm_start).__name__}.")
-        measurements, constraints = list(measurements), list(constraints)
+        measurements, constraints = list(measurements), self._checked(domain, warm_start, constraints)
         for measurement in measurements:
             if not isinstance(measurement, LinearMeasurement):
                 raise TypeError(f"measurements must be LinearMeasurement, got {type(measurement).__name__}.")
@@ -155,6 +153,71 @@ class Estimator:
         with Progress("fit", self.max_steps, self.progress) as bar:
             task = Task(self, domain, tuple(measurements), float(total), tuple(constraints), bar)
             return _finish(task, solve_task(task, warm_start))
+
+    def fit_batch(
+        self,
+        domain: Domain,
+        measurements: Sequence[Sequence[LinearMeasurement]],
+        totals: float | Sequence[float] | None = None,
+        warm_start: GraphicalModel | None = None,
+        constraints: Sequence[StructuralZeros] = (),
+        *,
+        mesh: jax.sharding.Mesh | None = None,
+    ) -> BatchFit:
+        """Fit many rows of measurements of one structure at once: trials, epsilons, draws of the noise.
+
+        Every row takes the steps, ends with the status and gets the model (to rounding) of the single fit
+        of its measurements; programs are compiled once for all of them. What does not fit in `max_bytes`
+        at once waits for its turn.
+
+        Args:
+            domain: the attributes.
+            measurements: a list for each row, with the same cliques and queries in the same order; values
+                and standard deviations are the row's own.
+            totals: number of records (counts), one for all rows or one a row; None estimates each row's.
+            warm_start: a model that all rows start from.
+            constraints: cells that are impossible, in all rows.
+            mesh: devices to share the rows between, of this process or of several; each process calls this
+                with the same arguments and gets all results. None runs them on the default device.
+
+        Returns:
+            The fits in the order of the rows, and arrays [rows] of how they ended.
+
+        Raises:
+            ValueError: as `fit`, and rows whose structures differ.
+
+        Example:
+            >>> import pgmjax as pj
+            >>> rows = [[pj.LinearMeasurement(("a",), values, 1.0)] for values in ([30, 10], [5, 15])]
+            >>> batch = pj.Estimator().fit_batch(pj.Domain({"a": 2}), rows)
+            >>> [fit.model.marginal(("a",)).round(2).tolist() for fit in batch], batch.status.tolist()
+            ([[30.0, 10.0], [5.0, 15.0]], [0, 0])
+        """
+        constraints = self._checked(domain, warm_start, constraints)
+        sharding.check(mesh)
+        rows = batch.same_structure(domain, measurements)
+        require_feasible(domain, constraints)
+        counts = batch.row_totals(domain, rows, totals)
+        with Progress("fit_batch", self.max_steps * len(rows), self.progress) as bar:
+            settings = batch.SharedPlan(self)
+            tasks = [
+                Task(settings, domain, row, total, tuple(constraints), bar)
+                for row, total in zip(rows, counts, strict=True)
+            ]
+            ends = batch.run_tasks(tasks, warm_start, mesh)
+            return BatchFit(tuple(_finish(*pair) for pair in zip(tasks, ends, strict=True)))
+
+    @staticmethod
+    def _checked(
+        domain: Domain, warm_start: GraphicalModel | None, constraints: Sequence[StructuralZeros]
+    ) -> list[StructuralZeros]:
+        if not isinstance(domain, Domain):
+            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
+        if isinstance(constraints, StructuralZeros):
+            raise TypeError("measurements and constraints must be lists, got a single one: write [it].")
+        if not isinstance(warm_start, GraphicalModel | None):
+            raise TypeError(f"warm_start must be a GraphicalModel, got {type(warm_start).__name__}.")
+        return list(constraints)
 
 
 def _finish(task: Task, end: End) -> Fit:

@@ -1,0 +1,131 @@
+"""Work shared between the devices of a mesh: rows of a batch, or slices of one contraction.
+
+Any mesh will do, of one process or many; all its axes count as one. Every process of the mesh calls
+the same functions in the same order with the same arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+
+def check(mesh: Any) -> Mesh | None:
+    """Return a mesh or None as it is.
+
+    Raises:
+        TypeError: something else.
+    """
+    if mesh is not None and not isinstance(mesh, Mesh):
+        raise TypeError(
+            f"mesh must be a jax.sharding.Mesh or None, got {type(mesh).__name__}: write "
+            "jax.make_mesh((jax.device_count(),), ('rows',))."
+        )
+    return mesh
+
+
+def row_sharding(mesh: Mesh) -> NamedSharding:
+    """How arrays with a leading axis of rows lie on a mesh: cut along it."""
+    return NamedSharding(mesh, PartitionSpec(mesh.axis_names))
+
+
+def replicated(mesh: Mesh) -> NamedSharding:
+    """How arrays lie on a mesh that every device holds whole."""
+    return NamedSharding(mesh, PartitionSpec())
+
+
+def padded(count: int, mesh: Mesh | None) -> int:
+    """The next number of rows that the devices of a mesh can share evenly.
+
+    Example:
+        >>> padded(5, None)
+        5
+    """
+    devices = 1 if mesh is None else mesh.size
+    return -(-count // devices) * devices
+
+
+def over_rows(
+    mesh: Mesh, function: Callable[..., Any], rows_in: Sequence[bool], rows_out: Sequence[bool]
+) -> Callable[..., Any]:
+    """A function of batches run on every device for its own rows.
+
+    Args:
+        mesh: the devices.
+        function: works on any number of rows, each for itself.
+        rows_in: for each argument whether its arrays have a leading axis of rows; the others are whole
+            on every device.
+        rows_out: the same for each result.
+
+    Returns:
+        A function of the whole arrays, whose rows must be a multiple of the devices.
+    """
+    rows, whole = PartitionSpec(mesh.axis_names), PartitionSpec()
+    return jax.shard_map(
+        function,
+        mesh=mesh,
+        in_specs=tuple(rows if cut else whole for cut in rows_in),
+        out_specs=tuple(rows if cut else whole for cut in rows_out),
+        check_vma=False,
+    )
+
+
+def over_slices(
+    mesh: Mesh | None, run_one_slice: Callable[[jax.Array], tuple[jax.Array, Any]], count: int
+) -> tuple[jax.Array, Any]:
+    """Sum over slices of one model, shared between the devices of a mesh.
+
+    With Z the sum of `exp(value)` over the slices, the result is log Z and the sum of
+    `exp(value) / Z * tables`: log-partition and marginals of the whole, where a slice gives its own.
+    Call it inside `jit`. Tables that every slice gives whole are summed; for one that holds only a part
+    `run_one_slice` returns it in its place in a table of zeros.
+
+    Args:
+        mesh: the devices; None runs all slices on one.
+        run_one_slice: from the number of a slice (an int32 scalar on the device) to its value, a scalar
+            (minus infinity for a slice that is impossible), and a tree of tables.
+        count: number of slices.
+
+    Returns:
+        The value of all slices together, and the weighted sum of the trees, on every device.
+    """
+    kinds = jax.eval_shape(run_one_slice, jax.ShapeDtypeStruct((), jnp.int32))
+
+    def some(first: jax.Array, last: jax.Array) -> tuple[jax.Array, jax.Array, Any]:
+        def add(i: jax.Array, held: tuple[jax.Array, jax.Array, Any]) -> tuple[jax.Array, jax.Array, Any]:
+            top, total, sums = held
+            value, tables = run_one_slice(i)
+            higher = jnp.maximum(top, value)
+            safe = jnp.where(jnp.isfinite(higher), higher, 0)
+            old, new = jnp.exp(top - safe), jnp.exp(value - safe)
+            return higher, total * old + new, jax.tree.map(lambda s, t: s * old + new * t, sums, tables)
+
+        zero = jnp.zeros(kinds[0].shape, kinds[0].dtype)
+        sums = jax.tree.map(lambda kind: jnp.zeros(kind.shape, kind.dtype), kinds[1])
+        return jax.lax.fori_loop(first, last, add, (zero - jnp.inf, zero, sums))
+
+    def whole(top: jax.Array, total: jax.Array, sums: Any) -> tuple[jax.Array, Any]:
+        share = jnp.where(total > 0, total, 1)
+        value = jnp.log(total) + jnp.where(jnp.isfinite(top), top, 0)
+        return value, jax.tree.map(lambda s: s / share, sums)
+
+    if mesh is None:
+        return whole(*some(jnp.int32(0), jnp.int32(count)))
+    names, each = mesh.axis_names, -(-count // mesh.size)
+
+    def share_of_device() -> tuple[jax.Array, Any]:
+        first = jax.lax.axis_index(names).astype(jnp.int32) * each
+        top, total, sums = some(jnp.minimum(first, count), jnp.minimum(first + each, count))
+        highest = jax.lax.pmax(top, names)
+        scale = jnp.exp(top - jnp.where(jnp.isfinite(highest), highest, 0))
+        total, sums = jax.lax.psum(jax.tree.map(lambda x: x * scale, (total, sums)), names)
+        return whole(highest, total, sums)
+
+    found: tuple[jax.Array, Any] = jax.shard_map(
+        share_of_device, mesh=mesh, in_specs=(), out_specs=PartitionSpec(), check_vma=False
+    )()
+    return found
