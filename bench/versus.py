@@ -91,19 +91,6 @@ def precision(dtype: str) -> Any:
     return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
 
-def inference(plan: pj.oracles.Plan) -> Callable[[list[np.ndarray]], tuple[float, list[np.ndarray]]]:
-    """From log-potentials to log-partition and marginals, all plain arrays."""
-    if hasattr(plan, "infer"):
-        return plan.infer
-    compiled = jax.jit(plan.oracle.infer)
-
-    def infer(tables: list[np.ndarray]) -> tuple[float, list[np.ndarray]]:
-        log_partition, marginals = compiled(tables)
-        return float(log_partition), [np.asarray(table) for table in marginals]
-
-    return infer
-
-
 def run_oracle(case: cases.Case, options: argparse.Namespace, compiling: Compiling) -> tuple[Line, list]:
     """One inference: log-partition and the marginal of each clique."""
     tables = cases.potentials(case, options.dtype)
@@ -111,10 +98,13 @@ def run_oracle(case: cases.Case, options: argparse.Namespace, compiling: Compili
     structure, names = Structure.named(case.sizes, case.cliques)
     plan = pj.oracles.plan(structure, names, options.oracle, itemsize=tables[0].itemsize)
     planned = time.perf_counter() - start
-    infer = inference(plan)
-    log_partition, marginals = infer(tables)
+    log_partition, marginals = plan.infer(tables)
     line: Line = {"cold_s": time.perf_counter() - start, "plan_s": planned, **compiling.so_far()}
-    line["warm_s"] = best_of(lambda: infer(tables))
+    # later calls go from device to device, as the peer's; levels take a host vector in either case
+    if not isinstance(plan.oracle, pj.oracles.Levels):
+        tables = [jax.device_put(table) for table in tables]
+    plan.infer(tables)
+    line["warm_s"] = best_of(lambda: jax.block_until_ready(plan.infer(tables)[1]))
     if not np.isfinite(log_partition) or not all(np.isfinite(table).all() for table in marginals):
         raise FloatingPointError(f"{case.name}: the oracle gave numbers that are not finite.")
     return {**line, "log_partition": float(log_partition), **_plan_keys(plan)}, marginals

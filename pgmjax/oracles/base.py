@@ -59,6 +59,14 @@ class Oracle(abc.ABC):
         """Numbers in a flat vector: the cells of all cliques, and padding where there is any."""
         return sum(self.structure.cells(c) for c in self.structure.cliques)
 
+    def infer_with_doubt(self, potentials: Potentials) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
+        """As `infer`, and how much of the probability may be wrong beyond rounding.
+
+        An oracle that leaves no doubt returns 0; to another one `exactly()` is the remedy.
+        """
+        log_partition, marginals = self.infer(potentials)
+        return log_partition, marginals, jnp.zeros((), log_partition.dtype)
+
     def exactly(self) -> Oracle:
         """The oracle to ask where the doubt is more than rounding: itself, for an exact one."""
         return self
@@ -69,10 +77,7 @@ class Oracle(abc.ABC):
         return log_partition, join(marginals, self.length)
 
     def infer_flat_with_doubt(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """As `infer_flat`, and how much of the probability may be wrong beyond rounding.
-
-        An oracle that leaves no doubt returns 0; to another one `exactly()` is the remedy.
-        """
+        """As `infer_with_doubt`, for all tables in one vector [length]."""
         log_partition, marginals = self.infer_flat(potentials)
         return log_partition, marginals, jnp.zeros((), log_partition.dtype)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from pgmjax.compiling import jit
@@ -32,6 +33,7 @@ _BY_NAME: dict[str, Kind] = {
 # contraction would compile more operations than this.
 CALLS = 500
 MANY = 600
+PLANNED = 400  # up to so many cliques both are planned and compared
 
 
 # For each measured cell, beside the solver: values, standard deviations, potentials and marginals in
@@ -78,16 +80,18 @@ class Plan:
         """Forecast of the memory that a fit takes at its peak, in bytes."""
         return _peak_bytes(self.oracle.forecast, self.itemsize, self.copies)
 
-    def infer(self, tables: Sequence[Any]) -> tuple[float, list[np.ndarray]]:
+    def infer(self, tables: Sequence[Any]) -> tuple[float, list[Any]]:
         """Log-partition and marginals of a model given by plain arrays, on the device.
 
-        The first call compiles; later ones with the same shapes do not, whatever the plan they come from.
+        The first call compiles; later ones with the same shapes do not, whatever plan they come from.
 
         Args:
             tables: log-potentials of each clique, in the order of the structure; finite or minus infinity.
+                NumPy arrays, or arrays that are on the device already.
 
         Returns:
-            The log-partition (nats) and the marginal of each clique (probabilities, shape of its table).
+            The log-partition (nats) and the marginal of each clique (probabilities, shape of its table):
+            NumPy arrays for NumPy arrays, otherwise arrays on the device.
 
         Raises:
             ValueError: a number of tables or a shape that does not fit.
@@ -104,15 +108,21 @@ class Plan:
                 f"expected {len(shapes)} tables of the shapes of the structure's cliques, got {len(tables)} "
                 f"tables of which some differ: give one for each clique, in its own axis order."
             )
+        xp = jnp if tables and all(isinstance(table, jax.Array) for table in tables) else np
         dtype = np.float32 if self.itemsize == 4 else np.float64
-        vector = host_join(tables, dtype, self.oracle.length)
         with jax.enable_x64(dtype == np.float64):
-            finite = self.oracle is self.oracle.exactly() or bool(np.min(vector, initial=0) > -np.inf)
-            oracle = self.oracle if finite else self.oracle.exactly()
-            log_partition, marginals, doubt = _infer(oracle, vector)
-            if float(doubt) > np.finfo(dtype).eps:
-                log_partition, marginals, _ = _infer(oracle.exactly(), vector)
-            return float(log_partition), list(split(np.asarray(marginals), shapes))
+            if isinstance(self.oracle, Levels):  # a vector: one array of thousands compiles in no time
+                ask, given = _infer_flat, host_join(tables, dtype, self.oracle.length)
+            else:
+                ask, given = _infer, tuple(xp.asarray(table, dtype) for table in tables)
+            fast = getattr(self.oracle, "fast", False)
+            finite = not fast or all(bool(xp.min(table) > -np.inf) for table in given)
+            log_partition, found, doubt = ask(self.oracle if finite else self.oracle.exactly(), given)
+            if fast and float(doubt) > np.finfo(dtype).eps:
+                log_partition, found, _ = ask(self.oracle.exactly(), given)
+            if isinstance(self.oracle, Levels):
+                found = split(np.asarray(found), shapes)
+            return float(log_partition), [xp.asarray(table) for table in found]
 
     def summary(self) -> str:
         """The plan in a few lines of text.
@@ -139,7 +149,12 @@ class Plan:
 
 
 @jit
-def _infer(oracle: Oracle, vector: Any) -> Any:
+def _infer(oracle: Oracle, tables: Any) -> Any:
+    return oracle.infer_with_doubt(tables)
+
+
+@jit
+def _infer_flat(oracle: Oracle, vector: Any) -> Any:
     return oracle.infer_flat_with_doubt(vector)
 
 
@@ -188,9 +203,13 @@ def plan(
 
 def _cheapest(structure: Structure, itemsize: int, copies: int, limit: int, finite: bool) -> Oracle:
     """What fits and is expected to take the least time: a contraction, levels, or at last slices."""
+    if len(structure.cliques) > PLANNED:
+        arranged = levels.arrange(structure)
+        if _peak_bytes(arranged.forecast, itemsize, copies) <= limit and arranged.sizes.cells < 2**31:
+            return Levels.of(arranged)
     whole = Contraction.build(structure, finite)
     options: list[tuple[forecast.Forecast, Callable[[], Oracle]]] = [(whole.forecast, lambda: whole)]
-    if whole.forecast.operations > MANY:
+    if len(structure.cliques) <= PLANNED and whole.forecast.operations > MANY:
         arranged = levels.arrange(structure)
         if arranged.sizes.cells < 2**31:
             options.append((arranged.forecast, lambda: Levels.of(arranged)))

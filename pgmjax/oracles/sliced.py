@@ -74,11 +74,11 @@ class Sliced(base.Oracle):
 
     def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Log-partition (nats) and the marginal of each clique (probabilities)."""
-        return self._infer(tuple(potentials))[:2]
+        return self.infer_with_doubt(potentials)[:2]
 
     def infer_flat_with_doubt(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """As `infer_flat`, and how much of the probability fast products may have got wrong."""
-        log_partition, marginals, doubt = self._infer(split(potentials, self.structure.shapes))
+        log_partition, marginals, doubt = self.infer_with_doubt(split(potentials, self.structure.shapes))
         return log_partition, join(marginals, self.length), doubt
 
     def log_partition(self, potentials: base.Potentials) -> jax.Array:
@@ -97,7 +97,11 @@ class Sliced(base.Oracle):
         lowest = jnp.full((), -jnp.inf, jnp.result_type(*tables))
         return jax.lax.scan(step, lowest, self._starts())[0]
 
-    def _infer(self, tables: tuple[jax.Array, ...]) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
+    def infer_with_doubt(
+        self, potentials: base.Potentials
+    ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
+        """As `infer`, and how much of the probability fast products may have got wrong."""
+        tables = tuple(potentials)
         zero = jnp.zeros((), jnp.result_type(*tables))
         state = State(zero - jnp.inf, zero, tuple(jnp.zeros_like(t) for t in tables), zero)
         state = jax.lax.scan(lambda s, starts: (self._add(s, tables, starts), None), state, self._starts())[0]
