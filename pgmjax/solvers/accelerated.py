@@ -4,6 +4,11 @@ Entropic mirror descent moves the potentials of a model, which are the dual vari
 marginals. Nesterov's extrapolation is applied to them; a point whose loss is higher is refused and
 the momentum restarts from the last good one (O'Donoghue and Candes 2015, function scheme), so that
 the result is never above the lowest loss seen by more than rounding.
+
+Near the optimum the loss has no digits left to fall, while the certified gap, which goes with the root
+of its error, still has. A refusal may be rounding there. So it never takes the step below 1 /
+curvature, and a step of that size without extrapolation, which cannot raise the loss, is accepted
+unless the loss rises by far more than rounding.
 """
 
 from __future__ import annotations
@@ -55,15 +60,18 @@ class Accelerated(Solver):
         first: factor by which the step size grows until a step first fails.
         grow: factor by which it grows with every later step.
         shrink: factor by which a failed step shrinks it.
+        damping: the t-th step after a restart is extrapolated by (t - 1) / (t + damping) of itself.
         patience: steps without a fall of the loss beyond rounding after which it counts as stalled.
 
     References:
-        McKenna et al. 2019, Algorithm 1 (the step); Nesterov (1983) (the extrapolation).
+        McKenna et al. 2019, Algorithm 1 (the step); Nesterov (1983) and, for the
+            damping, Chambolle and Dossal (2015) (the extrapolation).
     """
 
     first: Any = 1.3
     grow: Any = 1.001
     shrink: Any = 0.6
+    damping: Any = 4.0
     patience: Any = 300
 
     @property
@@ -83,24 +91,32 @@ class Accelerated(Solver):
         now = problem.evaluate(state.candidate)
         # losses closer than their rounding error are equal: without this the step size collapses
         error = rounding(state.best)
-        accepted = now.loss <= jnp.where(jnp.isfinite(state.lowest), state.lowest + error, jnp.inf)
+        # potentials of some ten nats cost marginals more digits than the error counts
+        slight = now.loss <= state.lowest + 16 * error
+        sure = 1 / jnp.asarray(problem.curvature, error.dtype)
+        plain = (state.age <= 1) & (state.step_size <= sure)
+        accepted = (now.loss <= state.lowest + error) | (slight & plain)
         best = select(accepted, now, state.best)
         lowest = jnp.where(now.loss < state.lowest, now.loss, state.lowest)
         fallen = lowest < state.anchor - jnp.where(jnp.isfinite(state.anchor), error, 0)
-        anchor = jnp.where(fallen, lowest, state.anchor)
-        since = jnp.where(fallen, 0, state.since + 1)
-        # Once the loss has no digits left to fall, refusals are rounding: they no longer shrink the
-        # step, and plain steps still shrink the gap.
-        moving = since < self.patience // 3
         searching = state.searching & accepted
-        factor = jnp.where(accepted, jnp.where(searching, self.first, self.grow), self.shrink)
-        size = state.step_size * jnp.where(accepted | moving, factor, 1)
-        size = size.astype(state.step_size.dtype)
-        age = jnp.where(accepted & moving, state.age + 1, 0)
+        size = state.step_size * jnp.where(accepted, jnp.where(searching, self.first, self.grow), self.shrink)
+        floor = jnp.where(slight, jnp.minimum(state.step_size, sure), 0)
+        size = jnp.maximum(size, floor).astype(state.step_size.dtype)
+        age = jnp.where(accepted, state.age + 1, 0)
         point = best.potentials - size * best.gradient
-        momentum = jnp.where(age > 0, (age - 1) / (age + 2), 0).astype(size.dtype)
-        candidate = point + momentum * (point - state.previous)
-        return State(candidate, point, best, lowest, anchor, size, age, searching, since)
+        momentum = jnp.where(age > 0, (age - 1) / (age + self.damping), 0).astype(size.dtype)
+        return State(
+            candidate=point + momentum * (point - state.previous),
+            previous=point,
+            best=best,
+            lowest=lowest,
+            anchor=jnp.where(fallen, lowest, state.anchor),
+            step_size=size,
+            age=age,
+            searching=searching,
+            since=jnp.where(fallen, 0, state.since + 1),
+        )
 
     def recentred(self, gauge: Gauge, state: State) -> State:
         """The state with constants taken out of its potentials."""
