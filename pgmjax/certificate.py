@@ -49,7 +49,7 @@ def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, floa
     loss, gradient = (np.asarray(part) for part in _slope(problem.loss, marginals))
     gauge = np.bincount(problem.gauge.table, gradient * marginals, problem.gauge.count)
     centred = gradient - gauge[problem.gauge.table]
-    best = sweep.forward(path, tables(-centred), ops.host_max).total
+    best = sweep.forward(path, tables(-centred), ops.host_max, with_shares=False).total
     point = Evaluation(potentials, marginals, loss, gradient, np.zeros(()))
     gap = max(float(centred @ marginals + best), 0.0) + float(rounding(point))
     return point, gap

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ from pgmjax.plan.path import ContractionPath, Product, Step
 # made to sum to 1 again: float32 keeps its digits however long the chain, and short ones pay nothing.
 DEEP = 12
 # A step whose union has so many cells, and no side below the second figure, counts as a large product.
-LARGE, SIDE = 2_000_000, 8
+LARGE, SIDE = 300_000, 8
 
 
 class Products(Protocol):
@@ -50,25 +50,31 @@ class Sweep:
 
     Attributes:
         tables: the inputs, then each step's result less what was taken out of it.
-        results: for each step its result with that still in: minus infinity is a very low number
-            here, so that differences stay numbers.
+        shares: for each step what turns a term of its union into its share of the result: the largest
+            term and the sum of exponentials relative to it. Shares so found add up to 1 to the last
+            digits, which those from the result's logarithm do not: enough to stop a float32 fit
+            long before its optimum. For large products the result itself.
         scale: the sum of all that was taken out.
         bounds: for large products, by number of the step, which entries [b, m, n] are upper bounds.
     """
 
     tables: tuple[Table, ...]
-    results: tuple[Table, ...]
+    shares: tuple[Any, ...]
     scale: Table
     bounds: dict[int, jax.Array]
 
     @property
     def total(self) -> Table:
         """The contraction's value."""
-        return self.tables[-1] + self.scale if self.results else self.scale
+        return self.tables[-1] + self.scale if self.shares else self.scale
 
 
 def forward(
-    path: ContractionPath, tables: Sequence[Table], reduce: Reduce, products: Products | None = None
+    path: ContractionPath,
+    tables: Sequence[Table],
+    reduce: Reduce,
+    products: Products | None = None,
+    with_shares: bool = True,
 ) -> Sweep:
     """Run a path's steps.
 
@@ -77,9 +83,11 @@ def forward(
         tables: log values for each clique, JAX or NumPy arrays.
         reduce: how axes go; of the same library.
         products: how large products are computed; without it as all others.
+        with_shares: whether to go back afterwards, with log-sum-exp.
     """
     every = list(tables)
-    results, bounds = [], {}
+    shares: list[Any] = []
+    bounds = {}
     scale: Table = np.zeros((), tables[0].dtype if tables else None)
     deep = _depth(path) > DEEP
     for number, step in enumerate(path.steps):
@@ -88,17 +96,18 @@ def forward(
             left, right = _operands(path, step, product, every)
             cells, bound = products.forward(left, right)
             result = _from_product(path, cells, product, step)
+            shares.append(lowest(cells))
             if bound is not None:
                 bounds[number] = bound
         else:
             combined = _combined(path, step, every)
             result = reduce(combined, _gone(step)) if _gone(step) else combined
-        results.append(lowest(result))
+            shares.append(_largest_and_sum(combined, _gone(step)) if with_shares else None)
         if deep:
             result, top = recentred(result)
             scale = scale + top
         every.append(result)
-    return Sweep(tuple(every), tuple(results), scale, bounds)
+    return Sweep(tuple(every), tuple(shares), scale, bounds)
 
 
 def backward(
@@ -126,11 +135,8 @@ def backward(
         product = large(path).get(number) if products else None
         if products is not None and product is not None:
             cells = _as_product(path, weight, step.kept, product.batch, product.left, product.right)
-            out = _as_product(
-                path, sweep.results[number], step.kept, product.batch, product.left, product.right
-            )
             left, right = _operands(path, step, product, sweep.tables)
-            both = products.backward(left, right, out, cells)
+            both = _renormalised(products.backward(left, right, sweep.shares[number], cells), cells)
             if number in sweep.bounds:
                 doubtful = doubtful + jnp.sum(jnp.where(sweep.bounds[number], cells, 0))
             orders = (
@@ -140,16 +146,36 @@ def backward(
             for i, order, part in zip(step.operands, orders, both, strict=True):
                 weights[i] = align(part.reshape(path.structure.shape(order)), order, path.variables(i))
             continue
-        joint = align(weight, step.kept, step.union)
         if _gone(step):
+            top, total = sweep.shares[number]
+            weight = weight / xp.where(total > 0, total, 1)
             combined = _combined(path, step, sweep.tables)
-            joint = joint * xp.exp(combined - align(sweep.results[number], step.kept, step.union))
+            joint = align(weight, step.kept, step.union) * xp.exp(combined - top)
+        else:
+            joint = align(weight, step.kept, step.union)
         for i in step.operands:
             own = path.variables(i)
             axes = tuple(a for a, v in enumerate(step.union) if v not in own)
             held = tuple(v for v in step.union if v in own)
             weights[i] = align(xp.sum(joint, axis=axes) if axes else joint, held, own)
     return tuple(weights[:count]), doubtful
+
+
+def _largest_and_sum(table: Table, axes: tuple[int, ...]) -> tuple[Table, Table]:
+    """The largest entry along some axes [with size 1 there], and the sum of exponentials relative to it."""
+    if not axes:
+        return None, None
+    xp = np if isinstance(table, np.ndarray | np.generic) else jnp
+    top = lowest(xp.max(table, axis=axes, keepdims=True))
+    if xp is jnp:
+        top = jax.lax.stop_gradient(top)
+    return top, xp.sum(xp.exp(table - top), axis=axes)
+
+
+def _renormalised(tables: tuple[jax.Array, jax.Array], weight: jax.Array) -> list[jax.Array]:
+    """Marginals of both tables, each with the sum of that which they come from."""
+    sums = [jnp.sum(table) for table in tables]
+    return [t * (jnp.sum(weight) / jnp.where(s > 0, s, 1)) for t, s in zip(tables, sums, strict=True)]
 
 
 @functools.lru_cache(maxsize=256)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -87,11 +88,11 @@ class Plan:
 
         Args:
             tables: log-potentials of each clique, in the order of the structure; finite or minus infinity.
-                NumPy arrays, or arrays that are on the device already.
+                NumPy arrays, or arrays of the plan's type that are on the device already.
 
         Returns:
             The log-partition (nats) and the marginal of each clique (probabilities, shape of its table):
-            NumPy arrays for NumPy arrays, otherwise arrays on the device.
+            arrays on the device if all tables were, NumPy arrays otherwise.
 
         Raises:
             ValueError: a number of tables or a shape that does not fit.
@@ -108,13 +109,15 @@ class Plan:
                 f"expected {len(shapes)} tables of the shapes of the structure's cliques, got {len(tables)} "
                 f"tables of which some differ: give one for each clique, in its own axis order."
             )
-        xp = jnp if tables and all(isinstance(table, jax.Array) for table in tables) else np
         dtype = np.float32 if self.itemsize == 4 else np.float64
-        with jax.enable_x64(dtype == np.float64):
+        on_device = all(isinstance(table, jax.Array) and table.dtype == dtype for table in tables)
+        xp = jnp if on_device else np
+        with jax.enable_x64(True) if self.itemsize == 8 else contextlib.nullcontext():
             if isinstance(self.oracle, Levels):  # a vector: one array of thousands compiles in no time
                 ask, given = _infer_flat, host_join(tables, dtype, self.oracle.length)
             else:
-                ask, given = _infer, tuple(xp.asarray(table, dtype) for table in tables)
+                ask = _infer
+                given = tuple(tables) if on_device else tuple(np.asarray(t, dtype) for t in tables)
             fast = getattr(self.oracle, "fast", False)
             finite = not fast or all(bool(xp.min(table) > -np.inf) for table in given)
             log_partition, found, doubt = ask(self.oracle if finite else self.oracle.exactly(), given)
@@ -122,7 +125,7 @@ class Plan:
                 log_partition, found, _ = ask(self.oracle.exactly(), given)
             if isinstance(self.oracle, Levels):
                 found = split(np.asarray(found), shapes)
-            return float(log_partition), [xp.asarray(table) for table in found]
+            return float(log_partition), list(found) if on_device else list(map(np.asarray, found))
 
     def summary(self) -> str:
         """The plan in a few lines of text.

@@ -105,7 +105,9 @@ class Contraction(base.Oracle):
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials that any joint state reaches (nats)."""
-        return jnp.asarray(sweep.forward(self.path, potentials, ops.logmax, Maximum()).total)
+        return jnp.asarray(
+            sweep.forward(self.path, potentials, ops.logmax, Maximum(), with_shares=False).total
+        )
 
 
 def _swept(
@@ -113,10 +115,7 @@ def _swept(
 ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
     products = Fast() if oracle.fast else Exact()
     forward = sweep.forward(oracle.path, tables, ops.logsumexp, products)
-    weights, doubt = sweep.backward(oracle.path, forward, products)
-    # sums that rounding left apart by 1e-6 would stop a float32 fit long before its optimum
-    sums = [jnp.sum(weight) for weight in weights]
-    marginals = tuple(w / jnp.where(s > 0, s, 1) for w, s in zip(weights, sums, strict=True))
+    marginals, doubt = sweep.backward(oracle.path, forward, products)
     return jnp.asarray(forward.total), marginals, jnp.asarray(doubt)
 
 

@@ -91,7 +91,7 @@ class Sliced(base.Oracle):
 
         def step(top: jax.Array, starts: jax.Array) -> tuple[jax.Array, None]:
             parts = self._parts(tables, starts)
-            value = sweep.forward(self.plan.path, parts, ops.logmax, Maximum()).total
+            value = sweep.forward(self.plan.path, parts, ops.logmax, Maximum(), with_shares=False).total
             return jnp.maximum(top, jnp.asarray(value)), None
 
         lowest = jnp.full((), -jnp.inf, jnp.result_type(*tables))

@@ -8,6 +8,7 @@ step of two tables is a batched product in the semiring: batch, left, summed and
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Sequence
 
 from pgmjax.plan.structure import Structure, Variables
@@ -62,6 +63,14 @@ class ContractionPath:
     output: Variables
     steps: tuple[Step, ...]
     method: str
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        """Kept, since every call of a compiled function asks for it."""
+        return hash((self.structure, self.output, self.steps))
 
     @property
     def largest(self) -> int:
