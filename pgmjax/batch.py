@@ -191,7 +191,8 @@ def slots_and_threads(plan: oracles.Plan, rows: int, mesh: jax.sharding.Mesh | N
     if mesh is None and jax.default_backend() == "cpu":
         numbers = max(cost.largest, cost.inputs, 1)
         threads = min(_cores(), rows)
-        wanted = max(1, min(-(-rows // threads), CPU_SLOTS, 1 << (CPU_NUMBERS // numbers).bit_length() - 1))
+        cached = 1 << max(CPU_NUMBERS // numbers, 1).bit_length() - 1  # the power of two below
+        wanted = min(-(-rows // threads), CPU_SLOTS, cached)
     slots = min(1 << (wanted - 1).bit_length(), per_device)
     return slots * devices, max(1, min(threads, per_device // slots))
 

@@ -194,7 +194,7 @@ class Estimator:
             ([[30.0, 10.0], [5.0, 15.0]], [0, 0])
         """
         constraints = self._checked(domain, warm_start, constraints)
-        sharding.check(mesh)
+        mesh = sharding.check(mesh)
         rows = batch.same_structure(domain, measurements)
         require_feasible(domain, constraints)
         counts = batch.row_totals(domain, rows, totals)

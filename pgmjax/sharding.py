@@ -15,7 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 
 def check(mesh: Any) -> Mesh | None:
-    """Return a mesh or None as it is.
+    """Return a mesh, whose axes the compiler may use as it likes, or None.
 
     Raises:
         TypeError: something else.
@@ -25,7 +25,7 @@ def check(mesh: Any) -> Mesh | None:
             f"mesh must be a jax.sharding.Mesh or None, got {type(mesh).__name__}: write "
             "jax.make_mesh((jax.device_count(),), ('rows',))."
         )
-    return mesh
+    return None if mesh is None else Mesh(mesh.devices, mesh.axis_names)
 
 
 def row_sharding(mesh: Mesh) -> NamedSharding:

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.compiling import jit
+from pgmjax.compiling import CPU_OPTIONS, _known
 from pgmjax.sharding import over_rows, replicated, row_sharding
 from pgmjax.solvers.base import Solver
 from pgmjax.solvers.loop import Course, Reply, Request, T, _first, _run_block, precision
@@ -85,6 +85,10 @@ def _take(point: Evaluation, slot: jax.Array) -> Evaluation:
 @functools.cache
 def _programs(mesh: Mesh | None) -> tuple[Any, Any, Any]:
     """Block, admission and reading of a slot, for one device or for all of a mesh."""
+    # A batch runs long enough for LLVM's higher optimisation levels, which `compiling.jit` leaves out.
+    chosen = {name: CPU_OPTIONS[name] for name in CPU_OPTIONS if "optimization_level" not in name}
+    on_cpu = jax.default_backend() == "cpu" and _known(tuple(chosen))
+    jit = functools.partial(jax.jit, compiler_options=chosen if on_cpu else None)
     if mesh is None:
         return jit(_block, donate_argnums=(2,)), jit(_admit, donate_argnums=(2,)), jit(_take)
     block = over_rows(mesh, _block, rows_in=(False, False, True, True, False), rows_out=(True, True, True))
@@ -95,9 +99,9 @@ def _programs(mesh: Mesh | None) -> tuple[Any, Any, Any]:
         return slots, point, jax.lax.with_sharding_constraint(ends, every)
 
     return (
-        jax.jit(gathered, donate_argnums=(2,)),
-        jax.jit(_admit, donate_argnums=(2,), out_shardings=rows),
-        jax.jit(_take, out_shardings=every),
+        jit(gathered, donate_argnums=(2,)),
+        jit(_admit, donate_argnums=(2,), out_shardings=rows),
+        jit(_take, out_shardings=every),
     )
 
 
