@@ -94,6 +94,7 @@ class Estimator:
         constraints: Sequence[StructuralZeros] = (),
         *,
         dtype: str | None = None,
+        mesh: jax.sharding.Mesh | None = None,
     ) -> oracles.Plan:
         """Plan a fit of these cliques, or refuse it with figures. Touches no data.
 
@@ -102,6 +103,7 @@ class Estimator:
             cliques: what will be measured.
             constraints: cells that are impossible.
             dtype: plan for this type instead of the estimator's.
+            mesh: devices that share each inference, slice by slice.
 
         Raises:
             ValueError: an unknown or repeated attribute.
@@ -117,6 +119,7 @@ class Estimator:
             copies=solvers.build(self.solver).copies,
             max_bytes=self.max_bytes,
             finite=not constraints,
+            mesh=mesh,
         )
 
     def fit(
@@ -126,6 +129,8 @@ class Estimator:
         total: float | None = None,
         warm_start: GraphicalModel | None = None,
         constraints: Sequence[StructuralZeros] = (),
+        *,
+        mesh: jax.sharding.Mesh | None = None,
     ) -> Fit:
         """Estimate the model whose marginals fit the measurements best.
 
@@ -133,9 +138,10 @@ class Estimator:
             domain: the attributes.
             measurements: noisy linear answers.
             total: number of records (counts); None estimates it from the measurements.
-            warm_start: a model to start from; the potentials of its cliques that lie within measured
-                ones are taken over.
+            warm_start: a model to start from, with any cliques: see `pgmjax.warm_start`.
             constraints: cells that are impossible.
+            mesh: devices that share each inference of this one fit, slice by slice; every process of
+                the mesh makes the same call.
 
         Raises:
             ValueError: bad measurements, nothing that tells the total, infeasible constraints, or a
@@ -151,7 +157,7 @@ class Estimator:
         if total is None:
             total = estimate_total(domain, measurements)[0]
         with Progress("fit", self.max_steps, self.progress) as bar:
-            task = Task(self, domain, tuple(measurements), float(total), tuple(constraints), bar)
+            task = Task(self, domain, tuple(measurements), float(total), tuple(constraints), bar, mesh)
             return _finish(task, solve_task(task, warm_start))
 
     def fit_batch(

@@ -67,7 +67,10 @@ class Settings(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What to fit: the estimator's settings with everything they apply to."""
+    """What to fit: the estimator's settings with everything they apply to.
+
+    `mesh` holds the devices that share each inference of one fit.
+    """
 
     estimator: Settings
     domain: Domain
@@ -75,6 +78,7 @@ class Task:
     total: float
     constraints: tuple[StructuralZeros, ...]
     bar: Progress
+    mesh: Any = None
 
     def within(self, loss: float, gap: float) -> bool:
         """Whether a gap meets the tolerance."""
@@ -121,7 +125,7 @@ def course(task: Task, warm_start: GraphicalModel | None) -> Course[End]:
     solver = solvers.build(settings.solver)
     with precision(settings.dtype):
         bound = task.bind(settings.dtype)
-        plan = settings.plan(task.domain, bound.cliques, task.constraints)
+        plan = settings.plan(task.domain, bound.cliques, task.constraints, mesh=task.mesh)
         curvature = _curvature(solver, bound, task.domain)
         if bound.smoothing is not None:
             curvature = curvature * float(bound.smoothing) / FIRST_SMOOTHING
@@ -238,7 +242,7 @@ def _fixed(task: Task, dtype: str) -> tuple[np.ndarray, ...]:
 def _fits_in_float64(task: Task, cliques: Sequence[Clique]) -> bool:
     """Whether memory allows the same fit, or at least one call of its oracle, in float64."""
     try:
-        task.estimator.plan(task.domain, cliques, task.constraints, dtype="float64")
+        task.estimator.plan(task.domain, cliques, task.constraints, dtype="float64", mesh=task.mesh)
     except ModelTooLargeError:
         return False
     return True

@@ -10,7 +10,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
+from pgmjax import sharding
 from pgmjax.compiling import jit
 from pgmjax.ops.flat import host_join, split
 from pgmjax.oracles.base import Oracle
@@ -174,6 +176,7 @@ def plan(
     copies: int = forecast.ORACLE_COPIES,
     max_bytes: int | None = None,
     finite: bool = True,
+    mesh: Mesh | None = None,
 ) -> Plan:
     """Plan inference, or refuse with figures.
 
@@ -185,18 +188,23 @@ def plan(
         copies: tables the size of the potentials that will live at once.
         max_bytes: memory that may be used; None asks the device.
         finite: whether no potential will be minus infinity, which matrix products cannot hold.
+        mesh: devices that share one call, each taking some of its slices; None uses one.
 
     Raises:
-        ValueError: unknown oracle.
+        ValueError: unknown oracle, or one that has no slices with a mesh.
         ModelTooLargeError: the forecast exceeds the memory.
     """
     limit = device_bytes() if max_bytes is None else max_bytes
-    if oracle == "auto":
+    mesh = sharding.check(mesh)
+    chosen: Oracle
+    if mesh is not None and oracle not in ("auto", "sliced"):
+        raise ValueError(f"only slices are shared between devices: write oracle='sliced', got {oracle!r}.")
+    if mesh is not None or oracle == "sliced":
+        chosen = _sliced(structure, itemsize, copies, limit, finite, mesh)
+    elif oracle == "auto":
         chosen = _cheapest(structure, itemsize, copies, limit, finite)
     elif kind(oracle) is Contraction:
         chosen = Contraction.build(structure, finite)
-    elif kind(oracle) is Sliced:
-        chosen = _sliced(structure, itemsize, copies, limit, finite)
     else:
         chosen = kind(oracle).build(structure)
     made = Plan(chosen, attributes, itemsize, copies, max_bytes)
@@ -225,7 +233,9 @@ def _cheapest(structure: Structure, itemsize: int, copies: int, limit: int, fini
         return whole  # whose figures the refusal gives
 
 
-def _sliced(structure: Structure, itemsize: int, copies: int, limit: int, finite: bool) -> Sliced:
+def _sliced(
+    structure: Structure, itemsize: int, copies: int, limit: int, finite: bool, mesh: Mesh | None = None
+) -> Sliced:
     """The coarsest slices that fit beside the solver's vectors; where none do, the finest looked at."""
     inputs = sum(structure.cells(c) for c in structure.cliques)
     beside = HOST_BYTES * inputs if jax.default_backend() == "cpu" else 0
@@ -233,7 +243,7 @@ def _sliced(structure: Structure, itemsize: int, copies: int, limit: int, finite
     found = None
     for share in (1, 2, 4, 8):
         try:
-            found = Sliced.build(structure, max(left // share, 1), finite)
+            found = Sliced.build(structure, max(left // share, 1), finite, mesh)
         except forecast.ModelTooLargeError:
             if found is None:
                 raise

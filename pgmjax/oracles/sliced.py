@@ -1,8 +1,8 @@
 """Exact inference in slices: for models whose largest table does not fit in memory at once.
 
 A slice fixes some variables to a part of their values; it is a contraction of its own, run after the
-others in one loop. The log-partitions of the slices add up in log space, and so do, weighted by their
-slice's share, the marginals.
+others in one loop, or on another device. The log-partitions of the slices add up in log space, and so
+do, weighted by their slice's share, the marginals.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
-from pgmjax import ops
+from pgmjax import ops, sharding
 from pgmjax.ops import sweep
 from pgmjax.ops.flat import join, split
 from pgmjax.ops.products import Maximum
@@ -26,7 +27,7 @@ from pgmjax.plan.forecast import Forecast
 from pgmjax.plan.structure import Structure
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["plan", "fast"])
+@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["plan", "fast", "mesh"])
 @dataclasses.dataclass(frozen=True)
 class Sliced(base.Oracle):
     """The contraction oracle, slice by slice.
@@ -34,19 +35,24 @@ class Sliced(base.Oracle):
     Attributes:
         plan: which variables are sliced, and the contraction of a slice.
         fast: as for `Contraction`.
+        mesh: devices that share the slices; None runs them all on one.
     """
 
     plan: slicing.SlicedPath
     fast: bool = False
+    mesh: Mesh | None = None
 
     @classmethod
-    def build(cls, structure: Structure, max_bytes: int = 2**30, fast: bool = False) -> Sliced:
-        """Slice a structure so that a call takes so many bytes (in float32).
+    def build(
+        cls, structure: Structure, max_bytes: int = 2**30, fast: bool = False, mesh: Mesh | None = None
+    ) -> Sliced:
+        """Slice a structure so that a call takes so many bytes (in float32) on each device.
 
         Raises:
             ModelTooLargeError: no slicing does.
         """
-        return cls(slicing.plan(structure, max_bytes), fast)
+        least = 1 if mesh is None else mesh.size
+        return cls(slicing.plan(structure, max_bytes, min_slices=least), fast, mesh)
 
     @property
     def structure(self) -> Structure:
@@ -55,16 +61,18 @@ class Sliced(base.Oracle):
 
     @property
     def forecast(self) -> Forecast:
-        """What one call costs."""
-        inner = Contraction(self.plan.path).forecast
-        names = ", ".join(str(n) for n in self.plan.parts)
+        """What one call costs on each device."""
+        inner = Contraction(self.plan.path, self.fast).forecast
+        parts = ", ".join(str(n) for n in self.plan.parts)
+        turns = -(-self.plan.slices // (1 if self.mesh is None else self.mesh.size))
+        devices = "" if self.mesh is None else f", shared by {self.mesh.size} devices"
         return dataclasses.replace(
             inner,
-            method=f"{inner.method}, in {self.plan.slices:,} slices ({names} parts)",
+            method=f"{inner.method}, in {self.plan.slices:,} slices ({parts} parts){devices}",
             inputs=sum(self.structure.cells(c) for c in self.structure.cliques),
             cells=inner.cells + 2 * inner.inputs,
-            work=inner.work * self.plan.slices,
-            seconds=inner.seconds * self.plan.slices,
+            work=inner.work * turns,
+            seconds=inner.seconds * turns,
             details=tuple(self.plan.lines()[1:]),
         )
 
@@ -76,10 +84,37 @@ class Sliced(base.Oracle):
         """Log-partition (nats) and the marginal of each clique (probabilities)."""
         return self.infer_with_doubt(potentials)[:2]
 
+    def infer_with_doubt(
+        self, potentials: base.Potentials
+    ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
+        """As `infer`, and how much of the probability fast products may have got wrong."""
+        tables = tuple(potentials)
+        inner = Contraction(self.plan.path, self.fast)
+
+        def one(index: jax.Array) -> tuple[jax.Array, Any]:
+            starts = jnp.asarray(self._starts())[index]
+            value, parts, doubt = inner.infer_with_doubt(self._parts(tables, starts))
+            whole = tuple(
+                jax.lax.dynamic_update_slice(
+                    jnp.zeros(table.shape, table.dtype), part, _place(axes, starts, part.ndim)
+                )
+                if axes
+                else part
+                for axes, table, part in zip(self.plan.axes, tables, parts, strict=True)
+            )
+            return value, (whole, doubt.astype(value.dtype))
+
+        value, (marginals, doubt) = sharding.over_slices(self.mesh, one, self.plan.slices)
+        return value, marginals, doubt
+
     def infer_flat_with_doubt(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """As `infer_flat`, and how much of the probability fast products may have got wrong."""
-        log_partition, marginals, doubt = self.infer_with_doubt(split(potentials, self.structure.shapes))
-        return log_partition, join(marginals, self.length), doubt
+        """As `infer_with_doubt`, for all tables in one vector [length]."""
+        value, marginals, doubt = self.infer_with_doubt(split(potentials, self.structure.shapes))
+        return value, join(marginals, self.length), doubt
+
+    def infer_flat(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """As `infer`, for all tables in one vector [length]."""
+        return self.infer_flat_with_doubt(potentials)[:2]
 
     def log_partition(self, potentials: base.Potentials) -> jax.Array:
         """Log of the sum over all joint states (nats)."""
@@ -97,66 +132,18 @@ class Sliced(base.Oracle):
         lowest = jnp.full((), -jnp.inf, jnp.result_type(*tables))
         return jax.lax.scan(step, lowest, self._starts())[0]
 
-    def infer_with_doubt(
-        self, potentials: base.Potentials
-    ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
-        """As `infer`, and how much of the probability fast products may have got wrong."""
-        tables = tuple(potentials)
-        zero = jnp.zeros((), jnp.result_type(*tables))
-        state = State(zero - jnp.inf, zero, tuple(jnp.zeros_like(t) for t in tables), zero)
-        state = jax.lax.scan(lambda s, starts: (self._add(s, tables, starts), None), state, self._starts())[0]
-        share = jnp.where(state.sum > 0, state.sum, 1)
-        log_partition = jnp.log(state.sum) + jnp.where(jnp.isfinite(state.top), state.top, 0)
-        return log_partition, tuple(m / share for m in state.marginals), state.doubt / share
-
-    def _add(self, state: State, tables: tuple[jax.Array, ...], starts: jax.Array) -> State:
-        """One more slice: everything before counts relative to the largest log-partition so far."""
-        inner = Contraction(self.plan.path, self.fast)
-        value, marginals, doubt = inner.infer_with_doubt(self._parts(tables, starts))
-        top = jnp.maximum(state.top, value)
-        safe = jnp.where(jnp.isfinite(top), top, 0)
-        old, new = jnp.exp(state.top - safe), jnp.exp(value - safe)
-        sums = []
-        for axes, whole, part in zip(self.plan.axes, state.marginals, marginals, strict=True):
-            whole = whole * old
-            if not axes:
-                sums.append(whole + new * part)
-                continue
-            place = _place(axes, starts, part.ndim)
-            there = jax.lax.dynamic_slice(whole, place, part.shape)
-            sums.append(jax.lax.dynamic_update_slice(whole, there + new * part, place))
-        return State(top, state.sum * old + new, tuple(sums), state.doubt * old + new * doubt)
-
     def _parts(self, tables: tuple[jax.Array, ...], starts: jax.Array) -> tuple[jax.Array, ...]:
+        """The part of each table that belongs to a slice."""
+        shapes = self.plan.path.structure.shapes
         return tuple(
             jax.lax.dynamic_slice(table, _place(axes, starts, table.ndim), shape) if axes else table
-            for axes, table, shape in zip(
-                self.plan.axes, tables, self.plan.path.structure.shapes, strict=True
-            )
+            for axes, table, shape in zip(self.plan.axes, tables, shapes, strict=True)
         )
 
     def _starts(self) -> np.ndarray:
         """First values of the sliced variables in each slice [slices, sliced variables]."""
         starts = [self.plan.starts(i) for i in range(self.plan.slices)]
         return np.asarray(starts, np.int32).reshape(self.plan.slices, len(self.plan.variables))
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class State:
-    """Sums over the slices so far, relative to the largest log-partition among them.
-
-    Attributes:
-        top: that largest log-partition (nats).
-        sum: of the slices' partitions.
-        marginals: of each clique, weighted by partition.
-        doubt: of the slices, weighted by partition.
-    """
-
-    top: jax.Array
-    sum: jax.Array
-    marginals: tuple[jax.Array, ...]
-    doubt: jax.Array
 
 
 def _place(axes: tuple[tuple[int, int], ...], starts: jax.Array, dimensions: int) -> list[Any]:

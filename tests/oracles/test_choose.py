@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import jax
 import numpy as np
 import pytest
 
@@ -107,3 +108,13 @@ def test_summary_prints_names_and_figures():
 def test_unknown_oracle():
     with pytest.raises(ValueError, match="oracle must be 'auto' or one of"):
         oracles.plan(Structure((2,), ((0,),)), ("a",), "magic")
+
+
+def test_only_slices_are_shared_between_devices():
+    structure, names = named((3, 4), ((0, 1),))
+    mesh = jax.make_mesh((1,), ("slices",))
+    assert isinstance(oracles.plan(structure, names, mesh=mesh).oracle, oracles.Sliced)
+    with pytest.raises(ValueError, match="only slices are shared between devices"):
+        oracles.plan(structure, names, "levels", mesh=mesh)
+    with pytest.raises(TypeError, match="mesh must be"):
+        oracles.plan(structure, names, mesh=8)
