@@ -23,9 +23,9 @@ from pgmjax.solvers.rows import Queue, run
 from pgmjax.total import estimate_total
 
 # On a CPU rows in one program share what starting its operations costs. More rows than fill so many
-# numbers of the largest table gain nothing (measured: 8, 16 and 32 rows of 27,000 take the same time a
-# row, 4 a fifth more), and the rows that end last then leave more slots idle.
-CPU_NUMBERS = 1 << 18
+# numbers gain nothing (measured: 8, 16 and 32 rows of 15,000 cells take the same time a row, 4 a fifth
+# more), and the rows that end last then leave more slots idle.
+CPU_NUMBERS = 1 << 17
 CPU_SLOTS = 64
 MOST_SLOTS = 1024
 # Kept of every row until the end, for each measured cell: marginals, potentials, and the loss's own copies.
@@ -90,11 +90,12 @@ class SharedPlan:
         """As `Estimator.plan`."""
         return self._planned
 
-    def _planned(self, domain: Domain, cliques: Any, constraints: Any, *, dtype: Any = None) -> oracles.Plan:
-        key = tuple(cliques), dtype
+    def _planned(self, domain: Domain, cliques: Any, constraints: Any, **settings: Any) -> oracles.Plan:
+        settings = {name: value for name, value in settings.items() if value is not None}
+        key = tuple(cliques), tuple(sorted(settings.items()))
         with self._lock:
             if key not in self._plans:
-                self._plans[key] = self._estimator.plan(domain, cliques, constraints, dtype=dtype)
+                self._plans[key] = self._estimator.plan(domain, cliques, constraints, **settings)
             return self._plans[key]
 
 

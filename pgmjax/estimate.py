@@ -172,9 +172,10 @@ class Estimator:
     ) -> BatchFit:
         """Fit many rows of measurements of one structure at once: trials, epsilons, draws of the noise.
 
-        Every row takes the steps, ends with the status and gets the model (to rounding) of the single fit
-        of its measurements; programs are compiled once for all of them. What does not fit in `max_bytes`
-        at once waits for its turn.
+        Every row decides for itself and gets the model (to rounding), the status and the steps of the single
+        fit of its measurements; one that ends because its digits run out (STALLED) may do so some blocks
+        of steps earlier or later. Programs are compiled once for all rows. What does not fit in
+        `max_bytes` at once waits for its turn.
 
         Args:
             domain: the attributes.
