@@ -1,5 +1,6 @@
 """Where a fit starts from an earlier model: the same distribution, or the nearest that its cliques hold."""
 
+import dataclasses
 import itertools
 
 import jax
@@ -180,9 +181,10 @@ def loss_of(model, measurements):
     return sum(0.5 * np.sum(((model.marginal(m.clique) - m.values) / m.stddev) ** 2) for m in measurements)
 
 
-def test_a_growing_structure_starts_where_it_was_and_ends_sooner():
+def test_a_growing_structure_starts_where_it_was_and_comes_further():
+    """Each round adds a clique: the start fits the old answers as before, and few steps lead further."""
     estimator = pj.Estimator(dtype="float64", tol=1e-5, max_steps=5000)
-    warm_steps = cold_steps = 0
+    short = dataclasses.replace(estimator, max_steps=20, tol=0.0)
     model = estimator.fit(DOMAIN, measured(4), total=5000).model
     for count in range(5, len(CLIQUES) + 1):
         before = loss_of(model, measured(count - 1))
@@ -191,12 +193,12 @@ def test_a_growing_structure_starts_where_it_was_and_ends_sooner():
             DOMAIN, dict(zip(CLIQUES[:count], tables, strict=True)), total=5000
         )
         assert loss_of(start, measured(count - 1)) == pytest.approx(before, rel=1e-10)
-        cold = estimator.fit(DOMAIN, measured(count), total=5000)
-        warm = estimator.fit(DOMAIN, measured(count), total=5000, warm_start=model)
-        assert warm.status is cold.status is pj.Status.CONVERGED
-        assert abs(warm.loss - cold.loss) <= max(warm.gap, cold.gap)
-        warm_steps, cold_steps, model = warm_steps + warm.steps, cold_steps + cold.steps, warm.model
-    assert warm_steps < cold_steps
+        cold = short.fit(DOMAIN, measured(count), total=5000)
+        warm = short.fit(DOMAIN, measured(count), total=5000, warm_start=model)
+        best = estimator.fit(DOMAIN, measured(count), total=5000, warm_start=model)
+        assert best.status is pj.Status.CONVERGED
+        assert warm.loss - best.loss < (cold.loss - best.loss) / 2
+        model = best.model
 
 
 def test_another_total_starts_from_the_same_distribution():

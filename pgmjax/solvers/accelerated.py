@@ -69,8 +69,8 @@ class Accelerated(Solver):
     """
 
     first: Any = 1.3
-    grow: Any = 1.001
-    shrink: Any = 0.6
+    grow: Any = 1.0001
+    shrink: Any = 0.8
     damping: Any = 4.0
     patience: Any = 300
 
@@ -100,7 +100,9 @@ class Accelerated(Solver):
         lowest = jnp.where(now.loss < state.lowest, now.loss, state.lowest)
         fallen = lowest < state.anchor - jnp.where(jnp.isfinite(state.anchor), error, 0)
         searching = state.searching & accepted
-        size = state.step_size * jnp.where(accepted, jnp.where(searching, self.first, self.grow), self.shrink)
+        # where the loss does not tell steps apart, longer ones may be worse
+        grow = jnp.where(searching, jnp.where(fallen, self.first, 1), self.grow)
+        size = state.step_size * jnp.where(accepted, grow, self.shrink)
         floor = jnp.where(slight, jnp.minimum(state.step_size, sure), 0)
         size = jnp.maximum(size, floor).astype(state.step_size.dtype)
         age = jnp.where(accepted, state.age + 1, 0)
