@@ -149,7 +149,7 @@ def test_infeasible_constraints_are_named():
 
 
 def test_a_model_that_does_not_fit_is_refused_with_figures():
-    domain = pj.Domain({f"x{i}": 100 for i in range(6)})
+    domain = pj.Domain({f"x{i}": 100 for i in range(9)})
     names = domain.attributes
     cliques = [(a, b) for i, a in enumerate(names) for b in names[:i]]
     with pytest.raises(pj.ModelTooLargeError, match=r"cells.*Measure fewer or smaller cliques"):
