@@ -51,7 +51,10 @@ def test_float32_rows_end_as_single_fits():
     assert_rows_are_single_fits(pj.Estimator(max_steps=150, tol=1e-2), rows, totals)
 
 
-@pytest.mark.parametrize("solver", solvers.names())
+SLOW = {"lbfgs": pytest.mark.slow}  # its line search takes long to compile
+
+
+@pytest.mark.parametrize("solver", [pytest.param(s, marks=SLOW.get(s, ())) for s in solvers.names()])
 def test_every_solver(solver):
     totals = [200.0, 5000.0, 800.0]
     rows = [row(seed, total, 2.0) for seed, total in enumerate(totals)]
