@@ -50,7 +50,8 @@ def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, floa
     gauge = np.bincount(problem.gauge.table, gradient * marginals, problem.gauge.count)
     centred = gradient - gauge[problem.gauge.table]
     best = sweep.forward(path, tables(-centred), ops.host_max, with_shares=False).total
-    point = Evaluation(potentials, marginals, loss, gradient, np.zeros(()))
+    numbers: list[Any] = [potentials, marginals, loss, gradient, np.zeros(())]  # as good as jax's on the host
+    point = Evaluation(*numbers)
     gap = max(float(centred @ marginals + best), 0.0) + float(rounding(point))
     return point, gap
 

@@ -115,7 +115,8 @@ class Plan:
         on_device = all(isinstance(table, jax.Array) and table.dtype == dtype for table in tables)
         xp = jnp if on_device else np
         with jax.enable_x64(True) if self.itemsize == 8 else contextlib.nullcontext():
-            if isinstance(self.oracle, Levels):  # a vector: one array of thousands compiles in no time
+            given: Any
+            if isinstance(self.oracle, Levels):  # a vector: thousands of arguments take long to compile
                 ask, given = _infer_flat, host_join(tables, dtype, self.oracle.length)
             else:
                 ask = _infer
@@ -240,16 +241,12 @@ def _sliced(
     inputs = sum(structure.cells(c) for c in structure.cliques)
     beside = HOST_BYTES * inputs if jax.default_backend() == "cpu" else 0
     left = (limit - beside - copies * inputs * itemsize) * 4 // itemsize  # counted in float32
-    found = None
-    for share in (1, 2, 4, 8):
-        try:
-            found = Sliced.build(structure, max(left // share, 1), finite, mesh)
-        except forecast.ModelTooLargeError:
-            if found is None:
-                raise
-            return found
+    found = Sliced.build(structure, max(left, 1), finite, mesh)
+    for share in (2, 4, 8):
         if _peak_bytes(found.forecast, itemsize, copies) <= limit:
             break
+        with contextlib.suppress(forecast.ModelTooLargeError):
+            found = Sliced.build(structure, max(left // share, 1), finite, mesh)
     return found
 
 

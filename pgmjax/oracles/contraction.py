@@ -54,7 +54,7 @@ class Contraction(base.Oracle):
         """The model's sizes and cliques."""
         return self.path.structure
 
-    @property
+    @functools.cached_property
     def forecast(self) -> Forecast:
         """What one call costs."""
         spent = cost.of_path(self.path)

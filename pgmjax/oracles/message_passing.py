@@ -40,7 +40,7 @@ class MessagePassing(base.Oracle):
         """The model's sizes and cliques."""
         return self.tree.structure
 
-    @property
+    @functools.cached_property
     def forecast(self) -> Forecast:
         """What one call costs."""
         cells = self.structure.cells

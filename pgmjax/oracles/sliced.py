@@ -59,7 +59,7 @@ class Sliced(base.Oracle):
         """The model's sizes and cliques."""
         return self.plan.structure
 
-    @property
+    @functools.cached_property
     def forecast(self) -> Forecast:
         """What one call costs on each device."""
         inner = Contraction(self.plan.path, self.fast).forecast
@@ -130,7 +130,7 @@ class Sliced(base.Oracle):
             return jnp.maximum(top, jnp.asarray(value)), None
 
         lowest = jnp.full((), -jnp.inf, jnp.result_type(*tables))
-        return jax.lax.scan(step, lowest, self._starts())[0]
+        return jax.lax.scan(step, lowest, jnp.asarray(self._starts()))[0]
 
     def _parts(self, tables: tuple[jax.Array, ...], starts: jax.Array) -> tuple[jax.Array, ...]:
         """The part of each table that belongs to a slice."""
