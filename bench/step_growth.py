@@ -35,8 +35,15 @@ def main() -> None:
         .run(data, workload)
         .measurements
     )
-    settings = [(f"accelerated, grow {g}", pj.solvers.Accelerated(grow=g), 1000) for g in (1.0, 1.001, 1.01)]
-    settings.append(("mirror descent", pj.solvers.MirrorDescent(), 3000))
+    accelerated = pj.solvers.Accelerated
+    settings = [(f"accelerated, grow {g}", accelerated(grow=g), 1000) for g in (1.0, 1.0001, 1.001, 1.01)]
+    settings += [(f"accelerated, damping {d}", accelerated(damping=d), 1000) for d in (2.0, 3.0)]
+    settings += [(f"accelerated, shrink {s}", accelerated(shrink=s), 1000) for s in (0.6, 0.9)]
+    former = accelerated(grow=1.001, shrink=0.6, damping=2.0)
+    settings += [
+        ("accelerated, as it was", former, 1000),
+        ("mirror descent", pj.solvers.MirrorDescent(), 3000),
+    ]
     for name, solver, steps in settings:
         fit = pj.Estimator(solver=solver, max_steps=steps, tol=0.0).fit(domain, measured)
         line = {"solver": name, "steps": fit.steps, "loss": round(fit.loss, 1), "gap": round(fit.gap, 1)}
