@@ -202,7 +202,7 @@ def _in_float64(
     can have; the loss and certificate of the potentials themselves are computed here.
     """
     with precision("float64"):
-        bound = task.bind("float64")
+        bound = problem.loss.cast("float64")
         if problem.loss.smoothing is not None:
             bound = bound.with_smoothing(float(problem.loss.smoothing))
         problem = Problem.build(problem.oracle, bound, problem.curvature, _fixed(task, "float64"))

@@ -77,6 +77,13 @@ class BoundLoss(abc.ABC):
         return self
 
     @abc.abstractmethod
+    def cast(self, dtype: Any) -> BoundLoss:
+        """Return the same loss with device arrays of another type, made from the float64 part.
+
+        Nothing is checked again; smoothing is that of the setting.
+        """
+
+    @abc.abstractmethod
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the loss, not smoothed, in float64 on the host.
 

@@ -111,6 +111,10 @@ class BoundCustom(BoundLoss):
         counts = tuple(table * self.total for table in marginals)
         return self.function(CliqueVector(self.names, counts))
 
+    def cast(self, dtype: Any) -> BoundCustom:
+        """Return the loss with a total of another type."""
+        return dataclasses.replace(self, total=np.asarray(self.exact_total, dtype))
+
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the function's value in float64."""
         if self.exact_total is None:

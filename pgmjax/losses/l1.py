@@ -106,6 +106,10 @@ class BoundL1(BoundLoss):
         """Return the loss for vectors of a given length."""
         return dataclasses.replace(self, linear=self.linear.padded(length))
 
+    def cast(self, dtype: Any) -> BoundL1:
+        """Return the loss with device arrays of another type."""
+        return BoundL1(self.linear.cast(dtype), np.asarray(self.delta, dtype))
+
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the loss, not smoothed, in float64, on the host."""
         return float(np.sum(np.abs(self.linear.exact(marginals))))

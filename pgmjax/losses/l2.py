@@ -89,6 +89,10 @@ class BoundL2(BoundLoss):
         """Return the loss for vectors of a given length."""
         return dataclasses.replace(self, linear=self.linear.padded(length))
 
+    def cast(self, dtype: Any) -> BoundL2:
+        """Return the loss with device arrays of another type."""
+        return BoundL2(self.linear.cast(dtype))
+
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
         """Return the loss in float64, on the host."""
         return float(0.5 * np.sum(np.square(self.linear.exact(marginals))))

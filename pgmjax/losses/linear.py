@@ -56,6 +56,7 @@ class HostPart:
     stddevs: tuple[np.ndarray, ...]
     total: float
     curvature: float
+    merge: bool
 
 
 @functools.partial(
@@ -114,6 +115,10 @@ class LinearResiduals:
                 f"expected {len(self.layout.shapes)} marginals, one a clique, got {len(marginals)}."
             )
         return join(marginals)
+
+    def cast(self, dtype: Any) -> LinearResiduals:
+        """Return the residuals, not padded, with device arrays of another type."""
+        return _on_device(self.on_host(), self.layout.shapes, dtype)
 
     def padded(self, length: int) -> LinearResiduals:
         """Return the residuals for vectors of a given length, whose end does not count."""
@@ -178,14 +183,11 @@ def linear_residuals(
         groups.setdefault(key, []).append((values, stddevs))
     all_values = tuple(np.stack([values for values, _ in group]) for group in groups.values())
     all_stddevs = tuple(_stacked([stddevs for _, stddevs in group]) for group in groups.values())
-    host = HostPart(cliques, tuple(groups), all_values, all_stddevs, total, bend)
-    shapes = tuple(domain.shape_of(clique) for clique in cliques)
-    return _on_device(host, shapes, dtype, merge)
+    host = HostPart(cliques, tuple(groups), all_values, all_stddevs, total, bend, merge)
+    return _on_device(host, tuple(domain.shape_of(clique) for clique in cliques), dtype)
 
 
-def _on_device(
-    host: HostPart, shapes: tuple[tuple[int, ...], ...], dtype: np.dtype, merge: bool
-) -> LinearResiduals:
+def _on_device(host: HostPart, shapes: tuple[tuple[int, ...], ...], dtype: Any) -> LinearResiduals:
     """Sort the measurements into those of cells and others, and cast them."""
     cells = [(np.zeros(shape), np.zeros(shape)) for shape in shapes]
     asked, values, weights = [], [], []
@@ -193,7 +195,7 @@ def _on_device(
     for (at, query), y, stddevs in zip(host.asked, host.values, host.stddevs, strict=True):
         y, w = y / host.total, host.total / stddevs
         if _is_cells(query):
-            if merge:
+            if host.merge and len(y) > 1:
                 squares = np.broadcast_to(w**2, y.shape)
                 mean = (squares * y).sum(axis=0) / squares.sum(axis=0)
                 rest += 0.5 * float(np.sum(squares * (y - mean) ** 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -18,15 +19,16 @@ def split(vector: Any, shapes: Sequence[tuple[int, ...]]) -> tuple[Any, ...]:
         >>> [table.shape for table in split(np.arange(9), [(2, 3), (2,)])]
         [(2, 3), (2,)]
     """
-    tables, start = [], 0
-    for shape in shapes:
-        end = start + math.prod(shape)
-        part = (
-            vector[start:end] if isinstance(vector, np.ndarray) else jax.lax.slice(vector, (start,), (end,))
+    ends = list(itertools.accumulate(map(math.prod, shapes)))
+    if isinstance(vector, np.ndarray):
+        starts = [0, *ends]
+        return tuple(
+            vector[start:end].reshape(shape) for start, end, shape in zip(starts, ends, shapes, strict=False)
         )
-        tables.append(part.reshape(shape))
-        start = end
-    return tuple(tables)
+    return tuple(
+        jax.lax.slice(vector, (end - math.prod(shape),), (end,)).reshape(shape)
+        for end, shape in zip(ends, shapes, strict=True)
+    )
 
 
 def join(tables: Sequence[jax.Array], length: int | None = None) -> jax.Array:
@@ -40,10 +42,9 @@ def join(tables: Sequence[jax.Array], length: int | None = None) -> jax.Array:
 
 def host_join(tables: Sequence[Any], dtype: Any, length: int | None = None) -> np.ndarray:
     """As `join`, in NumPy, cast to a dtype."""
-    size = sum(np.size(table) for table in tables)
+    parts = [np.asarray(table).reshape(-1) for table in tables]
+    size = sum(map(len, parts))
     vector = np.zeros(size if length is None else length, dtype)
-    start = 0
-    for table in tables:
-        vector[start : start + np.size(table)] = np.ravel(table)
-        start += np.size(table)
+    if parts:
+        np.concatenate(parts, out=vector[:size], casting="unsafe")
     return vector

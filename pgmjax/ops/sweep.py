@@ -101,8 +101,15 @@ def forward(
                 bounds[number] = bound
         else:
             combined = _combined(path, step, every)
-            result = reduce(combined, _gone(step)) if _gone(step) else combined
-            shares.append(_largest_and_sum(combined, _gone(step)) if with_shares else None)
+            share = _largest_and_sum(combined, _gone(step)) if with_shares else (None, None)
+            shares.append(share)
+            if not _gone(step):
+                result = combined
+            elif with_shares and isinstance(combined, np.ndarray):
+                with np.errstate(divide="ignore"):  # XLA finds what is common by itself, NumPy does not
+                    result = np.log(share[1]) + np.squeeze(share[0], _gone(step))
+            else:
+                result = reduce(combined, _gone(step))
         if deep:
             result, top = recentred(result)
             scale = scale + top

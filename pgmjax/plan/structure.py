@@ -7,6 +7,7 @@ attribute names share both.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -55,7 +56,7 @@ class Structure:
         """Number of cells of a table over some variables, exact."""
         return math.prod(self.sizes[v] for v in variables)
 
-    @property
+    @functools.cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shape of each clique's table."""
         return tuple(self.shape(clique) for clique in self.cliques)

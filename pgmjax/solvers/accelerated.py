@@ -72,7 +72,7 @@ class Accelerated(Solver):
     grow: Any = 1.0001
     shrink: Any = 0.8
     damping: Any = 4.0
-    patience: Any = 300
+    patience: Any = 100
 
     @property
     def copies(self) -> int:
