@@ -101,7 +101,7 @@ def forward(
                 bounds[number] = bound
         else:
             combined = _combined(path, step, every)
-            share = _largest_and_sum(combined, _gone(step)) if with_shares else (None, None)
+            share: tuple[Any, Any] = _largest_and_sum(combined, _gone(step)) if with_shares else (None, None)
             shares.append(share)
             if not _gone(step):
                 result = combined
