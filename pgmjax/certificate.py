@@ -31,7 +31,8 @@ def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, floa
         potentials: log-potentials of the measured cliques [length].
     """
     path = _path(problem.oracle)
-    if max(sweep_cells(path)) > HOST_CELLS // 4 or sum(sweep_cells(path)) > HOST_CELLS:
+    cells = [path.structure.cells(step.union) for step in path.steps] or [1]
+    if max(cells) > HOST_CELLS // 4 or sum(cells) > HOST_CELLS:
         point, gap = _on_device(problem, potentials)
         if float(point.doubt) > negligible(point):
             point, gap = _on_device(problem.exactly(), potentials)
@@ -54,11 +55,6 @@ def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, floa
     point = Evaluation(*numbers)
     gap = max(float(centred @ marginals + best), 0.0) + float(rounding(point))
     return point, gap
-
-
-def sweep_cells(path: contraction.ContractionPath) -> list[int]:
-    """Cells of every table that a contraction forms one after the other."""
-    return [path.structure.cells(step.union) for step in path.steps] or [1]
 
 
 def _path(oracle: Oracle) -> contraction.ContractionPath:

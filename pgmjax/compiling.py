@@ -24,8 +24,7 @@ def jit(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]:
 
     @functools.cache
     def compiled(backend: str) -> Any:
-        options = CPU_OPTIONS if backend == "cpu" and _known(tuple(CPU_OPTIONS)) else None
-        return jax.jit(function, compiler_options=options, **settings)
+        return jax.jit(function, compiler_options=options(backend), **settings)
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -35,12 +34,24 @@ def jit(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]:
     return call
 
 
+def options(backend: str, *, long_run: bool = False) -> dict[str, Any] | None:
+    """XLA's options for a backend, as `jax.jit` takes them; None where its own stand.
+
+    Args:
+        backend: as JAX names it.
+        long_run: keep LLVM's higher optimisation levels, for programs that run much longer than they
+            compile.
+    """
+    chosen = {k: v for k, v in CPU_OPTIONS.items() if not (long_run and k.endswith("optimization_level"))}
+    return chosen if backend == "cpu" and _known() else None
+
+
 @functools.cache
-def _known(options: tuple[str, ...]) -> bool:
+def _known() -> bool:
     """Whether this release of XLA still has the options."""
     try:
-        jax.jit(lambda: 0, compiler_options={name: CPU_OPTIONS[name] for name in options})()
-    except Exception:
+        jax.jit(lambda: 0, compiler_options=CPU_OPTIONS)()
+    except jax.errors.JaxRuntimeError:
         return False
     return True
 

@@ -58,7 +58,8 @@ class Estimator:
         tol: stop when gap <= tol * max(1, loss).
         dtype: `float32` or `float64` (on the device; no global JAX flag is changed). The end of a
             float32 fit is evaluated in float64, and where its digits run out before the tolerance is
-            met the rest of the steps are done in float64, if memory allows.
+            met, and the gap is not within 100 tolerances, the rest of the steps are done in float64, if
+            memory allows; within them it ends as STALLED.
         max_bytes: memory that a fit may use; None asks the device.
         progress: None shows a bar in terminals and notebooks, False never does.
 

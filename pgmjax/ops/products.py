@@ -1,49 +1,24 @@
-"""Ways of computing the large products of a contraction."""
+"""Ways of computing the large products of a contraction, for `ops.sweep`."""
 
 from __future__ import annotations
+
+import functools
 
 import jax
 
 from pgmjax.ops import exact_product, fast_product
+from pgmjax.ops.sweep import Products
 
 
-class Exact:
-    """Log-sum-exp products in exact form, in tiles."""
-
-    def forward(self, left: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Array | None]:
-        """The product, all of it right."""
-        return exact_product.exact_forward(left, right), None
-
-    def backward(
-        self, left: jax.Array, right: jax.Array, result: jax.Array, weight: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        """Marginals of both tables."""
-        return exact_product.exact_backward(left, right, result, weight)
+def _exact(left: jax.Array, right: jax.Array) -> tuple[jax.Array, None]:
+    return exact_product.exact_forward(left, right), None
 
 
-class Fast:
-    """Log-sum-exp products of finite tables as matrix products; what underflows holds an upper bound."""
-
-    def forward(self, left: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Array | None]:
-        """The product, and which entries hold an upper bound."""
-        return fast_product.fast_forward(left, right, finite=True)
-
-    def backward(
-        self, left: jax.Array, right: jax.Array, result: jax.Array, weight: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        """Marginals of both tables."""
-        return fast_product.fast_backward(left, right, result, weight)
+def _maximum(left: jax.Array, right: jax.Array) -> tuple[jax.Array, None]:
+    return exact_product.max_plus(left, right), None
 
 
-class Maximum:
-    """Max-plus products."""
-
-    def forward(self, left: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Array | None]:
-        """The largest sum over k."""
-        return exact_product.max_plus(left, right), None
-
-    def backward(
-        self, left: jax.Array, right: jax.Array, result: jax.Array, weight: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        """There is none: only values of maxima are asked for."""
-        raise NotImplementedError
+EXACT = Products(_exact, exact_product.exact_backward)
+# of finite tables, as matrix products: what underflows holds an upper bound
+FAST = Products(functools.partial(fast_product.fast_forward, finite=True), fast_product.fast_backward)
+MAXIMUM = Products(_maximum)  # only values of maxima are asked for, so that nothing goes backwards

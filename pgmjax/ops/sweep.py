@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -30,18 +30,19 @@ DEEP = 12
 LARGE, SIDE = 300_000, 8
 
 
-class Products(Protocol):
-    """How large products are computed: on tables [b, m, k] and [b, k, n] of log values."""
+@dataclasses.dataclass(frozen=True)
+class Products:
+    """How large products are computed: on tables [b, m, k] and [b, k, n] of log values.
 
-    def forward(self, left: jax.Array, right: jax.Array) -> tuple[jax.Array, jax.Array | None]:
-        """The product [b, m, n], and which entries hold only an upper bound (None: none)."""
-        ...
+    Attributes:
+        forward: from both tables to the product [b, m, n], and which of its entries hold only an upper
+            bound (None: none).
+        backward: from both tables, the product and its marginal to the marginals of both; None where
+            nobody goes backwards.
+    """
 
-    def backward(
-        self, left: jax.Array, right: jax.Array, result: jax.Array, weight: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        """Marginals of both tables, from that of the result."""
-        ...
+    forward: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array | None]]
+    backward: Callable[..., tuple[jax.Array, jax.Array]] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +141,7 @@ def backward(
             total = xp.sum(weight)
             weight = weight / xp.where(total > 0, total, 1)
         product = large(path).get(number) if products else None
-        if products is not None and product is not None:
+        if products is not None and products.backward is not None and product is not None:
             cells = _as_product(path, weight, step.kept, product.batch, product.left, product.right)
             left, right = _operands(path, step, product, sweep.tables)
             both = _renormalised(products.backward(left, right, sweep.shares[number], cells), cells)

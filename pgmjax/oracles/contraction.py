@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from pgmjax import ops
 from pgmjax.ops import sweep
 from pgmjax.ops.flat import join, split
-from pgmjax.ops.products import Exact, Fast, Maximum
+from pgmjax.ops.products import EXACT, FAST, MAXIMUM
 from pgmjax.oracles import base
 from pgmjax.plan import contraction, cost
 from pgmjax.plan.forecast import Forecast
@@ -105,15 +105,13 @@ class Contraction(base.Oracle):
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials that any joint state reaches (nats)."""
-        return jnp.asarray(
-            sweep.forward(self.path, potentials, ops.logmax, Maximum(), with_shares=False).total
-        )
+        return jnp.asarray(sweep.forward(self.path, potentials, ops.logmax, MAXIMUM, with_shares=False).total)
 
 
 def _swept(
     oracle: Contraction, tables: tuple[jax.Array, ...]
 ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
-    products = Fast() if oracle.fast else Exact()
+    products = FAST if oracle.fast else EXACT
     forward = sweep.forward(oracle.path, tables, ops.logsumexp, products)
     marginals, doubt = sweep.backward(oracle.path, forward, products)
     return jnp.asarray(forward.total), marginals, jnp.asarray(doubt)

@@ -19,7 +19,7 @@ from jax.sharding import Mesh
 from pgmjax import ops, sharding
 from pgmjax.ops import sweep
 from pgmjax.ops.flat import join, split
-from pgmjax.ops.products import Maximum
+from pgmjax.ops.products import MAXIMUM
 from pgmjax.oracles import base
 from pgmjax.oracles.contraction import Contraction
 from pgmjax.plan import slicing
@@ -126,7 +126,7 @@ class Sliced(base.Oracle):
 
         def step(top: jax.Array, starts: jax.Array) -> tuple[jax.Array, None]:
             parts = self._parts(tables, starts)
-            value = sweep.forward(self.plan.path, parts, ops.logmax, Maximum(), with_shares=False).total
+            value = sweep.forward(self.plan.path, parts, ops.logmax, MAXIMUM, with_shares=False).total
             return jnp.maximum(top, jnp.asarray(value)), None
 
         lowest = jnp.full((), -jnp.inf, jnp.result_type(*tables))

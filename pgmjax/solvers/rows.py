@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.compiling import CPU_OPTIONS, _known
+from pgmjax import compiling
 from pgmjax.sharding import over_rows, replicated, row_sharding
 from pgmjax.solvers.base import Solver
 from pgmjax.solvers.loop import Course, Reply, Request, T, _first, _run_block, precision
@@ -85,10 +85,8 @@ def _take(point: Evaluation, slot: jax.Array) -> Evaluation:
 @functools.cache
 def _programs(mesh: Mesh | None) -> tuple[Any, Any, Any]:
     """Block, admission and reading of a slot, for one device or for all of a mesh."""
-    # A batch runs long enough for LLVM's higher optimisation levels, which `compiling.jit` leaves out.
-    chosen = {name: CPU_OPTIONS[name] for name in CPU_OPTIONS if "optimization_level" not in name}
-    on_cpu = jax.default_backend() == "cpu" and _known(tuple(chosen))
-    jit = functools.partial(jax.jit, compiler_options=chosen if on_cpu else None)
+    options = compiling.options(jax.default_backend(), long_run=True)
+    jit = functools.partial(jax.jit, compiler_options=options)
     if mesh is None:
         return jit(_block, donate_argnums=(2,)), jit(_admit, donate_argnums=(2,)), jit(_take)
     block = over_rows(mesh, _block, rows_in=(False, False, True, True, False), rows_out=(True, True, True))
