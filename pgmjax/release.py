@@ -9,7 +9,7 @@ from pgmjax.domain import Domain
 from pgmjax.estimate import Fit
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
-from pgmjax.privacy.budget import as_text
+from pgmjax.privacy.amounts import as_text
 from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 

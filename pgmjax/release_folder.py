@@ -26,7 +26,7 @@ from pgmjax import _checks, record_file, release_tables
 from pgmjax._version import __version__
 from pgmjax.model import GraphicalModel
 from pgmjax.model import load as load_model
-from pgmjax.privacy.budget import as_text
+from pgmjax.privacy.amounts import as_text
 from pgmjax.progress import Progress
 from pgmjax.release import Release
 from pgmjax.report import render

@@ -14,11 +14,11 @@ import numpy as np
 
 from pgmjax import release_folder, release_tables
 from pgmjax.cli import interrupts
+from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.settings import FitError
+from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.budget import as_text
-from pgmjax.privacy.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.workload import Workload
 
 _LONGEST = 200  # bytes of a folder's name, of the 255 that file systems allow

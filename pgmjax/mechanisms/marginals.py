@@ -10,8 +10,8 @@ from pgmjax import _checks
 from pgmjax.dataset import Dataset
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms.settings import Settings, check_request, read_settings
+from pgmjax.privacy.amounts import split
 from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.budget import split
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.relation import Relation
 from pgmjax.release import Release

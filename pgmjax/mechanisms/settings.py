@@ -13,7 +13,8 @@ from pgmjax.dataset import Dataset
 from pgmjax.estimate import Estimator
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.privacy.accounting import rho_for
-from pgmjax.privacy.budget import Budget, exact_delta, exact_epsilon
+from pgmjax.privacy.amounts import exact_delta, exact_epsilon
+from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Query
 from pgmjax.relation import Relation

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from pgmjax.privacy.laws import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 
 
 class NoiseBackend(Protocol):

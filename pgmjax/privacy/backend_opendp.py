@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax import _checks
-from pgmjax.privacy import laws
-from pgmjax.privacy.laws import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.privacy import scales
 
 _CHUNK = 1 << 15  # a third of a second a call, so that Ctrl-C is heard
 
@@ -47,7 +47,7 @@ class OpenDPBackend:
         Guarantees:
             OpenDP's map for answers that differ by `sensitivity` in L1 is at most epsilon.
         """
-        law = laws.laplace_for(sensitivity, epsilon)
+        law = scales.laplace_for(sensitivity, epsilon)
         scale = _confirmed(law.scale, epsilon, lambda scale: _laplace(scale).map(max(sensitivity, 1)))
         return DiscreteLaplace(scale)
 
@@ -57,8 +57,8 @@ class OpenDPBackend:
         Guarantees:
             OpenDP's map for answers that differ by the sensitivity in L2 is at most rho (zCDP).
         """
-        law = laws.gaussian_for(sensitivity_squared, rho)
-        distance = laws.ceil_sqrt(Fraction(max(sensitivity_squared, 1)))
+        law = scales.gaussian_for(sensitivity_squared, rho)
+        distance = scales.ceil_sqrt(Fraction(max(sensitivity_squared, 1)))
         scale = _confirmed(law.scale, rho, lambda scale: _gaussian(scale).map(distance))
         return DiscreteGaussian(scale)
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from pgmjax import _checks
-from pgmjax.privacy import laws
-from pgmjax.privacy.laws import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.privacy import scales
 
 _STREAM = int.from_bytes(b"noise", "big")  # keeps noise apart from other uses of the same seed
 _CHUNK = 1 << 20
@@ -57,11 +57,11 @@ class SeededBackend:
 
     def laplace(self, sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
         """Return the law for an L1 sensitivity and epsilon."""
-        return laws.laplace_for(sensitivity, epsilon)
+        return scales.laplace_for(sensitivity, epsilon)
 
     def gaussian(self, sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
         """Return the law for a squared L2 sensitivity and rho."""
-        return laws.gaussian_for(sensitivity_squared, rho)
+        return scales.gaussian_for(sensitivity_squared, rho)
 
     def draw(self, law: Law, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""

@@ -19,11 +19,12 @@ from pgmjax.cliques import Clique
 from pgmjax.counting import check_memory
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
+from pgmjax.laws import Law
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.privacy import tape as tapes
+from pgmjax.privacy.amounts import exact_epsilon, exact_rho
 from pgmjax.privacy.backend import NoiseBackend, default_backend
-from pgmjax.privacy.budget import Budget, exact_epsilon, exact_rho
-from pgmjax.privacy.laws import Law
+from pgmjax.privacy.budget import Budget
 from pgmjax.progress import Progress
 from pgmjax.queries import Query
 from pgmjax.relation import Relation

@@ -11,11 +11,11 @@ from pgmjax import queries
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator
+from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.mechanisms import Marginals
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy import accounting
 from pgmjax.privacy.backend_seeded import SeededBackend
-from pgmjax.privacy.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 

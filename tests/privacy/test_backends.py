@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pgmjax.privacy import backend, laws
+from pgmjax import laws
+from pgmjax.privacy import backend, scales
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
 
@@ -126,7 +127,7 @@ def test_noise_of_any_size(source):
 
 
 def test_huge_scales_stay_inside_int64(source):
-    for law in (laws.DiscreteLaplace(laws.LARGEST_SCALE), laws.DiscreteGaussian(laws.LARGEST_SCALE)):
+    for law in (laws.DiscreteLaplace(scales.LARGEST_SCALE), laws.DiscreteGaussian(scales.LARGEST_SCALE)):
         draws = source.draw(law, 2000)
         assert np.abs(draws).max() < 2**62 and np.abs(draws).max() > 2**50
 

@@ -9,12 +9,12 @@ import pytest
 from pgmjax import queries
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
+from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.privacy import noise, tape
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
-from pgmjax.privacy.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.relation import Relation
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})

@@ -1,0 +1,199 @@
+"""Privacy parameters as exact fractions.
+
+A float epsilon is read as the decimal it prints as, so that 0.1 is one tenth: ten spends of 0.1 are
+exactly 1, and nothing is lost or gained by rounding. Only the sampler's scale is ever a float.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+import sys
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+_LIMIT = 400  # decimal places on either side of the point: beyond it a short string is a huge integer
+_LONGEST = 1000
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?")
+_NOT_FINITE = re.compile(r"[+-]?(?:s?nan[0-9]*|inf(?:inity)?)", re.IGNORECASE)
+_LEAST, _MOST = Fraction(sys.float_info.min), Fraction(sys.float_info.max)
+
+
+def _decimal(name: str, value: str) -> Fraction:
+    if len(value) > _LONGEST:
+        raise ValueError(f"{name} must be a number of at most {_LONGEST} characters, got {len(value)}.")
+    if _NOT_FINITE.fullmatch(value):
+        raise ValueError(f"{name} must be finite, got {value}.")
+    form = _NUMBER.fullmatch(value)
+    if form is None:
+        raise ValueError(f"{name} must be a number such as 1, 0.1, '1/3' or '1e-9', got {value!r}.")
+    # a Decimal takes exponents of 18 digits, and turns none of them into a fraction before this check
+    number = Decimal(value) if len(form[1] or "") < 18 else None
+    if number is not None and number.is_zero():
+        return Fraction(0)
+    if number is None or not -_LIMIT < number.adjusted() < _LIMIT:
+        raise ValueError(f"{name} must lie between 1e-{_LIMIT} and 1e{_LIMIT}, got {value}.")
+    return Fraction(number)
+
+
+def exact(name: str, value: Any) -> Fraction:
+    """Return a number as a fraction: a float as the decimal it prints as, a string as it reads.
+
+    Args:
+        name: the parameter's name, for messages.
+        value: an int, float, Decimal, Fraction, NumPy number, or a string such as "0.1", "1e-9" or
+            "1/3", of the characters 0-9 . e E + - / only.
+
+    Raises:
+        TypeError: a bool or something that is no real number.
+        ValueError: NaN, an infinity, or a string that is no number.
+
+    Example:
+        >>> sum([exact("epsilon", 0.1)] * 10) == 1
+        True
+    """
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be a number, got a bool.")
+    if isinstance(value, str):
+        top, slash, bottom = value.strip().partition("/")
+        if slash:
+            divisor = _decimal(name, bottom)
+            if divisor == 0:
+                raise ValueError(f"{name} must be a number, got {value!r}, a division by zero.")
+            return _decimal(name, top) / divisor
+        return _decimal(name, top)
+    if isinstance(value, numbers.Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, Decimal):
+        return _decimal(name, str(value))
+    if isinstance(value, float):  # np.float64 too, whose own repr is not a number
+        return _decimal(name, float.__repr__(value))
+    if isinstance(value, np.floating):
+        return _decimal(name, str(value))
+    raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
+
+
+def _positive(name: str, value: Any) -> Fraction:
+    result = exact(name, value)
+    if result <= 0:
+        raise ValueError(f"{name} must be > 0, got {_shortened(value)}.")
+    return result
+
+
+def _shortened(value: Any) -> str:
+    if isinstance(value, numbers.Rational):
+        fraction = Fraction(int(value.numerator), int(value.denominator))
+        if max(abs(fraction.numerator), fraction.denominator) >= 10**60:
+            return "a fraction of more than 60 digits"  # Python refuses to print those of thousands
+        return as_text(fraction)
+    text = str(value).strip()
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def _representable(name: str, value: Any, result: Fraction) -> Fraction:
+    """Refuse what no normal float is near to: scales of noise and conversions are floats."""
+    if result < _LEAST:
+        zero = "0 or " if name == "delta" else ""
+        raise ValueError(
+            f"{name} must be {zero}at least {sys.float_info.min}, the least normal 64-bit float, got "
+            f"{_shortened(value)}."
+        )
+    if result > _MOST:
+        raise ValueError(
+            f"{name} must be at most {sys.float_info.max}, the largest 64-bit float, got {_shortened(value)}."
+        )
+    return result
+
+
+def exact_epsilon(value: Any) -> Fraction:
+    """Return a pure-DP parameter epsilon as a fraction.
+
+    Raises:
+        TypeError: a bool or no number.
+        ValueError: NaN, infinite, zero, negative, or outside the range of normal floats.
+
+    Example:
+        >>> exact_epsilon("1/3") * 3
+        Fraction(1, 1)
+    """
+    return _representable("epsilon", value, _positive("epsilon", value))
+
+
+def exact_rho(value: Any) -> Fraction:
+    """Return a zCDP parameter rho as a fraction; refused as `exact_epsilon` refuses."""
+    return _representable("rho", value, _positive("rho", value))
+
+
+def exact_delta(value: Any) -> Fraction:
+    """Return delta, 0 <= delta < 1, as a fraction; 0 is pure differential privacy.
+
+    Raises:
+        TypeError: a bool or no number.
+        ValueError: NaN, infinite, negative, at least 1, or positive and below the least normal float.
+    """
+    result = exact("delta", value)
+    if not 0 <= result < 1:
+        raise ValueError(f"delta must be in [0, 1), got {_shortened(value)}.")
+    return _representable("delta", value, result) if result else result
+
+
+def as_text(value: Fraction) -> str:
+    """Return a fraction as an exact string: a plain decimal where it has a short one, else "a/b".
+
+    `exact` reads it back to the same fraction.
+
+    Example:
+        >>> as_text(Fraction(1, 10)), as_text(Fraction(1)), as_text(Fraction(1, 3))
+        ('0.1', '1', '1/3')
+    """
+    if value.denominator == 1:
+        return str(value.numerator)
+    twos = fives = 0
+    rest = value.denominator
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    if rest != 1 or places > 30:
+        return f"{value.numerator}/{value.denominator}"
+    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+    return ("-" if value < 0 else "") + f"{digits[:-places]}.{digits[-places:]}"
+
+
+def split(total: Fraction, weights: Sequence[Any]) -> tuple[Fraction, ...]:
+    """Divide a budget in proportion to weights; the parts sum to it exactly.
+
+    Args:
+        total: the budget to divide (epsilon or rho).
+        weights: one positive number a part.
+
+    Raises:
+        ValueError: no weights, or one that is not positive and finite.
+
+    Example:
+        >>> split(Fraction(1), [1, 2])
+        (Fraction(1, 3), Fraction(2, 3))
+    """
+    exact_weights = [_positive("a weight of the budget", weight) for weight in weights]
+    if not exact_weights:
+        raise ValueError("There is nothing to divide the budget between: give at least one weight.")
+    unit = total / sum(exact_weights)
+    return tuple(unit * weight for weight in exact_weights)
+
+
+def ceil_float(value: Fraction) -> float:
+    """Return the smallest float that is not below a fraction."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def floor_float(value: Fraction) -> float:
+    """Return the largest float that is not above a fraction."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
