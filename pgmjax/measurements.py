@@ -10,6 +10,7 @@ import numpy as np
 from pgmjax import _checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
+from pgmjax.laws import Law
 from pgmjax.queries import Query, as_query
 from pgmjax.queries.base import attribute_names
 
@@ -28,6 +29,8 @@ class LinearMeasurement:
             was discrete: one for all rows, or one a row. Never the scale of a Laplace law.
         query: what was asked: None for every cell, or anything `queries.as_query` takes.
         noise: the family of the law, `gaussian` or `laplace`.
+        law: the discrete law that the noise was really drawn from, where it is known; `stddev` and `noise`
+            must be its own.
 
     Raises:
         TypeError: something that is not a number, a name or a query.
@@ -44,9 +47,16 @@ class LinearMeasurement:
     stddev: np.ndarray
     query: Query
     noise: str
+    law: Law | None
 
     def __init__(
-        self, clique: Any, values: Any, stddev: Any, query: Any = None, noise: str = "gaussian"
+        self,
+        clique: Any,
+        values: Any,
+        stddev: Any,
+        query: Any = None,
+        noise: str = "gaussian",
+        law: Law | None = None,
     ) -> None:
         clique = attribute_names(clique)
         said = f"measurement on {clique}"
@@ -55,6 +65,41 @@ class LinearMeasurement:
         object.__setattr__(self, "values", _numbers(f"the values of the {said}", values))
         object.__setattr__(self, "stddev", _stddev(said, stddev, self.values))
         object.__setattr__(self, "noise", _checks.choice(f"the noise of the {said}", noise, NOISE_LAWS))
+        object.__setattr__(self, "law", _law(said, law, self.stddev, noise))
+
+    @classmethod
+    def released(cls, query: Query, values: Any, law: Law) -> LinearMeasurement:
+        """Return answers to a query with noise of a known law, which says its standard deviation.
+
+        Example:
+            >>> from pgmjax.laws import DiscreteLaplace
+            >>> from pgmjax.queries import marginal
+            >>> LinearMeasurement.released(marginal(["sex"]), [10, 7], DiscreteLaplace(2.0)).interval(0.95)
+            array([[ 4, 16],
+                   [ 1, 13]])
+        """
+        return cls(query.clique, values, law.stddev, query, law.noise, law)
+
+    def interval(self, level: float = 0.95) -> np.ndarray:
+        """Return for every value the interval that holds the true answer with a stated confidence.
+
+        Args:
+            level: the least probability, over the noise, that an interval holds its answer, in (0, 1).
+
+        Returns:
+            Both ends, included [rows, 2], int64 where the values are integers (counts).
+
+        Raises:
+            ValueError: the law of the noise is not known: a standard deviation alone gives no interval.
+        """
+        if self.law is None:
+            raise ValueError(
+                f"the law of the noise of the measurement on {self.clique} is not known: make it with "
+                "LinearMeasurement.released, or give law=DiscreteLaplace(scale) or DiscreteGaussian(scale)."
+            )
+        width = self.law.half_width(level)
+        values = self.values.reshape(-1)
+        return np.stack([values - width, values + width], axis=1)
 
     def validate(self, domain: Domain) -> None:
         """Check the measurement against a domain: attributes, sizes, number and shape of the values.
@@ -109,6 +154,21 @@ def _numbers(said: str, values: Any) -> np.ndarray:
         raise ValueError(f"{said} must be finite; {wrong} of {array.size} are not.")
     array.flags.writeable = False
     return array
+
+
+def _law(said: str, law: Any, stddev: np.ndarray, noise: str) -> Law | None:
+    if law is None:
+        return None
+    if not isinstance(law, Law):
+        raise TypeError(
+            f"the law of the {said} must be a DiscreteLaplace or DiscreteGaussian, got {type(law).__name__}."
+        )
+    if law.noise != noise or stddev.ndim or float(stddev) != law.stddev:
+        raise ValueError(
+            f"the {said} must have the noise and stddev of its law, {law.noise!r} and {law.stddev:g}: use "
+            "LinearMeasurement.released, which takes them from there."
+        )
+    return law
 
 
 def _stddev(said: str, stddev: Any, values: np.ndarray) -> np.ndarray:

@@ -27,6 +27,13 @@ class Relation(enum.Enum):
     ADD_REMOVE = "add-remove"
     REPLACE_ONE = "replace-one"
 
+    @property
+    def change(self) -> str:
+        """What may differ between two neighbours, so as to follow the word "if"."""
+        if self is Relation.ADD_REMOVE:
+            return "one record is added to the table or removed from it"
+        return "the values of one record in the table are changed"
+
     @classmethod
     def parse(cls, value: Any) -> Relation:
         """Return a relation from itself or from its name (`add-remove`, `replace-one`).

@@ -92,11 +92,12 @@ class Release:
 
     def _neighbours(self) -> str:
         """What may differ between two tables, so as to follow the word "if"."""
-        weight = f", of weight at most {self.max_weight:,}," if self.weighted else ""
+        if not self.weighted:
+            return self.relation.change
+        bound = f"{self.max_weight:,},"
         if self.relation is Relation.ADD_REMOVE:
-            return f"one record{weight} is added to the table or removed from it"
-        weight = f" (its weight, at most {self.max_weight:,}, among them)" if self.weighted else ""
-        return f"the values of one record in the table{weight} are changed"
+            return f"one record, of weight at most {bound} is added to the table or removed from it"
+        return f"the values of one record in the table (its weight, at most {bound} among them) are changed"
 
     def _public(self) -> str:
         """What is published as it is, in a sentence."""

@@ -21,10 +21,11 @@ def write_measurements(
     secure: bool | None = None,
     seed: int | None = None,
 ) -> None:
-    """Write noisy answers: clique (list of names), row, value, stddev of the noise, noise (its law).
+    """Write noisy answers: clique (list of names), row, value, stddev of the noise, noise (its law), scale.
 
-    Values that are integers, as released, are stored as int64. Where `secure` is given, the file's
-    metadata says `secure` ("true" or "false") and the `seed` of insecure noise.
+    `scale` is that of the discrete law that was drawn, null where it is not known. Values that are
+    integers, as released, are stored as int64. Where `secure` is given, the file's metadata says
+    `secure` ("true" or "false") and the `seed` of insecure noise.
     """
     arrow = _checks.optional("pyarrow", extra="tables")
     integral = all(m.values.dtype.kind == "i" for m in measurements)
@@ -36,6 +37,7 @@ def write_measurements(
         "value": _joined([m.values.reshape(-1) for m in measurements], np.int64 if integral else np.float64),
         "stddev": _joined([m.row_stddevs() for m in measurements]),
         "noise": arrow.DictionaryArray.from_arrays(_which(sizes), noise).cast(arrow.string()),
+        "scale": arrow.array(_joined(_scales(measurements)), from_pandas=True),
     }
     _write_parquet(_marked(arrow.table(columns), secure, seed), path)
 
@@ -110,6 +112,11 @@ def _write_parquet(table: Any, path: pathlib.Path) -> None:
 def _joined(parts: Iterable[np.ndarray], dtype: Any = np.float64) -> np.ndarray:
     parts = list(parts)
     return np.concatenate(parts).astype(dtype) if parts else np.zeros(0, dtype=dtype)
+
+
+def _scales(measurements: Sequence[LinearMeasurement]) -> list[np.ndarray]:
+    """For each row the scale of the law of its noise, NaN where the law is not known."""
+    return [np.full(m.values.size, np.nan if m.law is None else m.law.scale) for m in measurements]
 
 
 def _which(sizes: Sequence[int]) -> np.ndarray:

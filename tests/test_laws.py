@@ -43,3 +43,30 @@ def test_figures_of_the_discrete_laplace():
 def test_laplace_stddev_keeps_its_digits_at_huge_scales():
     """The textbook form loses all digits in 1 - q; the limit is sqrt(2) b."""
     assert laws.DiscreteLaplace(2.0**50).stddev == pytest.approx(math.sqrt(2) * 2.0**50, rel=1e-14)
+
+
+@pytest.mark.parametrize("kind", [laws.DiscreteLaplace, laws.DiscreteGaussian])
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("level", [0.01, 0.5, 0.95, 0.9999])
+def test_half_widths_are_the_smallest_that_hold_the_level(kind, scale, level):
+    law = kind(scale)
+    values, masses, _ = brute_force(law)
+    width = law.half_width(level)
+    inside = math.fsum(masses[np.abs(values) <= width])
+    assert inside >= level - 1e-12 and width >= 0
+    assert width == 0 or math.fsum(masses[np.abs(values) <= width - 1]) < level
+    assert law.outside(width) == pytest.approx(1 - inside, abs=1e-12)
+
+
+def test_the_wide_gaussian_tail_meets_the_sum():
+    scale = 2000.5
+    law = laws.DiscreteGaussian(scale)
+    values, masses, _ = brute_force(law)
+    for width in (0, 100, 2000, 5000, 9000):
+        assert law.outside(width) == pytest.approx(math.fsum(masses[np.abs(values) > width]), abs=1e-7)
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, math.nan, True])
+def test_a_level_is_a_probability(level):
+    with pytest.raises((ValueError, TypeError), match="level"):
+        laws.DiscreteLaplace(1.0).half_width(level)

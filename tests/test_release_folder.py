@@ -52,11 +52,18 @@ def test_record(folder, small_release):
 
 def test_measurements_are_those_released(folder, small_release):
     rows = parquet.read_table(folder / "measurements.parquet")
-    assert rows.column_names == ["clique", "row", "value", "stddev", "noise"]
+    assert rows.column_names == ["clique", "row", "value", "stddev", "noise", "scale"]
     assert str(rows.schema.field("value").type) == "int64"
     frame = rows.to_pylist()
     expected = [
-        {"clique": list(m.clique), "row": i, "value": int(v), "stddev": s, "noise": "laplace"}
+        {
+            "clique": list(m.clique),
+            "row": i,
+            "value": int(v),
+            "stddev": s,
+            "noise": "laplace",
+            "scale": m.law.scale,
+        }
         for m in small_release.measurements
         for i, (v, s) in enumerate(zip(m.values.ravel(), m.row_stddevs(), strict=True))
     ]

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import collections
 import threading
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pgmjax.privacy.amounts import as_text, exact_epsilon, exact_rho
+from pgmjax.privacy.amounts import as_text, exact_epsilon, exact_rho, split
+from pgmjax.privacy.events import Concentrated, Event, Pure
+from pgmjax.relation import Relation
+
+Cost = Fraction | Event | Iterable[Event]
+"""A sum in the budget's own unit, an event, or several events."""
 
 
 class BudgetExceeded(ValueError):
@@ -17,11 +24,13 @@ class Budget:
     """What may be spent on one table, and what has been.
 
     Pure epsilons and zCDP rhos add up, also where later parameters are chosen by earlier answers,
-    so that one running sum against a fixed cap is a valid account. The two units never mix.
+    so that one running sum against a fixed cap is a valid account. The two units never mix: an event
+    is counted by what it costs in the budget's unit, and refused if it has no cost in it.
 
     Args:
         cap: all that may be spent, an epsilon or a rho.
         unit: "epsilon" (pure differential privacy) or "rho" (zero-concentrated).
+        relation: which tables are neighbours; None takes that of the first table it is used for.
 
     Guarantees:
         Everything that was charged under one budget is together `cap`-DP (unit epsilon) or
@@ -32,19 +41,21 @@ class Budget:
         "Individual privacy accounting via a Renyi filter" (rho).
 
     Example:
-        >>> budget = Budget("0.3")
-        >>> for _ in range(3):
-        ...     budget.charge(exact_epsilon(0.1))
+        >>> budget = Budget("0.3", relation=Relation.ADD_REMOVE)
+        >>> for part in budget.split([1, 1, 1]):
+        ...     budget.charge(part)
         >>> budget.remaining
         Fraction(0, 1)
     """
 
-    def __init__(self, cap: Any, unit: str = "epsilon"):
+    def __init__(self, cap: Any, unit: str = "epsilon", *, relation: Relation | str | None = None):
         if unit not in ("epsilon", "rho"):
             raise ValueError(f"unit must be 'epsilon' or 'rho', got {unit!r}.")
         self._unit = unit
         self._cap = exact_epsilon(cap) if unit == "epsilon" else exact_rho(cap)
         self._spent = Fraction(0)
+        self._relation = None if relation is None else Relation.parse(relation)
+        self._events: list[Event] = []
         self._lock = threading.Lock()
 
     @property
@@ -67,29 +78,129 @@ class Budget:
         """What may still be spent."""
         return self._cap - self._spent
 
-    def require(self, cost: Fraction) -> None:
+    @property
+    def relation(self) -> Relation | None:
+        """Which tables are neighbours; None until a table is bound."""
+        return self._relation
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What was charged, in order."""
+        return tuple(self._events)
+
+    def bind(self, relation: Relation) -> None:
+        """Use the budget for a table under a relation, from now on for no other.
+
+        Raises:
+            ValueError: the budget is for the other relation: spends of the two cannot be added up.
+        """
+        with self._lock:
+            if self._relation is None:
+                self._relation = relation
+            if self._relation is not relation:
+                raise ValueError(
+                    f"This budget counts spends under the relation {self._relation.value}, but the table is "
+                    f"used under {relation.value}: spends of the two cannot be added up. Use one relation, "
+                    "or a budget of its own."
+                )
+
+    def split(self, weights: Sequence[Any]) -> tuple[Fraction, ...]:
+        """Divide what is left in proportion to weights; the parts sum to it exactly, and none is spent.
+
+        Raises:
+            ValueError: nothing is left, no weights, or one that is not positive and finite.
+        """
+        if self.remaining == 0:
+            raise ValueError("There is nothing left of the budget to divide.")
+        return split(self.remaining, weights)
+
+    def require(self, cost: Cost) -> None:
         """Check that a spend would fit, and spend nothing.
 
         Raises:
             BudgetExceeded: it would not.
         """
-        if not cost > 0:
-            raise ValueError(f"A spend must be > 0, got {as_text(cost)}.")
-        if self._spent + cost > self._cap:
-            raise BudgetExceeded(
-                f"This needs {self._unit} {as_text(cost)}, but of {as_text(self._cap)} only "
-                f"{as_text(self.remaining)} is left. Nothing was spent and no data was read."
-            )
+        self._check(self._as_events(cost))
 
-    def charge(self, cost: Fraction) -> None:
+    def charge(self, cost: Cost) -> None:
         """Spend, for good: a charge stays even if what it was made for fails afterwards.
 
         Raises:
             BudgetExceeded: the spend would pass the cap; nothing was charged.
         """
+        events = self._as_events(cost)
         with self._lock:
-            self.require(cost)
-            self._spent += cost
+            self._check(events)
+            self._spent += self._sum(events)
+            self._events.extend(events)
+
+    def statement(self) -> str:
+        """Return what was granted, spent and promised, in sentences for somebody who answers for the data.
+
+        Example:
+            >>> budget = Budget(1, relation=Relation.ADD_REMOVE)
+            >>> budget.charge(Fraction(1, 4))
+            >>> print(budget.statement())
+            Of epsilon 1 that may be spent on this table, 0.25 is spent, in 1 access (1 pure), and 0.75 is \
+left. If one record is added to the table or removed from it, the probability of anything that was made from \
+the answers so far changes at most by a factor of exp(0.25).
+        """
+        return f"{self._account()} {self._promise()}"
+
+    def _account(self) -> str:
+        kinds = collections.Counter(event.kind for event in self._events)
+        listed = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+        accesses = f"{len(self._events)} access{'' if len(self._events) == 1 else 'es'}"
+        made = f"in {accesses} ({listed})" if listed else "in no access"
+        return (
+            f"Of {self._unit} {as_text(self.cap)} that may be spent on this table, {as_text(self.spent)} is "
+            f"spent, {made}, and {as_text(self.remaining)} is left."
+        )
+
+    def _promise(self) -> str:
+        if not self._events:
+            return "Nothing has been promised about it yet."
+        change = f"If {self._neighbours()}, "
+        if self._unit == "epsilon":
+            return (
+                f"{change}the probability of anything that was made from the answers so far changes at most "
+                f"by a factor of exp({as_text(self.spent)})."
+            )
+        return (
+            f"{change}what was made from the answers so far is protected by zero-concentrated differential "
+            f"privacy with rho = {as_text(self.spent)}; pgmjax.privacy.epsilon_of says which epsilon that is "
+            "for a delta."
+        )
+
+    def _neighbours(self) -> str:
+        return "the table is replaced by a neighbour" if self._relation is None else self._relation.change
+
+    def _as_events(self, cost: Cost) -> list[Event]:
+        if isinstance(cost, Fraction):
+            if not cost > 0:
+                raise ValueError(f"A spend must be > 0, got {as_text(cost)}.")
+            return [Pure(cost) if self._unit == "epsilon" else Concentrated(cost)]
+        return list(cost) if isinstance(cost, Iterable) else [cost]
+
+    def _sum(self, events: Sequence[Event]) -> Fraction:
+        if self._unit == "rho":
+            return sum((event.rho for event in events), Fraction(0))
+        epsilons = [event.epsilon for event in events]
+        unpriced = [event.kind for event in events if event.epsilon is None]
+        if unpriced:
+            raise ValueError(
+                f"The budget counts pure epsilon, in which {unpriced[0]} has no price: it is private only up "
+                "to a delta. Use a budget of unit 'rho', or Laplace noise."
+            )
+        return sum((epsilon for epsilon in epsilons if epsilon is not None), Fraction(0))
+
+    def _check(self, events: Sequence[Event]) -> None:
+        cost = self._sum(events)
+        if self._spent + cost > self._cap:
+            raise BudgetExceeded(
+                f"This needs {self._unit} {as_text(cost)}, but of {as_text(self._cap)} only "
+                f"{as_text(self.remaining)} is left. Nothing was spent and no data was read."
+            )
 
     def __repr__(self) -> str:
         return f"Budget({self._unit}: {as_text(self._spent)} of {as_text(self._cap)} spent)"

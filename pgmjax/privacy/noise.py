@@ -261,9 +261,7 @@ class PrivateTable:
             parameters = (plan.query.clique, plan.query, plan.law)
             call = tapes.Call(plan.law.noise, parameters, plan.norm, plan.bound, exact)
             values = self._pass(call, exact + added)
-            released.append(
-                LinearMeasurement(plan.query.clique, values, plan.law.stddev, plan.query, plan.law.noise)
-            )
+            released.append(LinearMeasurement.released(plan.query, values, plan.law))
         return tuple(released)
 
     def _marginals(self, cliques: list[Clique]) -> dict[Clique, np.ndarray]:
