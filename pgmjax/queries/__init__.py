@@ -2,8 +2,8 @@
 
 Blocks: `identity`, `total`, `point`, `subset`, `range`, `ranges`, `all_ranges`, `prefix`,
 `compression`, `mean`, `moments`, `matrix`. They combine to `Product` (`kronecker`, `marginal`) and
-`WeightedSum`; `DenseMatrix` is any matrix over joint cells. Every query knows its L1 and L2
-sensitivity under a stated neighbouring relation.
+`WeightedSum`; `DenseMatrix` is any matrix over joint cells. Every query knows its L1, L2 and
+L-infinity sensitivity under a stated neighbouring relation.
 """
 
 from pgmjax.queries.base import Query

@@ -93,6 +93,10 @@ class Query(abc.ABC):
     @abc.abstractmethod
     def _max_distance(self, domain: Domain, power: int) -> Exact: ...
 
+    @abc.abstractmethod
+    def _row_extremes(self, domain: Domain) -> tuple[Exact, Exact]:
+        """Return the largest magnitude of an entry and the largest difference of two in one row."""
+
     def check(self, domain: Domain) -> None:
         """Refuse a domain that lacks an attribute or has sizes the query does not fit.
 
@@ -160,10 +164,35 @@ class Query(abc.ABC):
         """
         return self._sensitivity(relation, domain, max_weight, 2)
 
-    def _sensitivity(self, relation: Relation, domain: Domain, max_weight: int | None, power: int) -> Exact:
+    def linf_sensitivity(self, relation: Relation, domain: Domain, max_weight: int | None = None) -> Exact:
+        """Return how far any single answer can move between neighbouring tables.
+
+        Args:
+            relation: which tables are neighbours.
+            domain: the domain of the table.
+            max_weight: for weighted data the largest weight of a record (public); None without weights.
+
+        Guarantees:
+            Add/remove: the largest magnitude of an entry. Replace one: the largest difference of two
+            entries of one row, so 1 for a count and 2 for a row with entries from -1 to 1. Weights
+            as in `l1_sensitivity`. Exact for joint matrices, for sums of integral products up to four
+            million entries and for products, but for those of many factors of thousands of different
+            rows each; otherwise an upper bound.
+        """
+        relation, weight = self._neighbours(relation, domain, max_weight)
+        entry, spread = self._row_extremes(domain)
+        if relation is Relation.ADD_REMOVE:
+            return entry * weight
+        return (spread if max_weight is None else max(spread, entry)) * weight
+
+    def _neighbours(self, relation: Any, domain: Domain, max_weight: int | None) -> tuple[Relation, int]:
         relation = Relation.parse(relation)
         weight = 1 if max_weight is None else _checks.integer("max_weight", max_weight, low=1)
         self.check(domain)
+        return relation, weight
+
+    def _sensitivity(self, relation: Relation, domain: Domain, max_weight: int | None, power: int) -> Exact:
+        relation, weight = self._neighbours(relation, domain, max_weight)
         if relation is Relation.ADD_REMOVE:
             return self._max_column(domain, power) * weight**power
         result = self._max_distance(domain, power)

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax import _checks
-from pgmjax.queries import exact
+from pgmjax.queries import exact, extremes
 from pgmjax.queries.exact import Exact
+from pgmjax.queries.extremes import Extremes
 
 SMALL_MATRIX = 65_536
 """Up to this many entries a block is applied as one matrix product: as accurate, faster to compile."""
@@ -78,6 +79,11 @@ class AttributeQuery(abc.ABC):
         self.check(size)
         return self._max_distance(size, power)
 
+    def row_extremes(self, size: int) -> tuple[Extremes, ...]:
+        """Return the least and largest entry of every row that matters, see `queries.extremes`."""
+        self.check(size)
+        return self._row_extremes(size)
+
     def separates(self, size: int) -> bool:
         """Return whether columns are either equal or of disjoint supports and equal norms.
 
@@ -121,6 +127,9 @@ class AttributeQuery(abc.ABC):
         if size > exact.MAX_PAIRWISE_COLUMNS:
             return None
         return exact.max_distance(self._matrix(size), power)
+
+    def _row_extremes(self, size: int) -> tuple[Extremes, ...]:
+        return extremes.of_matrix(self._matrix(size))
 
     def _separates(self, size: int) -> bool:
         return False

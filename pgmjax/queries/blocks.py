@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax import _checks
+from pgmjax.queries import extremes
 from pgmjax.queries.block import AttributeQuery
+from pgmjax.queries.extremes import Extremes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +39,9 @@ class Identity(AttributeQuery):
 
     def _max_distance(self, size: int, power: int) -> int:
         return 2 if size > 1 else 0
+
+    def _row_extremes(self, size: int) -> tuple[Extremes, ...]:
+        return extremes.MIXED if size > 1 else extremes.CONSTANT
 
     def _separates(self, size: int) -> bool:
         return size > 1

@@ -9,7 +9,7 @@ import numpy as np
 
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
-from pgmjax.queries import exact, sensitivity
+from pgmjax.queries import exact, extremes, sensitivity
 from pgmjax.queries.base import Query, Term, attribute_names
 from pgmjax.queries.block import contract
 from pgmjax.queries.exact import Exact
@@ -98,6 +98,9 @@ class DenseMatrix(Query):
 
     def _max_column(self, domain: Domain, power: int) -> Exact:
         return exact.max_column(self.entries.array, power)
+
+    def _row_extremes(self, domain: Domain) -> tuple[Exact, Exact]:
+        return extremes.entry_and_spread(extremes.of_matrix(self.entries.array))
 
     def _max_distance(self, domain: Domain, power: int) -> Exact:
         result = exact.max_distance(self.entries.array, power)

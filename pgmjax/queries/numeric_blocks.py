@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmjax import _checks
-from pgmjax.queries import exact
+from pgmjax.queries import exact, extremes
 from pgmjax.queries.block import SMALL_MATRIX, AttributeQuery, contract
 from pgmjax.queries.exact import Exact
+from pgmjax.queries.extremes import Extremes
 from pgmjax.queries.frozen_array import FrozenArray
 
 _LARGEST_EXACT = 2**53
@@ -68,6 +69,9 @@ class Compression(AttributeQuery):
 
     def _max_distance(self, size: int, power: int) -> int:
         return 2 if self._separates(size) else 0
+
+    def _row_extremes(self, size: int) -> tuple[Extremes, ...]:
+        return extremes.MIXED if self._separates(size) else extremes.CONSTANT
 
     def _separates(self, size: int) -> bool:
         return bool((self.groups.array != self.groups.array[0]).any())

@@ -11,7 +11,7 @@ import numpy as np
 
 from pgmjax.cliques import Clique, same_attributes
 from pgmjax.domain import Domain
-from pgmjax.queries import sensitivity
+from pgmjax.queries import extremes, sensitivity
 from pgmjax.queries.base import Query, Term, attribute_names, specs_of
 from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.blocks import Identity
@@ -116,6 +116,10 @@ class Product(Query):
 
     def _max_column(self, domain: Domain, power: int) -> Exact:
         return sensitivity.product_max_column(self._bound(domain), power)
+
+    def _row_extremes(self, domain: Domain) -> tuple[Exact, Exact]:
+        rows = [block.row_extremes(size) for block, size in self._bound(domain)]
+        return extremes.entry_and_spread(extremes.of_product(rows))
 
     def _max_distance(self, domain: Domain, power: int) -> Exact:
         return _max_distance(tuple(self._bound(domain)), power)

@@ -14,8 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax import _checks
+from pgmjax.queries import extremes
 from pgmjax.queries.block import SMALL_MATRIX, AttributeQuery, contract
 from pgmjax.queries.blocks import check_code, cut, items
+from pgmjax.queries.extremes import Extremes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +93,10 @@ class Ranges(AttributeQuery):
     def _max_column(self, size: int, power: int) -> int:
         return _max_cover(np.array(self.bounds), size)
 
+    def _row_extremes(self, size: int) -> tuple[Extremes, ...]:
+        covered = all(high - low + 1 == size for low, high in self.bounds)
+        return extremes.CONSTANT if covered else extremes.MIXED
+
     def _arguments(self) -> Any:
         return [list(pair) for pair in self.bounds]
 
@@ -117,6 +123,9 @@ class AllRanges(AttributeQuery):
 
     def _max_column(self, size: int, power: int) -> int:
         return ((size + 1) // 2) * (size // 2 + 1)
+
+    def _row_extremes(self, size: int) -> tuple[Extremes, ...]:
+        return extremes.MIXED if size > 1 else extremes.CONSTANT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,6 +156,9 @@ class Prefix(AttributeQuery):
 
     def _max_distance(self, size: int, power: int) -> int:
         return size - 1
+
+    def _row_extremes(self, size: int) -> tuple[Extremes, ...]:
+        return extremes.MIXED if size > 1 else extremes.CONSTANT
 
 
 def _bounds(pair: Any) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import numpy as np
 from pgmjax import _checks
 from pgmjax.cliques import Clique, same_attributes
 from pgmjax.domain import Domain
-from pgmjax.queries import exact, sensitivity
+from pgmjax.queries import exact, extremes, sensitivity
 from pgmjax.queries.base import Query, Term
 from pgmjax.queries.exact import Exact
 from pgmjax.queries.product import Product
@@ -143,6 +143,15 @@ class WeightedSum(Query):
             self._max_column(domain, power), self.is_nonnegative(domain), power
         )
         return min(by_terms, bound)
+
+    def _row_extremes(self, domain: Domain) -> tuple[Exact, Exact]:
+        explicit = self._explicit(domain)
+        if explicit is not None:
+            entry, spread = extremes.entry_and_spread(extremes.of_matrix(explicit[0]))
+            return _divided(entry, explicit[1]), _divided(spread, explicit[1])
+        parts = [product._row_extremes(domain) for product in self.products]
+        entries, spreads = zip(*parts, strict=True)
+        return self._combined(list(entries), 1), self._combined(list(spreads), 1)
 
     def _combined(self, norms: list[Exact], power: int) -> Exact:
         """Return the triangle inequality over the terms; exact for one term."""
