@@ -7,15 +7,18 @@ same laws from a seed, for research that must be repeatable, and marks what it m
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from pgmjax import _checks
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.privacy.response import RandomizedResponse
+from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
 
 
 class NoiseBackend(Protocol):
-    """Integer noise for integer answers.
+    """Integer noise for integer answers, choices by integer scores, and randomised response.
 
     Attributes:
         name: what releases record.
@@ -39,9 +42,63 @@ class NoiseBackend(Protocol):
         """Return the law this backend draws for an exact squared L2 sensitivity and rho."""
         ...
 
+    def permute_and_flip(self, sensitivity: int, epsilon: Fraction, monotone: bool = False) -> PermuteAndFlip:
+        """Return the law this backend chooses by, for scores of a sensitivity and epsilon."""
+        ...
+
+    def exponential(
+        self, sensitivity: int, epsilon: Fraction, monotone: bool = False
+    ) -> ExponentialMechanism:
+        """Return the law this backend chooses by: epsilon-DP and epsilon^2/8-zCDP."""
+        ...
+
+    def randomized_response(self, size: int, epsilon: Fraction) -> RandomizedResponse:
+        """Return the law by which a record answers with one of `size` categories."""
+        ...
+
     def draw(self, law: Law, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
         ...
+
+    def choose(self, law: SelectionLaw, scores: np.ndarray) -> int:
+        """Return the index of one candidate; scores are int64 [candidates], larger is better.
+
+        Raises:
+            TypeError: scores that are not integers.
+            ValueError: no candidate, or a score outside -2^53 < score < 2^53.
+        """
+        ...
+
+    def respond(self, law: RandomizedResponse, codes: np.ndarray) -> np.ndarray:
+        """Return an answer for each true category, int64 [records].
+
+        Raises:
+            TypeError: codes that are not integers.
+            ValueError: a code outside 0..size-1; nothing was drawn.
+        """
+        ...
+
+
+def checked_noise(law: Any) -> Law:
+    """Return a law of noise whose scale can be drawn from: samplers take 0 for no noise at all."""
+    if not isinstance(law, DiscreteLaplace | DiscreteGaussian):
+        raise TypeError(f"law must be a DiscreteLaplace or DiscreteGaussian, got {type(law).__name__}.")
+    _checks.number("scale", law.scale, above=0)
+    return law
+
+
+def checked_selection(law: Any) -> SelectionLaw:
+    """Return a law of selection."""
+    if not isinstance(law, PermuteAndFlip | ExponentialMechanism):
+        raise TypeError(f"law must be a PermuteAndFlip or ExponentialMechanism, got {type(law).__name__}.")
+    return law
+
+
+def checked_response(law: Any) -> RandomizedResponse:
+    """Return a law of randomised response."""
+    if not isinstance(law, RandomizedResponse):
+        raise TypeError(f"law must be a RandomizedResponse, got {type(law).__name__}.")
+    return law
 
 
 def default_backend() -> NoiseBackend:

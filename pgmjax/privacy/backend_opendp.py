@@ -1,33 +1,38 @@
-"""Secure noise from OpenDP: the one file that knows its calls."""
+"""Secure noise from OpenDP."""
 
 from __future__ import annotations
 
-import functools
+import concurrent.futures
 import math
+import os
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
-from pgmjax.privacy import scales
+from pgmjax.privacy import opendp_calls as calls
+from pgmjax.privacy import response, scales, selection
+from pgmjax.privacy.backend import checked_noise, checked_response, checked_selection
 
-_CHUNK = 1 << 15  # a third of a second a call, so that Ctrl-C is heard
+# A twentieth of a second each, so that Ctrl-C is heard and threads end together.
+_NOISE_PIECE = 1 << 13
+_BITS_PIECE = 1 << 17
+_MOST_THREADS = 8
 
 
 class OpenDPBackend:
-    """Discrete Laplace and Gaussian noise by OpenDP's exact samplers and operating-system entropy.
+    """OpenDP's exact samplers and operating-system entropy.
 
     There is no seed: noise cannot be repeated. Scales are the smallest floats for which OpenDP's own
-    privacy map confirms the budget.
+    privacy map confirms the budget. Large draws run in as many threads as there are cores, 8 at most.
 
     Raises:
         ImportError: OpenDP is not installed.
 
     References:
-        Canonne, Kamath and Steinke 2020, whose samplers OpenDP implements.
+        Canonne, Kamath and Steinke 2020, whose samplers OpenDP implements; McKenna and Sheldon 2020
+        for permute-and-flip.
     """
 
     name = "opendp"
@@ -35,7 +40,7 @@ class OpenDPBackend:
     seed: int | None = None
 
     def __init__(self) -> None:
-        _opendp()
+        calls.opendp()
 
     def restart(self) -> OpenDPBackend:
         """Return itself: there is no stream to start anew."""
@@ -48,8 +53,10 @@ class OpenDPBackend:
             OpenDP's map for answers that differ by `sensitivity` in L1 is at most epsilon.
         """
         law = scales.laplace_for(sensitivity, epsilon)
-        scale = _confirmed(law.scale, epsilon, lambda scale: _laplace(scale).map(max(sensitivity, 1)))
-        return DiscreteLaplace(scale)
+        distance = max(sensitivity, 1)
+        return DiscreteLaplace(
+            _confirmed(law.scale, epsilon, lambda scale: calls.laplace(scale).map(distance))
+        )
 
     def gaussian(self, sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
         """Return the law for a squared L2 sensitivity and rho, its scale confirmed by OpenDP.
@@ -59,17 +66,77 @@ class OpenDPBackend:
         """
         law = scales.gaussian_for(sensitivity_squared, rho)
         distance = scales.ceil_sqrt(Fraction(max(sensitivity_squared, 1)))
-        scale = _confirmed(law.scale, rho, lambda scale: _gaussian(scale).map(distance))
-        return DiscreteGaussian(scale)
+        return DiscreteGaussian(_confirmed(law.scale, rho, lambda scale: calls.gaussian(scale).map(distance)))
+
+    def permute_and_flip(
+        self, sensitivity: int, epsilon: Fraction, monotone: bool = False
+    ) -> selection.PermuteAndFlip:
+        """Return the law for scores of a sensitivity and epsilon, its scale confirmed by OpenDP.
+
+        Guarantees:
+            OpenDP's map for scores that differ by `sensitivity` at most is at most epsilon.
+        """
+        law = selection.permute_and_flip_for(sensitivity, epsilon, monotone)
+        distance = max(sensitivity, 1)
+        return selection.PermuteAndFlip(
+            _confirmed(
+                law.scale, epsilon, lambda scale: calls.permute_and_flip(scale, monotone).map(distance)
+            )
+        )
+
+    def exponential(
+        self, sensitivity: int, epsilon: Fraction, monotone: bool = False
+    ) -> selection.ExponentialMechanism:
+        """Return the law for scores of a sensitivity and epsilon, its scale confirmed by OpenDP.
+
+        Guarantees:
+            OpenDP's map, which speaks of zCDP for this mechanism, is at most epsilon^2 / 8.
+        """
+        law = selection.exponential_for(sensitivity, epsilon, monotone)
+        distance, rho = max(sensitivity, 1), epsilon**2 / 8
+        return selection.ExponentialMechanism(
+            _confirmed(law.scale, rho, lambda scale: calls.exponential(scale, monotone).map(distance))
+        )
+
+    def randomized_response(self, size: int, epsilon: Fraction) -> response.RandomizedResponse:
+        """Return the law of least lie whose loss is proven to be at most epsilon."""
+        return response.response_for(size, epsilon)
 
     def draw(self, law: Law, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
-        sampler = _laplace(law.scale) if isinstance(law, DiscreteLaplace) else _gaussian(law.scale)
+        law = checked_noise(law)
+        sampler = (calls.laplace if isinstance(law, DiscreteLaplace) else calls.gaussian)(law.scale)
         noise = np.empty(size, dtype=np.int64)
-        for start in range(0, size, _CHUNK):
-            zeros = np.zeros(min(_CHUNK, size - start), dtype=np.int64)
-            noise[start : start + zeros.size] = sampler(zeros)
+
+        def fill(start: int, stop: int) -> None:
+            noise[start:stop] = sampler(np.zeros(stop - start, dtype=np.int64))
+
+        _in_pieces(size, _NOISE_PIECE, fill)
         return noise
+
+    def choose(self, law: selection.SelectionLaw, scores: np.ndarray) -> int:
+        """Return the index of one candidate; scores are int64 [candidates], larger is better."""
+        law, scores = checked_selection(law), selection.checked_scores(scores)
+        pure = isinstance(law, selection.PermuteAndFlip)
+        return int((calls.permute_and_flip if pure else calls.exponential)(law.scale)(scores))
+
+    def respond(self, law: response.RandomizedResponse, codes: np.ndarray) -> np.ndarray:
+        """Return an answer for each true category, int64 [records].
+
+        OpenDP draws who lies, bit by bit, before a category is looked at; what a lie says is uniform
+        over the other categories, by rejection from the system's entropy.
+        """
+        law = checked_response(law)
+        codes = response.checked_codes(law.size, codes)
+        answers = np.empty(codes.size, dtype=np.int64)
+
+        def fill(start: int, stop: int) -> None:
+            lies = calls.coins(law.lie, stop - start)
+            others = calls.uniform(law.size - 1, int(np.count_nonzero(lies)))
+            answers[start:stop] = response.answered(codes[start:stop], lies, others)
+
+        _in_pieces(codes.size, _BITS_PIECE, fill)
+        return answers
 
     def __repr__(self) -> str:
         return "OpenDPBackend()"
@@ -84,23 +151,22 @@ def _confirmed(scale: float, budget: Fraction, loss: Callable[[float], float]) -
     raise RuntimeError(f"OpenDP does not confirm a noise scale near {scale!r} for the budget asked for.")
 
 
-@functools.cache
-def _opendp() -> Any:
-    prelude = _checks.optional("opendp.prelude", extra="privacy")
-    prelude.enable_features("contrib")
-    return prelude
+def _in_pieces(size: int, piece: int, fill: Callable[[int, int], None]) -> None:
+    """Call fill(start, stop) for pieces of a range, in threads: OpenDP's calls let others run."""
+    ends = [(start, min(start + piece, size)) for start in range(0, size, piece)]
+    threads = min(len(ends), _cores(), _MOST_THREADS)
+    if threads < 2:
+        for start, stop in ends:
+            fill(start, stop)
+        return
+    # made anew each time: the threads of a lasting pool would be missing in a forked process
+    pool = concurrent.futures.ThreadPoolExecutor(threads)
+    try:
+        for done in [pool.submit(fill, start, stop) for start, stop in ends]:
+            done.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
-@functools.lru_cache(maxsize=64)
-def _laplace(scale: float) -> Any:
-    dp = _opendp()
-    # "i64" in words: T=int is 32 bits wide in OpenDP
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-    return dp.m.make_laplace(*space, scale=scale)
-
-
-@functools.lru_cache(maxsize=64)
-def _gaussian(scale: float) -> Any:
-    dp = _opendp()
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T=float)
-    return dp.m.make_gaussian(*space, scale=scale)
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -9,14 +9,15 @@ import numpy as np
 
 from pgmjax import _checks
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
-from pgmjax.privacy import scales
+from pgmjax.privacy import response, scales, selection
+from pgmjax.privacy.backend import checked_noise, checked_response, checked_selection
 
 _STREAM = int.from_bytes(b"noise", "big")  # keeps noise apart from other uses of the same seed
 _CHUNK = 1 << 20
 
 
 class SeededBackend:
-    """The same integer laws as the secure backend, drawn by a NumPy generator from a seed.
+    """The same laws as the secure backend, drawn by a NumPy generator from a seed, to float64's digits.
 
     Releases made with it say `secure=False` and carry the seed. Each run starts the stream anew, so
     that a release is repeated by its seed; runs that must be independent need different seeds.
@@ -63,11 +64,47 @@ class SeededBackend:
         """Return the law for a squared L2 sensitivity and rho."""
         return scales.gaussian_for(sensitivity_squared, rho)
 
+    def permute_and_flip(
+        self, sensitivity: int, epsilon: Fraction, monotone: bool = False
+    ) -> selection.PermuteAndFlip:
+        """Return the law for scores of a sensitivity and epsilon."""
+        return selection.permute_and_flip_for(sensitivity, epsilon, monotone)
+
+    def exponential(
+        self, sensitivity: int, epsilon: Fraction, monotone: bool = False
+    ) -> selection.ExponentialMechanism:
+        """Return the law for scores of a sensitivity and epsilon."""
+        return selection.exponential_for(sensitivity, epsilon, monotone)
+
+    def randomized_response(self, size: int, epsilon: Fraction) -> response.RandomizedResponse:
+        """Return the law of least lie whose loss is proven to be at most epsilon."""
+        return response.response_for(size, epsilon)
+
     def draw(self, law: Law, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
+        law = checked_noise(law)
         sampler = self._laplace if isinstance(law, DiscreteLaplace) else self._gaussian
         parts = [sampler(law.scale, min(_CHUNK, size - start)) for start in range(0, size, _CHUNK)]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+    def choose(self, law: selection.SelectionLaw, scores: np.ndarray) -> int:
+        """Return the index of the candidate whose score with exponential or Gumbel noise is largest."""
+        law, scores = checked_selection(law), selection.checked_scores(scores)
+        pure = isinstance(law, selection.PermuteAndFlip)
+        noise = (self._generator.standard_exponential if pure else self._generator.gumbel)(size=scores.size)
+        return int(np.argmax((scores - scores.max()) / law.scale + noise))
+
+    def respond(self, law: response.RandomizedResponse, codes: np.ndarray) -> np.ndarray:
+        """Return an answer for each true category, int64 [records]."""
+        law = checked_response(law)
+        codes = response.checked_codes(law.size, codes)
+        answers = np.empty(codes.size, dtype=np.int64)
+        for start in range(0, codes.size, _CHUNK):
+            truth = codes[start : start + _CHUNK]
+            lies = self._generator.random(truth.size) < law.lie
+            others = self._generator.integers(law.size - 1, size=np.count_nonzero(lies))
+            answers[start : start + truth.size] = response.answered(truth, lies, others)
+        return answers
 
     def _laplace(self, scale: float, size: int) -> np.ndarray:
         """The difference of two geometric variables is the discrete Laplace law."""

@@ -1,0 +1,163 @@
+"""Randomised response: each record answers for itself, and lies with a known probability."""
+
+from __future__ import annotations
+
+import dataclasses
+import decimal
+import math
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.privacy import scales
+from pgmjax.privacy.amounts import as_text, floor_float
+
+LARGEST_SIZE = 2**31
+_LARGEST_CHANNEL = 4096
+_DIGITS = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomizedResponse:
+    """Report the true category, or with probability `lie` another one, uniformly.
+
+    Attributes:
+        size: number of categories, 2 to 2^31.
+        lie: the exact probability of a lie, a float in (0, (size - 1) / size): the truth stays more
+            likely than any other category.
+
+    Guarantees:
+        `epsilon_bound`-DP for the record that answers, and for a table of such records when one is
+        replaced. Who answers is not hidden: there is no such guarantee when records come and go.
+
+    References:
+        Warner 1965; Kairouz, Bonawitz and Ramage 2016, "Discrete distribution estimation under
+        local privacy" (k-ary).
+
+    Example:
+        >>> RandomizedResponse(4, 0.25).channel()[0].round(4).tolist()
+        [0.75, 0.0833, 0.0833, 0.0833]
+    """
+
+    size: int
+    lie: float
+    name: ClassVar[str] = "randomized-response"
+
+    def __post_init__(self) -> None:
+        size = _checks.integer("size", self.size, low=2, high=LARGEST_SIZE)
+        lie = _checks.number("lie", self.lie, above=0)
+        if not Fraction(lie) < Fraction(size - 1, size):
+            raise ValueError(
+                f"lie must be below (size - 1) / size, so that the truth is the likeliest of {size} "
+                f"categories, got {lie!r}."
+            )
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "lie", lie)
+
+    @property
+    def truth(self) -> Fraction:
+        """The exact probability of the true category, 1 - lie."""
+        return 1 - Fraction(self.lie)
+
+    @property
+    def epsilon_bound(self) -> Fraction:
+        """An upper bound of epsilon = ln(truth * (size - 1) / lie), too large by 1e-58 of it at most."""
+        odds = self.truth * (self.size - 1) / Fraction(self.lie)
+        context = decimal.Context(prec=_DIGITS, rounding=decimal.ROUND_CEILING)
+        above = context.divide(decimal.Decimal(odds.numerator), decimal.Decimal(odds.denominator))
+        # a Decimal's logarithm is rounded to the nearest in every context: the next one is an upper bound
+        return Fraction(context.next_plus(context.ln(above)))
+
+    def channel(self) -> np.ndarray:
+        """Return the probability of each answer [truth, answer], float64 [size, size].
+
+        Raises:
+            ValueError: more than 4096 categories; the two numbers `truth` and `lie` say it all.
+        """
+        if self.size > _LARGEST_CHANNEL:
+            raise ValueError(
+                f"A channel of {self.size} categories is too large to write out: expected at most "
+                f"{_LARGEST_CHANNEL}. Use truth and lie / (size - 1)."
+            )
+        channel = np.full((self.size, self.size), self.lie / (self.size - 1))
+        np.fill_diagonal(channel, float(self.truth))
+        return channel
+
+
+def response_for(size: int, epsilon: Fraction) -> RandomizedResponse:
+    """Return the law of least lie that is epsilon-DP.
+
+    Args:
+        size: number of categories, 2 to 2^31.
+        epsilon: exact budget of an answer.
+
+    Raises:
+        ValueError: epsilon is so small that no 64-bit float tells the lie from a uniform draw, or so
+            large that nobody ever lies.
+
+    Guarantees:
+        `epsilon_bound` <= epsilon, and the next smaller float's is above it.
+    """
+    size = _checks.integer("size", size, low=2, high=LARGEST_SIZE)
+    if epsilon > scales.STRONGEST:
+        raise ValueError(
+            f"epsilon {as_text(epsilon)} means that no answer is ever a lie and protects nothing: spend at "
+            f"most {scales.STRONGEST}."
+        )
+    uniform = Fraction(size - 1, size)
+    most = floor_float(uniform)
+    if Fraction(most) == uniform:
+        most = math.nextafter(most, 0.0)
+    lie = min(most, (size - 1) / (math.exp(epsilon) + size - 1))
+    while not _within(size, lie, epsilon):
+        if lie >= most:
+            raise ValueError(
+                f"epsilon {as_text(epsilon)} is too small for randomised response over {size} categories: "
+                "its answers would be uniform to within a 64-bit float. Spend more."
+            )
+        lie = math.nextafter(lie, 1.0)
+    while _within(size, lower := math.nextafter(lie, 0.0), epsilon):
+        lie = lower
+    return RandomizedResponse(size, lie)
+
+
+def _within(size: int, lie: float, epsilon: Fraction) -> bool:
+    return RandomizedResponse(size, lie).epsilon_bound <= epsilon
+
+
+def checked_codes(size: int, codes: Any) -> np.ndarray:
+    """Return true categories as an array of integers [records], all in 0..size-1.
+
+    A refusal depends on the codes, which are private, and counts them.
+
+    Raises:
+        TypeError: codes that are not integers.
+        ValueError: not one axis, or a code outside 0..size-1.
+    """
+    array = np.asarray(codes)
+    if array.ndim != 1:
+        raise ValueError(f"codes must have one axis, the records, got {array.ndim} axes.")
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"codes must be integers, got {array.dtype}.")
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) < size:
+        # a category that is not in the list would be answered by a random one without a word
+        outside = np.count_nonzero((array < 0) | (array >= size))
+        raise ValueError(f"{outside} of {array.size} codes lie outside 0..{size - 1}: nothing was drawn.")
+    return array
+
+
+def answered(truth: np.ndarray, lies: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the answers, int64 [records].
+
+    Args:
+        truth: true categories [records].
+        lies: whose answer is a lie, bool [records].
+        others: one uniform integer in 0..size-2 for each lie [lies]; at or past the truth it means
+            the next category, so that every category but the truth is as likely.
+    """
+    answers = truth.astype(np.int64)
+    hidden = answers[lies]
+    answers[lies] = others + (others >= hidden)
+    return answers

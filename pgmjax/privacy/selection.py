@@ -1,0 +1,179 @@
+"""Laws that pick one of several candidates by private scores, the better ones more often.
+
+Two mechanisms, which differ in what is known of their loss: permute-and-flip is epsilon-DP and never
+worse on average than the other; the exponential mechanism is epsilon-DP and, by its bounded range,
+epsilon^2/8-zCDP, which makes it the cheaper one where many choices are added up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.privacy import scales
+from pgmjax.privacy.amounts import as_text, ceil_float
+
+SCORE_LIMIT = 2**53
+_NODES = 32
+
+
+def _checked_scale(scale: Any) -> float:
+    result = _checks.number("scale", scale, above=0)
+    if result > scales.LARGEST_SCALE:
+        raise ValueError(f"scale must be at most 2^50, got {result:g}.")
+    return result
+
+
+@dataclasses.dataclass(frozen=True)
+class PermuteAndFlip:
+    """Go through the candidates in random order, take one with probability exp((score - best) / scale).
+
+    The same law as the largest of score + scale * (standard exponential noise).
+
+    Attributes:
+        scale: the float that the sampler was given.
+
+    Guarantees:
+        epsilon-DP where scale >= 2 sensitivity / epsilon; nothing better than epsilon^2/2-zCDP is
+        claimed for it.
+
+    References:
+        McKenna and Sheldon 2020, "Permute-and-Flip"; Ding et al. 2021 for the exponential noise.
+
+    Example:
+        >>> PermuteAndFlip(1.0).probabilities(np.array([0, 1])).round(4).tolist()
+        [0.1839, 0.8161]
+    """
+
+    scale: float
+    name: ClassVar[str] = "permute-and-flip"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", _checked_scale(self.scale))
+
+    def probabilities(self, scores: Any) -> np.ndarray:
+        """Return the probability of each candidate, float64 [candidates].
+
+        With q = exp((score - best) / scale), candidate i is taken with probability
+        q_i * integral over 0 <= u <= 1 of the product over j != i of (1 - q_j u): a polynomial, which
+        Gauss's rule integrates on panels that halve towards 0. Memory grows as the candidates.
+        """
+        q = np.exp(_below_best(scores) / self.scale)
+        points, weights = np.polynomial.legendre.leggauss(_NODES)
+        edges = [0.0, *(2.0**-k for k in range(math.ceil(math.log2(q.size)) + 1, -1, -1))]
+        total = np.zeros(q.size)
+        for low, high in itertools.pairwise(edges):
+            half = (high - low) / 2
+            for point, weight in zip(low + half * (1 + points), half * weights, strict=True):
+                none_yet = math.exp(float(np.log1p(-q * point).sum()))
+                total += weight * none_yet / (1 - q * point)
+        return q * total
+
+
+@dataclasses.dataclass(frozen=True)
+class ExponentialMechanism:
+    """Pick candidate i with probability proportional to exp(score_i / scale).
+
+    The same law as the largest of score + scale * (standard Gumbel noise).
+
+    Attributes:
+        scale: the float that the sampler was given.
+
+    Guarantees:
+        epsilon-DP and epsilon^2/8-zCDP where scale >= 2 sensitivity / epsilon.
+
+    References:
+        McSherry and Talwar 2007; Cesar and Rogers 2021, "Bounding, concentrating, and truncating"
+        (bounded range).
+
+    Example:
+        >>> ExponentialMechanism(1.0).probabilities(np.array([0, 1])).round(4).tolist()
+        [0.2689, 0.7311]
+    """
+
+    scale: float
+    name: ClassVar[str] = "exponential"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", _checked_scale(self.scale))
+
+    def probabilities(self, scores: Any) -> np.ndarray:
+        """Return the probability of each candidate, float64 [candidates]."""
+        weights = np.exp(_below_best(scores) / self.scale)
+        return weights / weights.sum()
+
+
+SelectionLaw = PermuteAndFlip | ExponentialMechanism
+
+
+def permute_and_flip_for(sensitivity: int, epsilon: Fraction, monotone: bool = False) -> PermuteAndFlip:
+    """Return the law that makes a choice epsilon-DP, its scale rounded up to a float.
+
+    Args:
+        sensitivity: the most by which one score differs between neighbours; 0 is taken as 1.
+        epsilon: exact budget of the choice.
+        monotone: whether between any two neighbours no score rises while another falls, as with
+            counts under add-remove; half the scale is enough then.
+
+    Raises:
+        ValueError: the scale would overflow, or the choice not be random.
+    """
+    return PermuteAndFlip(_scale(sensitivity, epsilon, monotone))
+
+
+def exponential_for(sensitivity: int, epsilon: Fraction, monotone: bool = False) -> ExponentialMechanism:
+    """Return the law that makes a choice epsilon-DP and epsilon^2/8-zCDP, as `permute_and_flip_for`."""
+    return ExponentialMechanism(_scale(sensitivity, epsilon, monotone))
+
+
+def checked_scores(scores: Any) -> np.ndarray:
+    """Return scores as int64 [candidates].
+
+    A refusal depends on the scores, which are private: callers keep them in range by construction.
+
+    Raises:
+        TypeError: scores that are not integers.
+        ValueError: not one axis, no candidate, or a score outside -2^53 < score < 2^53.
+    """
+    array = np.asarray(scores)
+    if array.ndim != 1:
+        raise ValueError(f"scores must have one axis, the candidates, got {array.ndim} axes.")
+    if array.size == 0:
+        raise ValueError("There must be at least one candidate to choose from, got none.")
+    if array.dtype.kind not in "iu":
+        raise TypeError(
+            f"scores must be integers, got {array.dtype}: multiply them by a common factor and round, and "
+            "the sensitivity with them."
+        )
+    if not -SCORE_LIMIT < int(array.min()) <= int(array.max()) < SCORE_LIMIT:
+        raise ValueError("scores must lie between -2^53 and 2^53, exclusive: divide them by a common factor.")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def _below_best(scores: Any) -> np.ndarray:
+    """Return score - best, exact before it becomes float64 [candidates]; none is above 0."""
+    array = checked_scores(scores)
+    return (array - array.max()).astype(np.float64)
+
+
+def _scale(sensitivity: int, epsilon: Fraction, monotone: bool) -> float:
+    factor = 1 if monotone else 2
+    scale = factor * Fraction(max(sensitivity, 1)) / epsilon
+    if scale > scales.LARGEST_SCALE:
+        raise ValueError(
+            f"epsilon {as_text(epsilon)} for scores of sensitivity {sensitivity} asks for a scale above "
+            "2^50, beyond any difference of scores: spend more."
+        )
+    if scale * scales.STRONGEST < 1:
+        raise ValueError(
+            f"epsilon {as_text(epsilon)} for scores of sensitivity {sensitivity} leaves nothing to chance "
+            "(once in 10^27 choices) and protects nothing: spend at most "
+            f"{factor * scales.STRONGEST} times the sensitivity."
+        )
+    return ceil_float(scale)
