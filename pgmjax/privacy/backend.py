@@ -7,11 +7,10 @@ same laws from a seed, for research that must be repeatable, and marks what it m
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from pgmjax import _checks
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.privacy.response import RandomizedResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
@@ -77,28 +76,6 @@ class NoiseBackend(Protocol):
             ValueError: a code outside 0..size-1; nothing was drawn.
         """
         ...
-
-
-def checked_noise(law: Any) -> Law:
-    """Return a law of noise whose scale can be drawn from: samplers take 0 for no noise at all."""
-    if not isinstance(law, DiscreteLaplace | DiscreteGaussian):
-        raise TypeError(f"law must be a DiscreteLaplace or DiscreteGaussian, got {type(law).__name__}.")
-    _checks.number("scale", law.scale, above=0)
-    return law
-
-
-def checked_selection(law: Any) -> SelectionLaw:
-    """Return a law of selection."""
-    if not isinstance(law, PermuteAndFlip | ExponentialMechanism):
-        raise TypeError(f"law must be a PermuteAndFlip or ExponentialMechanism, got {type(law).__name__}.")
-    return law
-
-
-def checked_response(law: Any) -> RandomizedResponse:
-    """Return a law of randomised response."""
-    if not isinstance(law, RandomizedResponse):
-        raise TypeError(f"law must be a RandomizedResponse, got {type(law).__name__}.")
-    return law
 
 
 def default_backend() -> NoiseBackend:

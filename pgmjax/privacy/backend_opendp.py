@@ -13,7 +13,7 @@ import numpy as np
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.privacy import opendp_calls as calls
 from pgmjax.privacy import response, scales, selection
-from pgmjax.privacy.backend import checked_noise, checked_response, checked_selection
+from pgmjax.privacy.drawable import checked_noise, checked_response, checked_selection
 
 # A twentieth of a second each, so that Ctrl-C is heard and threads end together.
 _NOISE_PIECE = 1 << 13

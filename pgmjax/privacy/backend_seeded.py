@@ -10,7 +10,7 @@ import numpy as np
 from pgmjax import _checks
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.privacy import response, scales, selection
-from pgmjax.privacy.backend import checked_noise, checked_response, checked_selection
+from pgmjax.privacy.drawable import checked_noise, checked_response, checked_selection
 
 _STREAM = int.from_bytes(b"noise", "big")  # keeps noise apart from other uses of the same seed
 _CHUNK = 1 << 20

@@ -1,0 +1,32 @@
+"""Which laws a backend draws from: a law of the wrong kind would be drawn as another one without a word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgmjax import _checks
+from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.privacy.response import RandomizedResponse
+from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
+
+
+def checked_noise(law: Any) -> Law:
+    """Return a law of noise whose scale can be drawn from: samplers take 0 for no noise at all."""
+    if not isinstance(law, DiscreteLaplace | DiscreteGaussian):
+        raise TypeError(f"law must be a DiscreteLaplace or DiscreteGaussian, got {type(law).__name__}.")
+    _checks.number("scale", law.scale, above=0)
+    return law
+
+
+def checked_selection(law: Any) -> SelectionLaw:
+    """Return a law of selection."""
+    if not isinstance(law, PermuteAndFlip | ExponentialMechanism):
+        raise TypeError(f"law must be a PermuteAndFlip or ExponentialMechanism, got {type(law).__name__}.")
+    return law
+
+
+def checked_response(law: Any) -> RandomizedResponse:
+    """Return a law of randomised response."""
+    if not isinstance(law, RandomizedResponse):
+        raise TypeError(f"law must be a RandomizedResponse, got {type(law).__name__}.")
+    return law
