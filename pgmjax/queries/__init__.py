@@ -3,7 +3,8 @@
 Blocks: `identity`, `total`, `point`, `subset`, `range`, `ranges`, `all_ranges`, `prefix`,
 `compression`, `mean`, `moments`, `matrix`. They combine to `Product` (`kronecker`, `marginal`) and
 `WeightedSum`; `DenseMatrix` is any matrix over joint cells. Every query knows its L1, L2 and
-L-infinity sensitivity under a stated neighbouring relation.
+L-infinity sensitivity under a stated neighbouring relation. `quantise` rounds one with real entries to
+integers, which is what can be measured.
 """
 
 from pgmjax.queries.base import Query
@@ -20,6 +21,7 @@ from pgmjax.queries.numeric_blocks import Matrix as matrix
 from pgmjax.queries.numeric_blocks import Mean as mean
 from pgmjax.queries.numeric_blocks import Moments as moments
 from pgmjax.queries.product import Product, kronecker, marginal
+from pgmjax.queries.quantise import Quantised, quantise
 from pgmjax.queries.range_blocks import AllRanges as all_ranges
 from pgmjax.queries.range_blocks import Prefix as prefix
 from pgmjax.queries.range_blocks import Range as range
@@ -32,6 +34,7 @@ __all__ = [
     "DenseMatrix",
     "FrozenArray",
     "Product",
+    "Quantised",
     "Query",
     "WeightedSum",
     "all_ranges",
@@ -46,6 +49,7 @@ __all__ = [
     "moments",
     "point",
     "prefix",
+    "quantise",
     "range",
     "ranges",
     "subset",

@@ -1,0 +1,191 @@
+"""Queries on a grid: real matrices rounded to whole numbers before anything is measured.
+
+Noise is integer, so a query must be too. What is rounded is the query, which is public, never an
+answer: sensitivities follow exactly from the rounded matrix, and the released numbers are integers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.domain import Domain
+from pgmjax.queries import extremes
+from pgmjax.queries.base import Query
+from pgmjax.queries.dense import DenseMatrix
+from pgmjax.queries.grid import Grid, finite, round_to, share
+from pgmjax.queries.numeric_blocks import Matrix
+from pgmjax.queries.product import Product
+from pgmjax.queries.sums import WeightedSum
+from pgmjax.relation import Relation
+
+MAX_BITS = 32
+"""The finest grid is 2**-32."""
+
+MAX_COLUMN = 2**40
+"""The largest L1 norm of a rounded column: answers of four million records stay below 2**62."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantised:
+    """An integral query that stands for a real one.
+
+    Measure `query`, and fit the model to it as to any other: its answers are `2**bits` times those
+    of the rounded real one, and nothing need be divided.
+
+    Attributes:
+        query: the rounded query times `2**bits`, with a matrix of integers.
+        bits: the grid's step is `2**-bits`; 0 for a query that was integral already.
+        error_bound: no entry of the rounded query is farther than this from the one asked for.
+    """
+
+    query: Query
+    bits: int
+    error_bound: Fraction
+
+    @property
+    def scale(self) -> int:
+        """What answers to the rounded query are multiplied by: `2**bits`."""
+        return 2**self.bits
+
+    def unscale(self, answers: Any) -> np.ndarray:
+        """Return answers to `query` in the units of the real one, float64 of the same shape."""
+        return np.ldexp(np.asarray(answers, dtype=np.float64), -self.bits)
+
+
+def quantise(query: Query, domain: Domain, bits: int = 16) -> Quantised:
+    """Round a query's entries to multiples of `2**-bits`, halves to even, and return it as integers.
+
+    Products stay products and sums stay sums: within a term, the factors that are not integral, the
+    coefficient among them, share the bits so that none is rounded much more coarsely than the others,
+    for its size; integral factors stay as they are. An integral query is returned unchanged.
+
+    Args:
+        query: any query, with finite entries.
+        domain: the domain of the table.
+        bits: how fine the grid is, 0..`MAX_BITS`.
+
+    Raises:
+        TypeError: no query.
+        ValueError: bits outside their range; entries that are not finite, or that reach beyond
+            `MAX_COLUMN` (the message says how many bits would fit); a row of a matrix or of a factor, a
+            coefficient or the whole query that is rounded to zero, so that answers would be nothing but
+            noise.
+
+    Guarantees:
+        `error_bound` is exact arithmetic; for a joint matrix, or one factor that is not integral
+        beside others of zeros and ones, it is at most half a step, `2**-(bits + 1)`.
+
+    Example:
+        >>> from pgmjax.queries import matrix
+        >>> halves = Product({"a": matrix([[0.5, -0.5, 1.0]])})
+        >>> quantised = quantise(halves, Domain({"a": 3}), bits=2)
+        >>> quantised.query.matrix(Domain({"a": 3})).tolist(), quantised.scale, quantised.error_bound
+        ([[2, -2, 4]], 4, Fraction(0, 1))
+    """
+    if not isinstance(query, Query):
+        raise TypeError(f"a query to be quantised must be a queries.Query, got {type(query).__name__}.")
+    bits = _checks.integer("the bits of a quantised query", bits, low=0, high=MAX_BITS)
+    query.check(domain)
+    if query.is_integral(domain):
+        return Quantised(query, 0, Fraction(0))
+    result = _round(query, domain, bits)
+    if result is None:
+        fitting = next((b for b in reversed(range(bits)) if _round(query, domain, b)), None)
+        advice = "divide the query by a constant" if fitting is None else f"at most {fitting} bits fit"
+        raise ValueError(
+            f"the query on {query.clique}, rounded with {bits} bits, has a column of L1 norm above "
+            f"2^{MAX_COLUMN.bit_length() - 1}, so that answers could overflow 64-bit integers: {advice}."
+        )
+    lost = _lost(result, domain)
+    if lost:
+        finer = ((b, _round(query, domain, b)) for b in range(bits + 1, MAX_BITS + 1))
+        enough = next((b for b, made in finer if made and not _lost(made, domain)), None)
+        advice = "multiply the query by a constant" if enough is None else f"{enough} bits would keep them"
+        raise ValueError(
+            f"{lost} of the query on {query.clique} round to zero with {bits} bits, so that their answers "
+            f"would be nothing but noise: {advice}, or leave them out."
+        )
+    return Quantised(result.query, bits, result.error)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rounded:
+    """A query times `2**bits` in integers, and the matrices that were rounded for it."""
+
+    query: Query
+    error: Fraction
+    grids: tuple[Grid, ...]
+    coefficient: int = 1
+
+
+def _round(query: Query, domain: Domain, bits: int) -> _Rounded | None:
+    """Return the rounded query; None where it would be too large."""
+    if isinstance(query, Product):
+        result = _round_term(1, query, domain, bits)
+    elif isinstance(query, WeightedSum):
+        result = _round_sum(query, domain, bits)
+    else:
+        grid = round_to("rows", finite("the query", query.matrix(domain)), bits)
+        if grid is None:
+            return None
+        result = _Rounded(DenseMatrix(query.clique, grid.integers), grid.error, (grid,))
+    if result is None or not result.query.is_integral(domain):
+        return None
+    column = result.query.l1_sensitivity(Relation.ADD_REMOVE, domain)
+    return result if column <= MAX_COLUMN else None
+
+
+def _round_sum(query: WeightedSum, domain: Domain, bits: int) -> _Rounded | None:
+    terms = []
+    for coefficient, product in zip(query.coefficients, query.products, strict=True):
+        term = _round_term(coefficient, product, domain, bits)
+        if term is None:
+            return None
+        terms.append(term)
+    rounded = WeightedSum([(term.coefficient, cast(Product, term.query)) for term in terms])
+    error = sum((term.error for term in terms), Fraction(0))
+    return _Rounded(rounded, error, tuple(grid for term in terms for grid in term.grids))
+
+
+def _round_term(coefficient: int | float, product: Product, domain: Domain, bits: int) -> _Rounded | None:
+    """Return a coefficient times a product, its bits shared by what is not integral in it."""
+    blocks = dict(zip(product.clique, product.blocks, strict=True))
+    real = {name: block for name, block in blocks.items() if not block.is_integral(domain[name])}
+    matrices = {
+        f"rows of attribute {name!r}": finite(f"the query of attribute {name!r}", block.matrix(domain[name]))
+        for name, block in real.items()
+    }
+    if not isinstance(coefficient, int):
+        matrices["coefficients"] = np.array([[coefficient]])
+    elif not real:
+        return _Rounded(product, Fraction(0), (), coefficient * 2**bits)
+    shares = share(list(matrices.values()), bits)
+    attempts = [round_to(*item, part) for item, part in zip(matrices.items(), shares, strict=True)]
+    grids = tuple(grid for grid in attempts if grid is not None)
+    if len(grids) < len(attempts):
+        return None
+    rounded = blocks | {name: Matrix(grid.integers) for name, grid in zip(real, grids, strict=False)}
+    kept = [block.row_extremes(domain[name]) for name, block in blocks.items() if name not in real]
+    size = math.prod(extremes.entry_and_spread(rows)[0] for rows in kept)
+    whole = int(grids[-1].integers[0, 0])
+    if isinstance(coefficient, int):
+        size, whole = size * abs(coefficient), coefficient
+    error = math.prod(g.largest + g.error for g in grids) - math.prod(g.largest for g in grids)
+    return _Rounded(Product(rounded), Fraction(size * error), grids, whole)
+
+
+def _lost(rounded: _Rounded, domain: Domain) -> str:
+    """Say what was rounded to zero; the empty string where nothing was."""
+    for grid in rounded.grids:
+        if grid.lost:
+            rows = len(grid.integers)
+            return f"{'all' if grid.lost == rows else grid.lost} of {rows} {grid.name}"
+    if rounded.query.linf_sensitivity(Relation.ADD_REMOVE, domain) == 0:
+        return "all rows"
+    return ""
