@@ -1,9 +1,13 @@
-"""Both backends draw the laws they state: chi-square fit with power against scales 10 % off.
+"""Both backends draw the laws they state, and the same ones: chi-square fits with power.
 
-False alarms: 10 fits at alpha 1e-6 each; those of the seeded backend are deterministic.
+False alarms: FALSE_ALARMS in all for the tests that the law passes, each at alpha 1e-9 on entropy of
+the operating system; those of the seeded backend alone are deterministic. That one of the wrong laws
+is not rejected has a chance below 1e-12 for each (non-central chi-square).
 """
 
+import collections
 import concurrent.futures
+import functools
 import math
 from fractions import Fraction
 
@@ -12,12 +16,16 @@ import pytest
 from scipy import stats
 
 from pgmjax import laws
-from pgmjax.privacy import backend, scales
-from pgmjax.privacy.backend_opendp import OpenDPBackend
+from pgmjax.privacy import backend, opendp_calls, scales
+from pgmjax.privacy.backend_opendp import _BITS_PIECE, OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.response import RandomizedResponse
+from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
 
-ALPHA = 1e-6
+ALPHA = 1e-9
 DRAWS = 100_000
+CHOICES = 10_000
+NAMES = ["opendp", "seeded"]
 LAWS = [
     laws.DiscreteLaplace(0.5),
     laws.DiscreteLaplace(4.0),
@@ -25,6 +33,40 @@ LAWS = [
     laws.DiscreteGaussian(0.7),
     laws.DiscreteGaussian(12.5),
 ]
+SELECTIONS = [PermuteAndFlip(1.5), ExponentialMechanism(1.5)]
+SCORES = np.array([-3, 2, 2, 0, 3, 1])
+RESPONSES = [
+    RandomizedResponse(2, 0.3),
+    RandomizedResponse(4, 0.25),
+    RandomizedResponse(5, 0.7),
+    RandomizedResponse(257, 0.9),
+]
+# fits and comparisons of noise, choices and answers, and the uniform lies among 2^31 categories
+FALSE_ALARMS = ALPHA * (2 * (len(LAWS) + len(SELECTIONS) + len(RESPONSES)) + 1)
+
+
+def source_of(name):
+    return OpenDPBackend() if name == "opendp" else SeededBackend(1, insecure=True)
+
+
+@functools.cache
+def noise(name, law):
+    return source_of(name).draw(law, DRAWS)
+
+
+@functools.cache
+def choices(name, law):
+    source = source_of(name)
+    return np.array([source.choose(law, SCORES) for _ in range(CHOICES)])
+
+
+def codes_of(law):
+    return np.arange(DRAWS) % min(law.size, 5)
+
+
+@functools.cache
+def answers(name, law):
+    return source_of(name).respond(law, codes_of(law))
 
 
 def fit(draws, law):
@@ -48,18 +90,179 @@ def fit(draws, law):
     return stats.chisquare(seen, bins * seen.sum() / bins.sum()).pvalue
 
 
-@pytest.fixture(params=["opendp", "seeded"])
+def fit_choices(chosen, law, scores=SCORES):
+    """P-value of a chi-square test of choices."""
+    expected = law.probabilities(scores) * chosen.size
+    return stats.chisquare(np.bincount(chosen, minlength=scores.size), expected).pvalue
+
+
+def fit_answers(codes, answered, law):
+    """P-value of a chi-square test of answers given the truth, all truths together."""
+    truths, rows = np.unique(codes, return_counts=True)
+    expected = rows[:, None] * law.channel()[truths]
+    assert expected.min() > 50
+    seen = np.zeros(expected.shape)
+    np.add.at(seen, (np.searchsorted(truths, codes), answered), 1)
+    return stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), expected.size - truths.size)
+
+
+def same(one, other):
+    """P-value of a two-sample chi-square test; values seen less than 20 times are folded outward."""
+    counts = collections.Counter(one.tolist()), collections.Counter(other.tolist())
+    table, rest = [], np.zeros(2)
+    for value in sorted(set(counts[0]) | set(counts[1]), key=abs, reverse=True):
+        rest = rest + np.array([counts[0][value], counts[1][value]])
+        if rest.sum() >= 20:
+            table, rest = [*table, rest], np.zeros(2)
+    table[-1] = table[-1] + rest
+    return stats.chi2_contingency(np.array(table), correction=False).pvalue
+
+
+@pytest.fixture(params=NAMES)
 def source(request):
-    return OpenDPBackend() if request.param == "opendp" else SeededBackend(1, insecure=True)
+    return source_of(request.param)
 
 
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("law", LAWS, ids=str)
-def test_goodness_of_fit_with_power(source, law):
-    draws = source.draw(law, DRAWS)
+def test_goodness_of_fit_with_power(name, law):
+    draws = noise(name, law)
     assert draws.dtype == np.int64 and draws.shape == (DRAWS,)
     assert fit(draws, law) > ALPHA
     for factor in (1.1, 0.9):
         assert fit(draws, type(law)(law.scale * factor)) < ALPHA
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("law", SELECTIONS, ids=str)
+def test_choices_follow_their_law_and_no_other(name, law):
+    """The other mechanism, a scale half as large again, and the scores upside down are told from it."""
+    chosen = choices(name, law)
+    assert fit_choices(chosen, law) > ALPHA and law.probabilities(SCORES).min() * CHOICES > 50
+    others = [type(law)(law.scale * 1.5), type(law)(law.scale / 1.5), *set(SELECTIONS) - {law}]
+    for other in others:
+        assert fit_choices(chosen, other) < ALPHA
+    assert fit_choices(chosen, law, -SCORES) < ALPHA
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("law", RESPONSES, ids=str)
+def test_answers_follow_their_channel(name, law):
+    """Lies that may be the truth, or 10 % more of them, are told from it where they are that likely."""
+    codes, answered = codes_of(law), answers(name, law)
+    assert answered.dtype == np.int64 and answered.shape == codes.shape
+    assert fit_answers(codes, answered, law) > ALPHA
+    maybe_true = law.lie * (law.size - 1) / law.size
+    for other in (maybe_true, 0.9 * law.lie):
+        if law.size < 100 or other < maybe_true:
+            assert fit_answers(codes, answered, RandomizedResponse(law.size, other)) < ALPHA
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_the_same_noise_from_either(law):
+    assert same(noise("opendp", law), noise("seeded", law)) > ALPHA
+    wider = SeededBackend(5, insecure=True).draw(type(law)(law.scale * 1.2), DRAWS)
+    assert same(noise("opendp", law), wider) < ALPHA
+
+
+@pytest.mark.parametrize("law", SELECTIONS, ids=str)
+def test_the_same_choices_from_either(law):
+    assert same(choices("opendp", law), choices("seeded", law)) > ALPHA
+    assert same(choices("opendp", law), choices("seeded", type(law)(law.scale * 2))) < ALPHA
+
+
+@pytest.mark.parametrize("law", RESPONSES, ids=str)
+def test_the_same_answers_from_either(law):
+    pairs = [answers(name, law) * 5 + codes_of(law) for name in NAMES]
+    assert same(*pairs) > ALPHA
+    rarer = RandomizedResponse(law.size, 0.8 * law.lie)
+    other = SeededBackend(6, insecure=True).respond(rarer, codes_of(law))
+    assert same(pairs[0], other * 5 + codes_of(law)) < ALPHA
+
+
+def test_lies_among_very_many_categories(source):
+    """Uniform over all but the truth, of which 20,000 answers at 16 bins tell; the truth is in between."""
+    law = RandomizedResponse(2**31, 0.5)
+    codes = np.full(20_000, 2**30, np.uint32)
+    answered = source.respond(law, codes)
+    lies = answered[answered != 2**30]
+    assert lies.min() >= 0 and 2**31 - 2**21 < lies.max() < 2**31 and 9000 < lies.size < 11_000
+    assert stats.chisquare(np.bincount(lies >> 27, minlength=16)).pvalue > ALPHA
+
+
+def test_answers_across_pieces(source):
+    """More records than one piece: each is answered once, in its place (P < 1e-300 by chance)."""
+    law = source.randomized_response(1000, Fraction(64))
+    codes = np.arange(2 * _BITS_PIECE + 13) % 1000
+    assert np.array_equal(source.respond(law, codes), codes)
+    assert source.respond(law, codes[:0]).shape == (0,) and source.respond(law, codes[:1]).shape == (1,)
+
+
+def test_noise_across_pieces():
+    """Every place of a large draw is filled, by threads or not: zeros are as rare as they should be."""
+    draws = OpenDPBackend().draw(laws.DiscreteLaplace(2.0**40), 40_000)
+    assert np.unique(draws).size > 39_990
+
+
+def test_choices_at_the_edge_of_the_scores(source):
+    """Scores of 53 bits are told apart by one: nothing goes through a float that is too coarse."""
+    for law in SELECTIONS:
+        sharp = type(law)(1 / 64)
+        for scores in ([2**53 - 2, 2**53 - 1], [1 - 2**53, 2 - 2**53], [1 - 2**53, 2**53 - 1]):
+            assert all(source.choose(sharp, np.array(scores)) == 1 for _ in range(5))  # but once in 10^27
+    assert source.choose(PermuteAndFlip(1.0), np.array([7], np.int8)) == 0
+    assert type(source.choose(ExponentialMechanism(1.0), np.array([7]))) is int
+
+
+class Drawn(Exception):
+    """Something was drawn that should not have been."""
+
+
+def test_nothing_is_drawn_for_what_is_refused(source, monkeypatch):
+    def refuse(*_):
+        raise Drawn
+
+    for call in ("flips", "coins", "uniform", "permute_and_flip", "exponential"):
+        monkeypatch.setattr(opendp_calls, call, refuse)
+    law = RandomizedResponse(3, 0.5)
+    for codes in ([0, 1, 77], [-77]):
+        with pytest.raises(ValueError, match=r"codes lie outside 0\.\.2: nothing was drawn") as refusal:
+            source.respond(law, np.array(codes))
+        assert "77" not in str(refusal.value)
+    with pytest.raises(TypeError, match="codes must be integers"):
+        source.respond(law, np.array([0.0, math.nan]))
+    for choice in SELECTIONS:
+        for scores, error in (
+            (np.array([], np.int64), ValueError),
+            (np.array([1.0, math.nan]), TypeError),
+            (np.array([1.0, math.inf]), TypeError),
+            (np.array([2**53, 0]), ValueError),
+        ):
+            with pytest.raises(error, match=r"scores|candidate"):
+                source.choose(choice, scores)
+    if source.seed is not None:
+        expected = SeededBackend(1, insecure=True).draw(LAWS[0], 50)
+        assert np.array_equal(source.draw(LAWS[0], 50), expected)
+
+
+def test_laws_of_another_kind_are_refused(source):
+    for law in (SELECTIONS[0], RESPONSES[0], "laplace", None):
+        with pytest.raises(TypeError, match="law must be a DiscreteLaplace or DiscreteGaussian"):
+            source.draw(law, 3)
+    for law in (LAWS[0], RESPONSES[0], 1.0):
+        with pytest.raises(TypeError, match="law must be a PermuteAndFlip or ExponentialMechanism"):
+            source.choose(law, SCORES)
+    for law in (LAWS[0], SELECTIONS[0], 0.3):
+        with pytest.raises(TypeError, match="law must be a RandomizedResponse"):
+            source.respond(law, np.array([0]))
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("law", [laws.DiscreteLaplace, laws.DiscreteGaussian])
+def test_scales_that_mean_no_noise_are_refused(source, law, scale):
+    """OpenDP takes 0 and adds nothing."""
+    with pytest.raises(ValueError, match="scale must be"):
+        source.draw(law(scale), 3)
 
 
 @pytest.mark.parametrize("law", [LAWS[1], LAWS[4]], ids=str)
@@ -109,6 +312,36 @@ def test_float_scales_of_one_third_are_not_enough():
     assert OpenDPBackend().laplace(1, Fraction(3)).scale > 1 / 3
 
 
+@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize("sensitivity, cost", CASES)
+def test_opendp_confirms_the_scale_of_a_choice(sensitivity, cost, monotone):
+    """In the measure that its map speaks of: epsilon, and for Gumbel noise epsilon^2 / 8."""
+    dp = pytest.importorskip("opendp.prelude")
+    source, seeded = OpenDPBackend(), SeededBackend(0, insecure=True)
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=monotone)
+    for name, measure, budget in (
+        ("permute_and_flip", dp.max_divergence(), cost),
+        ("exponential", dp.zero_concentrated_divergence(), cost**2 / 8),
+    ):
+        law = getattr(source, name)(sensitivity, cost, monotone)
+        confirmed = dp.m.make_noisy_max(*space, measure, scale=law.scale).map(sensitivity)
+        assert budget * (1 - Fraction(1, 10**14)) < Fraction(confirmed) <= budget
+        exact = float((1 if monotone else 2) * sensitivity / cost)
+        assert law.scale == pytest.approx(exact, rel=1e-15)
+        assert getattr(seeded, name)(sensitivity, cost, monotone).scale == pytest.approx(exact, rel=1e-15)
+
+
+@pytest.mark.parametrize("size", [2, 3, 10])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(1), Fraction(7)])
+def test_both_backends_answer_by_the_law_that_opendp_knows(size, epsilon):
+    """OpenDP's scalar mechanism at the same truth has the same loss."""
+    dp = pytest.importorskip("opendp.prelude")
+    law = OpenDPBackend().randomized_response(size, epsilon)
+    assert law == SeededBackend(0, insecure=True).randomized_response(size, epsilon)
+    known = dp.m.make_randomized_response(list(range(size)), float(law.truth)).map(1)
+    assert known == pytest.approx(float(epsilon), rel=1e-13) and law.epsilon_bound <= epsilon
+
+
 @pytest.mark.parametrize("sensitivity, cost", CASES)
 def test_both_backends_draw_the_same_laws(sensitivity, cost):
     secure, seeded = OpenDPBackend(), SeededBackend(0, insecure=True)
@@ -153,6 +386,19 @@ def test_the_seed_decides():
         assert not np.array_equal(draws, SeededBackend(other, insecure=True).draw(law, 100))
 
 
+def test_the_seed_decides_choices_and_answers():
+    first, codes, scores = SeededBackend(3, insecure=True), np.zeros(100, int), np.zeros(1000, int)
+    for law in SELECTIONS:
+        chosen = [first.choose(law, scores) for _ in range(20)]
+        assert chosen != [first.choose(law, scores) for _ in range(20)]
+        one, two = first.restart(), first.restart()
+        assert [one.choose(law, scores) for _ in range(3)] == [two.choose(law, scores) for _ in range(3)]
+    law = RandomizedResponse(1000, 0.9)
+    one, two = first.restart(), first.restart()
+    assert np.array_equal(one.respond(law, codes), two.respond(law, codes))
+    assert not np.array_equal(one.respond(law, codes), first.respond(law, codes))
+
+
 def test_secure_noise_never_repeats():
     """Two calls, two backends, two threads: no user-space state to repeat (P < 1e-500 by chance)."""
     law = laws.DiscreteLaplace(1e6)
@@ -160,6 +406,16 @@ def test_secure_noise_never_repeats():
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         drawn = list(pool.map(lambda source: source.draw(law, 100).tobytes(), sources * 2))
     assert len(set(drawn)) == 4 and OpenDPBackend().seed is None
+
+
+def test_secure_choices_and_answers_never_repeat():
+    """The chance of a repeat is below 1e-100."""
+    source, law = OpenDPBackend(), RandomizedResponse(1000, 0.99)
+    drawn = [source.respond(law, np.zeros(100, int)).tobytes() for _ in range(4)]
+    assert len(set(drawn)) == 4
+    for choice in SELECTIONS:
+        rows = [tuple(source.choose(choice, np.arange(1000) // 999) for _ in range(40)) for _ in range(3)]
+        assert len(set(rows)) == 3
 
 
 def test_the_default_is_secure():
