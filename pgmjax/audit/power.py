@@ -1,0 +1,70 @@
+"""How many draws a goodness-of-fit test needs to see a fault of a given size."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.audit.bins import IntegerLaw, edges_of, window
+
+
+def draws_needed(law: Any, off_by: float, *, alpha: float = 1e-6, power: float = 0.99) -> int:
+    """Return how many draws `goodness_of_fit` needs to see that a scale is wrong.
+
+    Args:
+        law: the claimed law, a frozen dataclass with a `scale` (those of `pgmjax.laws`).
+        off_by: the real scale over the claimed one; > 0 and not 1.
+        alpha: false-alarm level of the test.
+        power: probability with which the wrong scale must be seen.
+
+    Returns:
+        The number of draws, to about 1 %, by the moments of the statistic under the wrong scale.
+
+    Raises:
+        ValueError: a parameter out of range, or more than 1e12 draws.
+
+    Example:
+        >>> from pgmjax.laws import DiscreteLaplace
+        >>> 10_000 < draws_needed(DiscreteLaplace(4.0), 1.1) < 16_000
+        True
+    """
+    factor = _checks.number("off_by", off_by, above=0)
+    if factor == 1:
+        raise ValueError("off_by must differ from 1: a scale that is right cannot be rejected.")
+    alpha = _checks.number("alpha", alpha, above=0, below=1)
+    power = _checks.number("power", power, above=0, below=1)
+    real = dataclasses.replace(law, scale=law.scale * factor)
+    low, high = 10, 20
+    while _power(law, real, high, alpha) < power:
+        low, high = high, 2 * high
+        if high > 10**12:
+            raise ValueError(f"More than {high // 2} draws would be needed: take a larger difference.")
+    while high > 1.01 * low + 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _power(law, real, middle, alpha) >= power else (middle, high)
+    return high
+
+
+def _power(law: IntegerLaw, real: IntegerLaw, draws: int, alpha: float) -> float:
+    """Probability of a rejection, by the mean and variance of the statistic under the real law."""
+    stats = _checks.optional("scipy.stats", extra="privacy")
+    first, masses = window(law)
+    try:
+        edges = edges_of(masses * draws, draws)
+    except ValueError:  # too few draws for a test
+        return 0.0
+    claimed = np.add.reduceat(masses, edges[:-1])
+    values = np.arange(first, first + masses.size)
+    true = np.add.reduceat(real.probabilities(values), edges[:-1])
+    true[[0, -1]] += (1 - true.sum()) / 2  # beyond the window of the claimed law
+    # the statistic is |offset + noise|^2, the noise with covariance diag(spread) - outer(common, common)
+    spread, common, offset = true / claimed, true / np.sqrt(claimed), (true - claimed) / np.sqrt(claimed)
+    mean = draws * (offset**2).sum() + spread.sum() - (common**2).sum()
+    across = draws * ((offset**2 * spread).sum() - (common @ offset) ** 2)
+    within = (spread**2).sum() - 2 * (common**2 * spread).sum() + (common**2).sum() ** 2
+    threshold = stats.chi2.isf(alpha, edges.size - 2)
+    return float(stats.norm.sf((threshold - mean) / math.sqrt(4 * across + 2 * within)))
