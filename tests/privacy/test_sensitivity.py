@@ -1,0 +1,100 @@
+"""Sensitivities carry norm and relation, come from the object, and do not mix."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pgmjax import queries as q
+from pgmjax.domain import Domain
+from pgmjax.privacy.sensitivity import NORMS, Sensitivity
+from pgmjax.relation import Relation
+
+ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
+DOMAIN = Domain({"a": 3, "b": 2})
+
+
+@pytest.mark.parametrize(
+    ("query", "add", "replace"),
+    [
+        (q.marginal(("a", "b")), (1, 1, 1), (2, 2, 1)),
+        (q.Product({"a": q.prefix()}), (3, 3, 1), (2, 2, 1)),
+        (q.DenseMatrix(("b",), [[1, -1]]), (1, 1, 1), (2, 4, 2)),
+        (q.Product({"b": q.total()}), (1, 1, 1), (0, 0, 0)),
+    ],
+)
+def test_what_is_computed_from_a_query(query, add, replace):
+    for relation, expected in ((ADD, add), (REPLACE, replace)):
+        for norm, value in zip(NORMS, expected, strict=True):
+            assert Sensitivity.of(query, DOMAIN, relation, norm) == Sensitivity(value, norm, relation)
+    assert Sensitivity.of(q.marginal(("a",)), DOMAIN, REPLACE, "linf", 3).value == 3
+    assert Sensitivity.of(q.marginal(("a",)), DOMAIN, "add-remove", "l2_squared", 3).value == 9
+
+
+def test_upper_bounds_that_are_no_integers_are_rounded_up(monkeypatch):
+    query = q.marginal(("a",))
+    for bound, value in ((2.0000001, 3), (Fraction(5, 2), 3), (2.0, 2), (2.0**60, 2**60)):
+        monkeypatch.setattr(q.Product, "_max_column", lambda self, domain, power, bound=bound: bound)
+        got = Sensitivity.of(query, DOMAIN, ADD, "l1")
+        assert got.value == value and isinstance(got.value, int)
+
+
+def test_stacked_answers_add_up_and_single_ones_do_not():
+    queries = [q.marginal(("a",)), q.DenseMatrix(("b",), [[1, -2]]), q.Product({"a": q.mean()})]
+    matrices = [query.matrix(DOMAIN.project(query.clique)) for query in queries]
+    cells = [(a, b) for a in range(3) for b in range(2)]
+    columns = np.array([[*matrices[0][:, a], *matrices[1][:, b], *matrices[2][:, a]] for a, b in cells])
+    for relation in (ADD, REPLACE):
+        moves = columns if relation is ADD else (columns[:, None] - columns).reshape(36, -1)
+        exact = [abs(moves).sum(1).max(), (moves**2).sum(1).max(), abs(moves).max()]
+        for norm, truth in zip(NORMS, exact, strict=True):
+            parts = [Sensitivity.of(query, DOMAIN, relation, norm) for query in queries]
+            together = Sensitivity.stacked(parts)
+            assert (together.norm, together.relation) == (norm, relation)
+            assert together.value >= truth
+            if norm == "linf":
+                assert together.value == truth
+            else:
+                assert together.value == sum(part.value for part in parts)
+    assert Sensitivity.stacked(iter([parts[0]])) == parts[0]
+
+
+def test_what_does_not_belong_together_is_not_combined():
+    query = q.marginal(("a",))
+    one = Sensitivity.of(query, DOMAIN, ADD, "l1")
+    with pytest.raises(ValueError, match=r"different relations.*: add-remove and replace-one"):
+        Sensitivity.stacked([one, Sensitivity.of(query, DOMAIN, REPLACE, "l1")])
+    with pytest.raises(ValueError, match=r"different norms.*: l1 and l2_squared"):
+        Sensitivity.stacked([one, Sensitivity.of(query, DOMAIN, ADD, "l2_squared")])
+    with pytest.raises(ValueError, match="at least one"):
+        Sensitivity.stacked([])
+    with pytest.raises(TypeError, match="only Sensitivity objects can be stacked, got int"):
+        Sensitivity.stacked([one, 1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((1.0, "l1", ADD), TypeError, "a sensitivity must be an integer, got float"),
+        ((True, "l1", ADD), TypeError, "a sensitivity must be an integer, got bool"),
+        ((-1, "l1", ADD), ValueError, "must be an integer >= 0, got -1"),
+        ((1, "l2", ADD), ValueError, "norm of a sensitivity must be one of 'l1', 'l2_squared', 'linf'"),
+        ((1, "l1", None), ValueError, "there is no default"),
+    ],
+)
+def test_bad_parts_are_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Sensitivity(*arguments)
+
+
+def test_only_integral_queries_that_fit_have_one():
+    with pytest.raises(ValueError, match=r"not integral.*queries\.quantise"):
+        Sensitivity.of(q.DenseMatrix(("b",), [[0.5, 1.0]]), DOMAIN, ADD, "l1")
+    with pytest.raises(ValueError, match="not an attribute"):
+        Sensitivity.of(q.marginal(("z",)), DOMAIN, ADD, "l1")
+    with pytest.raises(TypeError, match=r"queries\.Query, got int"):
+        Sensitivity.of(3, DOMAIN, ADD, "l1")
+    with pytest.raises(ValueError, match="must be one of"):
+        Sensitivity.of(q.marginal(("a",)), DOMAIN, ADD, "l2")
+    with pytest.raises(ValueError, match="there is no default"):
+        Sensitivity.of(q.marginal(("a",)), DOMAIN, None, "l1")
