@@ -15,7 +15,8 @@ from pgmjax import _checks
 from pgmjax.privacy.amounts import ceil_float, exact_delta, exact_epsilon, exact_rho, floor_float
 
 # dp-accounting's own orders end at 1024 and lose a factor two at rho = 1e-6
-_ORDERS = 1.0 + np.geomspace(1e-3, 1e14, 3401)
+FINE_ORDERS = 1.0 + np.geomspace(1e-3, 1e14, 3401)
+FINE_ORDERS.setflags(write=False)
 _ROUNDING = 1e-12  # dp-accounting computes in plain float64, rounding to nearest
 _DIGITS = 12
 
@@ -29,7 +30,7 @@ def _library() -> tuple[Any, Any]:
 
 def _epsilon(rho: float, delta: float) -> float:
     events, rdp = _library()
-    accountant = rdp.RdpAccountant(orders=_ORDERS).compose(events.ZCDpEvent(rho))
+    accountant = rdp.RdpAccountant(orders=FINE_ORDERS).compose(events.ZCDpEvent(rho))
     return float(accountant.get_epsilon(delta)) * (1 + _ROUNDING)
 
 

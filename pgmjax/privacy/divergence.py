@@ -74,10 +74,11 @@ def pure(epsilon: float, orders: np.ndarray) -> np.ndarray:
     orders = np.asarray(orders, np.float64)
     above = orders - 1
     bottom = 1 + math.exp(-epsilon)
-    near = np.minimum(above * epsilon, 1.0)
-    # 2 sinh(a e / 2) sinh((a - 1) e / 2) / cosh(e / 2), written without overflow
-    small = np.log1p(np.expm1(near) * -np.expm1(-orders * epsilon) / bottom)
-    large = above * epsilon + np.log1p(np.exp(-(above + orders) * epsilon)) - math.log(bottom)
-    exact = np.where(above * epsilon <= 1, small, large) / above
-    simple = np.minimum(orders * (epsilon * epsilon / 2), epsilon)
+    with np.errstate(over="ignore"):
+        near = np.minimum(above * epsilon, 1.0)
+        # 2 sinh(a e / 2) sinh((a - 1) e / 2) / cosh(e / 2), written without overflow
+        small = np.log1p(np.expm1(near) * -np.expm1(-orders * epsilon) / bottom)
+        large = above * epsilon + np.log1p(np.exp(-(above + orders) * epsilon)) - math.log(bottom)
+        exact = np.where(above * epsilon <= 1, small, large) / above
+        simple = np.minimum(orders * (epsilon * epsilon / 2), epsilon)
     return np.minimum(exact, simple) * (1 + _ROUNDING)

@@ -13,6 +13,7 @@ from pgmjax.privacy.amounts import as_text, ceil_float, exact_epsilon, exact_rho
 from pgmjax.relation import Relation
 
 _ROUNDING = 1e-12  # relative, outward, as in `accounting`
+_MOST = Fraction(1e280)
 
 
 class Event(Protocol):
@@ -70,6 +71,8 @@ def _text(value: Any) -> Any:
 
 def times_rho(rho: Fraction, orders: np.ndarray) -> np.ndarray:
     """Return order * rho, rounded up."""
+    if rho > _MOST:
+        return np.full(np.shape(orders), np.inf)
     return ceil_float(rho) * np.asarray(orders, np.float64) * (1 + _ROUNDING)
 
 

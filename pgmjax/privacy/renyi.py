@@ -24,7 +24,7 @@ def _grid() -> np.ndarray:
     """Return orders 1 + m * 10^e with m of three digits: 10 a decade, 32 between 2 and 1001."""
     decades = [(-1, 10), (0, 32), (1, 32), (2, 32), (3, 10), (4, 10), (5, 10)]
     steps = [float(f"{10 ** (i / parts):.2f}e{e}") for e, parts in decades for i in range(parts)]
-    orders = 1.0 + np.array([*steps, 1e6])
+    orders = np.round(1.0 + np.array([*steps, 1e6]), 3)
     orders.setflags(write=False)
     return orders
 

@@ -1,0 +1,211 @@
+"""How much noise a set of queries needs for a target: planned before anything is spent."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from pgmjax import _checks
+from pgmjax.domain import Domain
+from pgmjax.laws import Law
+from pgmjax.privacy.accounting import rho_for
+from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon, split
+from pgmjax.privacy.events import Event, Gaussian, Laplace
+from pgmjax.privacy.plans import Loss, Plan
+from pgmjax.privacy.scales import gaussian_for, laplace_for
+from pgmjax.privacy.search import largest
+from pgmjax.privacy.shifts import Shifts, shifts_of
+from pgmjax.queries import Query
+from pgmjax.relation import Relation
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """Noise for each query, and what all of it costs.
+
+    Attributes:
+        laws: the noise of each query, with the float scales that are drawn with.
+        events: what each answer costs, with the same scales.
+        plan: the events under the relation.
+        loss: their cost, at most the target.
+    """
+
+    laws: tuple[Law, ...]
+    events: tuple[Event, ...]
+    plan: Plan
+    loss: Loss
+
+    @property
+    def costs(self) -> tuple[Fraction, ...]:
+        """The exact epsilon (Laplace) or rho (Gaussian) of each query, as a `PrivateTable` takes them."""
+        return tuple(event.rho if event.epsilon is None else event.epsilon for event in self.events)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Asked:
+    """The public facts of one query that its noise depends on."""
+
+    l1: int
+    l2_squared: int
+    shifts: Shifts | None
+    rows: int
+    share: Fraction
+
+
+def calibrate(
+    queries: Sequence[Query],
+    domain: Domain,
+    relation: Relation,
+    epsilon: Any,
+    delta: Any = 0,
+    *,
+    noise: str = "auto",
+    weights: Sequence[Any] | None = None,
+    max_weight: int | None = None,
+    accountant: str = "zcdp",
+) -> Calibration:
+    """Return the least noise for which all answers together are (epsilon, delta)-DP.
+
+    Args:
+        queries: what will be asked, integral, all of it decided beforehand.
+        domain: the domain of the table.
+        relation: which tables are neighbours; no default.
+        epsilon: the target, > 0.
+        delta: 0 for pure DP, which divides epsilon exactly and needs Laplace noise.
+        noise: "laplace", "gaussian", or "auto": Laplace at delta 0, otherwise that with the smaller
+            summed variance of all answers.
+        weights: one a query, > 0: the shares of the budget (epsilon for Laplace, rho for Gaussian);
+            None is equal shares.
+        max_weight: for weighted data the largest weight of a record (public); None without weights.
+        accountant: for delta > 0: "zcdp", "rdp", or "pld" (least noise; seconds).
+
+    Raises:
+        TypeError: an argument of a wrong type.
+        ValueError: a bad number, a query that is not integral, noise that cannot meet the target, or
+            an accountant that does not apply to the queries.
+
+    Guarantees:
+        `loss.epsilon <= epsilon` is checked for the float scales that are returned. Sensitivities and
+        shifts are computed from the queries. Answers drawn by the laws are (epsilon, delta)-DP together.
+
+    Example:
+        >>> from pgmjax.queries import marginal
+        >>> domain = Domain({"age": 5, "sex": 2})
+        >>> queries = [marginal(["age"]), marginal(["sex"])]
+        >>> [law.scale for law in calibrate(queries, domain, Relation.ADD_REMOVE, 1).laws]
+        [2.0, 2.0]
+    """
+    relation = Relation.parse(relation)
+    target, exact = exact_epsilon(epsilon), exact_delta(delta)
+    _checks.choice("noise", noise, ("auto", "laplace", "gaussian"))
+    _checks.choice("accountant", accountant, ("zcdp", "rdp", "pld"))
+    if exact == 0 and noise == "gaussian":
+        raise ValueError("Gaussian noise needs delta > 0: ask for laplace or auto at delta 0.")
+    asked = _ask(queries, domain, relation, weights, max_weight)
+    if exact == 0:
+        return _checked(_laplace(asked, target), relation, target, exact, "basic")
+    found: list[Calibration] = []
+    if noise != "gaussian":
+        make = functools.partial(_laplace, asked)
+        found.append(_search(make, (target, exact, "basic"), relation, accountant))
+    if noise != "laplace":
+        make = functools.partial(_gaussian, asked)
+        found.append(_search(make, (target, exact, "zcdp"), relation, accountant))
+    return min(found, key=lambda one: _variance(one, asked))
+
+
+def _ask(
+    queries: Sequence[Query],
+    domain: Domain,
+    relation: Relation,
+    weights: Sequence[Any] | None,
+    max_weight: int | None,
+) -> list[_Asked]:
+    if isinstance(queries, Query) or not isinstance(queries, Sequence):
+        raise TypeError(f"queries must be a list of queries, got {type(queries).__name__}.")
+    if not queries:
+        raise ValueError("There is nothing to measure: give at least one query.")
+    if weights is not None and len(weights) != len(queries):
+        raise ValueError(f"There must be one weight a query: expected {len(queries)}, got {len(weights)}.")
+    shares = split(Fraction(1), [1] * len(queries) if weights is None else weights)
+    result = []
+    for query, share in zip(queries, shares, strict=True):
+        if not isinstance(query, Query):
+            raise TypeError(f"A query must be a pgmjax.queries.Query, got {type(query).__name__}.")
+        query.check(domain)
+        if not query.is_integral(domain):
+            raise ValueError(
+                f"The query on {query.clique} is not integral, and noise is integer: quantise it first."
+            )
+        norms = (
+            query.l1_sensitivity(relation, domain, max_weight),
+            query.l2_sensitivity_squared(relation, domain, max_weight),
+        )
+        l1, l2 = (max(1, math.ceil(Fraction(norm))) for norm in norms)
+        shifts = shifts_of(query, domain, relation, max_weight)
+        result.append(_Asked(l1, l2, shifts, query.num_rows(domain), share))
+    return result
+
+
+_Noise = tuple[tuple[Law, ...], tuple[Event, ...]]
+_Start = tuple[Fraction, Fraction, str]
+"""The target's epsilon and delta, and the account that meets it in closed form."""
+
+
+def _laplace(asked: Sequence[_Asked], epsilon: Fraction) -> _Noise:
+    costs = [one.share * epsilon for one in asked]
+    laws = tuple(laplace_for(one.l1, cost) for one, cost in zip(asked, costs, strict=True))
+    return laws, tuple(
+        Laplace(cost, one.shifts, law.scale) for one, cost, law in zip(asked, costs, laws, strict=True)
+    )
+
+
+def _gaussian(asked: Sequence[_Asked], rho: Fraction) -> _Noise:
+    costs = [one.share * rho for one in asked]
+    laws = tuple(gaussian_for(one.l2_squared, cost) for one, cost in zip(asked, costs, strict=True))
+    return laws, tuple(
+        Gaussian(cost, one.shifts, law.scale) for one, cost, law in zip(asked, costs, laws, strict=True)
+    )
+
+
+def _search(
+    make: Callable[[Fraction], _Noise], start: _Start, relation: Relation, accountant: str
+) -> Calibration:
+    """Return the noise of the largest total budget whose cost stays within the target."""
+    target, delta, simple = start
+
+    def at(total: Fraction) -> Calibration | None:
+        try:
+            return _checked(make(total), relation, target, delta, accountant)
+        except _TooMuch:
+            return None
+
+    # the plain sum of epsilons, and the conversion of rho, are within the target by themselves
+    low = target if simple == "basic" else rho_for(target, delta)
+    if simple == "zcdp" and accountant != "pld":
+        return _checked(make(low), relation, target, delta, "zcdp")
+    found = largest(at, low)
+    return _checked(make(low), relation, target, delta, simple) if found is None else found
+
+
+class _TooMuch(ValueError):
+    """The noise costs more than the target."""
+
+
+def _checked(
+    noise: _Noise, relation: Relation, target: Fraction, delta: Fraction, method: str
+) -> Calibration:
+    laws, events = noise
+    plan = Plan(events, relation)
+    loss = plan.epsilon(delta, method)
+    if not Fraction(loss.epsilon) <= target:
+        raise _TooMuch(f"This noise costs {loss}, above the target {as_text(target)}.")
+    return Calibration(laws, events, plan, loss)
+
+
+def _variance(one: Calibration, asked: Sequence[_Asked]) -> float:
+    return math.fsum(query.rows * law.variance for query, law in zip(asked, one.laws, strict=True))

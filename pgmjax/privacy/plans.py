@@ -1,0 +1,187 @@
+"""What pre-declared accesses cost together, by the best account that applies."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.privacy import loss_distributions
+from pgmjax.privacy.accounting import FINE_ORDERS, epsilon_of
+from pgmjax.privacy.amounts import as_text, exact_delta
+from pgmjax.privacy.events import Event, check_relation
+from pgmjax.privacy.loss_distributions import Unsupported
+from pgmjax.privacy.renyi import epsilon_at
+from pgmjax.relation import Relation
+
+METHODS = ("best", "basic", "zcdp", "rdp", "pld")
+
+
+@dataclasses.dataclass(frozen=True)
+class Loss:
+    """What accesses cost together: they are (epsilon, delta)-DP.
+
+    Attributes:
+        epsilon: an exact fraction for the plain sum, otherwise a float that was rounded up.
+        delta: exact.
+        method: the account that gave it: "basic" (the sum), "zcdp", "rdp" or "pld".
+        note: what else was tried and could not be used, or nothing.
+    """
+
+    epsilon: Fraction | float
+    delta: Fraction
+    method: str
+    note: str = ""
+
+    def __str__(self) -> str:
+        epsilon = as_text(self.epsilon) if isinstance(self.epsilon, Fraction) else f"{self.epsilon:.6g}"
+        note = f" ({self.note})" if self.note else ""
+        return f"epsilon {epsilon} at delta {_short(self.delta)} by {self.method}{note}"
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class Plan:
+    """Accesses whose costs are all fixed before the first answer.
+
+    What is asked may depend on earlier answers; how many accesses there are and what each costs may
+    not. For costs chosen on the way use a `Budget`, or a `RenyiAccount` against a cap.
+
+    Args:
+        events: events, or pairs (event, count).
+        relation: which tables are neighbours; all events must hold under it.
+
+    Raises:
+        TypeError: something that is no event.
+        ValueError: no event, a count below 1, or an event of the other relation.
+
+    Example:
+        >>> from pgmjax.privacy.events import Laplace, Selection
+        >>> events = [(Selection("0.05", "exponential"), 30), (Laplace("0.05"), 30)]
+        >>> plan = Plan(events, Relation.ADD_REMOVE)
+        >>> plan.epsilon_pure(), plan.rho()
+        (Fraction(3, 1), Fraction(3, 64))
+        >>> print(plan.epsilon(0))
+        epsilon 3 at delta 0 by basic
+    """
+
+    events: tuple[tuple[Event, int], ...]
+    relation: Relation
+
+    def __init__(self, events: Iterable[Event | tuple[Event, int]], relation: Relation):
+        relation = Relation.parse(relation)
+        counts: dict[Event, int] = {}
+        for entry in events:
+            event, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)
+            check_relation(event, relation)
+            counts[event] = counts.get(event, 0) + _checks.integer("count", count, low=1, high=10**9)
+        if not counts:
+            raise ValueError("A plan needs at least one event.")
+        object.__setattr__(self, "events", tuple(counts.items()))
+        object.__setattr__(self, "relation", relation)
+
+    @property
+    def accesses(self) -> int:
+        """How many there are."""
+        return sum(count for _, count in self.events)
+
+    def epsilon_pure(self) -> Fraction | None:
+        """Return the exact sum of the events' epsilons, None where one has none."""
+        parts = [(event.epsilon, count) for event, count in self.events]
+        total = Fraction(0)
+        for epsilon, count in parts:
+            if epsilon is None:
+                return None
+            total += epsilon * count
+        return total
+
+    def rho(self) -> Fraction:
+        """Return the exact sum of the events' rhos."""
+        return sum((event.rho * count for event, count in self.events), Fraction(0))
+
+    def epsilon(self, delta: Any = 0, method: str = "best") -> Loss:
+        """Return what all accesses cost together.
+
+        Args:
+            delta: in [0, 1); 0 asks for pure DP.
+            method: "basic", the sum of epsilons; "zcdp", the sum of rhos converted; "rdp", Renyi
+                divergences summed at each of 3401 orders; "pld", privacy loss distributions; "best",
+                the least of those that apply. The last two may take seconds.
+
+        Raises:
+            ValueError: a bad delta, or the account that was asked for does not apply.
+
+        Guarantees:
+            All accesses together are (epsilon, delta)-DP under the plan's relation; every account
+            rounds up.
+
+        References:
+            Dwork and Roth 2014, Theorem 3.16 (basic); see `epsilon_of`, `epsilon_at` and
+            `loss_distributions` for the others.
+        """
+        _checks.choice("method", method, METHODS)
+        return _loss(self, exact_delta(delta), method)
+
+    def statement(self, delta: Any = 0) -> str:
+        """Return what the plan promises, in a sentence or two.
+
+        Example:
+            >>> from pgmjax.privacy.events import Laplace
+            >>> Plan([(Laplace("0.1"), 10)], Relation.ADD_REMOVE).statement()
+            '10 accesses under add-remove together cost epsilon 1 at delta 0 by basic; rho 0.05.'
+        """
+        noun = "1 access" if self.accesses == 1 else f"{self.accesses} accesses"
+        return (
+            f"{noun} under {self.relation.value} together cost {self.epsilon(delta)}; rho "
+            f"{as_text(self.rho())}."
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def _loss(plan: Plan, delta: Fraction, method: str) -> Loss:
+    if method == "basic" or delta == 0:
+        total = plan.epsilon_pure()
+        if method not in ("best", "basic"):
+            raise ValueError(f"{method} needs delta > 0: ask for basic or best at delta 0.")
+        if total is None:
+            kinds = sorted({event.kind for event, _ in plan.events if event.epsilon is None})
+            raise ValueError(
+                f"The plan has {' and '.join(kinds)} events, which have no pure epsilon: give delta > 0"
+                f"{' and another method' if delta else ''}."
+            )
+        return Loss(total, delta, "basic")
+    if method == "zcdp":
+        return Loss(epsilon_of(plan.rho(), delta), delta, method)
+    if method == "rdp":
+        return Loss(_rdp(plan, delta), delta, method)
+    if method == "pld":
+        return Loss(loss_distributions.epsilon(plan.events, delta), delta, method)
+    return _best(plan, delta)
+
+
+def _best(plan: Plan, delta: Fraction) -> Loss:
+    losses = [Loss(_rdp(plan, delta), delta, "rdp")]
+    total = plan.epsilon_pure()
+    if total is not None:
+        losses.append(Loss(total, delta, "basic"))
+    note = ""
+    try:
+        losses.append(_loss(plan, delta, "pld"))
+    except Unsupported as reason:
+        note = str(reason).rstrip(".")
+    return dataclasses.replace(min(losses, key=lambda loss: loss.epsilon), note=note)
+
+
+def _rdp(plan: Plan, delta: Fraction) -> float:
+    divergences = np.zeros(FINE_ORDERS.size)
+    for event, count in plan.events:
+        divergences += count * event.renyi(FINE_ORDERS)
+    return epsilon_at(divergences, FINE_ORDERS, delta)
+
+
+def _short(delta: Fraction) -> str:
+    return as_text(delta) if delta == 0 or delta >= Fraction(1, 1000) else f"{float(delta):g}"
