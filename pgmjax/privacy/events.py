@@ -65,7 +65,7 @@ class Selection(Record):
         Of permute-and-flip only epsilon-DP is used.
 
     References:
-        Cesar and Rogers 2021, "Bounding, concentrating, and truncating", Lemma 3.4;
+        Cesar and Rogers 2021, "Bounding, concentrating, and truncating";
         McKenna and Sheldon 2020, "Permute-and-flip".
 
     Example:

@@ -135,7 +135,7 @@ def filter_order(epsilon: Any, delta: Any, orders: np.ndarray = ORDERS) -> int:
         their deltas would add.
 
     References:
-        Feldman and Zrnic 2021, "Individual privacy accounting via a Renyi filter", Theorem 4.5.
+        Feldman and Zrnic 2021, "Individual privacy accounting via a Renyi filter".
 
     Example:
         >>> float(ORDERS[filter_order(1, "1e-9")])
