@@ -1,0 +1,288 @@
+"""The durable account of what was spent on tables, across runs, processes and crashes.
+
+A release goes through five steps: reserve the budget, which is on disk before the table is touched;
+compute; store the answer, which is on disk before anybody sees it; show it. A crash at any moment
+leaves a charge without an answer at worst, and never an answer without a charge.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pgmjax import _checks, fingerprint
+from pgmjax.privacy import (
+    ledger_account,
+    ledger_chain,
+    ledger_digest,
+    ledger_new,
+    ledger_place,
+    ledger_verify,
+)
+from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon
+from pgmjax.privacy.event_base import Event
+from pgmjax.privacy.ledger_account import Account, ChargeRecord
+from pgmjax.privacy.ledger_charge import Charge, now
+from pgmjax.privacy.ledger_errors import AttemptsExhausted, IdempotencyConflict, LedgerError
+from pgmjax.privacy.ledger_file import LedgerFile
+from pgmjax.privacy.ledger_meter import Meter
+from pgmjax.privacy.ledger_reserve import Reservation, flag, word
+from pgmjax.privacy.ledger_verify import Verification
+from pgmjax.relation import Relation
+
+__all__ = [
+    "Account",
+    "AttemptsExhausted",
+    "Charge",
+    "ChargeRecord",
+    "IdempotencyConflict",
+    "Ledger",
+    "LedgerError",
+    "Verification",
+]
+
+
+class Ledger:
+    """An append-only file of budgets, charges and answers, for many threads and processes at once.
+
+    Make one with `create`, use one with `open`. Beside FILE lies FILE.key, a secret with which tables
+    are recognised; keep a copy of both, never put an old copy back, and note `head` elsewhere.
+
+    Guarantees:
+        What is released for the charges of one account is together private as its promise says.
+        Every charge is on disk before its answer is computed, every answer before it is returned.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> from pgmjax.privacy.events import Pure
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = Ledger.create(pathlib.Path(folder.name) / "budgets.ledger")
+        >>> digest = ledger.digest_of({"age": [0, 1, 1]})
+        >>> account = ledger.register("survey", epsilon=1, relation="add-remove", digest=digest)
+        >>> events, asked = [Pure("0.3")], {"ask": "age"}
+        >>> charge = ledger.reserve("survey", "run 1", asked, events, relation="add-remove", secure=True)
+        >>> charge.answer(0, asked, lambda: b"1 3")
+        b'1 3'
+        >>> ledger.account("survey").remaining
+        Fraction(7, 10)
+        >>> ledger.verify().ok
+        True
+        >>> ledger.close(); folder.cleanup()
+    """
+
+    def __init__(self, file: LedgerFile):
+        self._file = file
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], *, timeout: float = 30.0) -> Ledger:
+        """Make a ledger and its key, and open it.
+
+        Args:
+            path: a file that does not exist, on a disk of this machine.
+            timeout: seconds to wait for other writers.
+
+        Raises:
+            LedgerError: the file exists, or budgets could not be kept there.
+        """
+        place = ledger_place.resolve(path)
+        ledger_new.make(place, _checks.number("timeout", timeout, above=0))
+        return cls.open(place, timeout=timeout)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, timeout: float = 30.0) -> Ledger:
+        """Open a ledger.
+
+        Raises:
+            LedgerError: no ledger, one of a later format, or one that cannot be written safely.
+        """
+        ledger = cls(LedgerFile(ledger_place.resolve(path), _checks.number("timeout", timeout, above=0)))
+        with ledger._file.reading() as connection:
+            ledger_chain.head(connection)
+        return ledger
+
+    @property
+    def path(self) -> pathlib.Path:
+        """Where the ledger lies."""
+        return self._file.path
+
+    def close(self) -> None:
+        """Close it; nothing is lost if this is never called."""
+        self._file.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r})"
+
+    def digest_of(self, table: Any) -> str:
+        """Return the keyed digest of a table, by which it is registered and found.
+
+        Args:
+            table: a path of a file or folder, a mapping from name to integer codes [rows], or a
+                `Dataset`.
+
+        Raises:
+            LedgerError: the key is missing, not this ledger's, or open to others.
+        """
+        with self._file.reading() as connection:
+            (check,) = connection.execute("SELECT key_check FROM ledger").fetchone()
+        key = ledger_digest.read(self.path, check)
+        if isinstance(table, Mapping):
+            return fingerprint.of_columns(table, key)
+        if isinstance(table, str | os.PathLike):
+            return fingerprint.of_path(table, key)
+        if hasattr(table, "fingerprint"):
+            return str(table.fingerprint(key))
+        raise TypeError(f"A table must be a path, columns or a Dataset, got {type(table).__name__}.")
+
+    def register(
+        self,
+        name: str,
+        *,
+        epsilon: Any,
+        delta: Any = 0,
+        relation: Relation | str,
+        digest: str,
+        measure: str | None = None,
+        research: bool = False,
+        max_attempts: int = 10,
+    ) -> Account:
+        """Give a table its budget, for good: it can be neither raised nor given again.
+
+        Args:
+            name: what to call the account.
+            epsilon: what all releases together may cost, > 0.
+            delta: the same, in [0, 1).
+            relation: which tables are neighbours; there is no default.
+            digest: the table's, from `digest_of`.
+            measure: "pure" (delta 0, the default there), "zcdp" (the default with a delta) or "renyi",
+                which wastes less where releases are of several kinds or few and large.
+            research: let in noise that can be repeated and protects nobody.
+            max_attempts: how often a charge may be tried without an answer.
+
+        Raises:
+            TypeError: an argument of the wrong type.
+            ValueError: numbers out of range, or the name or the table has an account.
+        """
+        exact_cap, exact_risk = exact_epsilon(epsilon), exact_delta(delta)
+        kind = measure if measure is not None else "zcdp" if exact_risk else "pure"
+        meter = Meter.for_promise(kind, exact_cap, exact_risk)
+        row = {
+            "account": word("name", name),
+            "measure": meter.measure,
+            "relation": Relation.parse(relation).value,
+            "epsilon": as_text(exact_cap),
+            "delta": as_text(exact_risk),
+            "places": meter.places,
+            "orders": json.dumps(meter.orders),
+            "caps": json.dumps(meter.caps),
+            "digest": word("digest", digest),
+            "research": int(flag("research", research)),
+            "max_attempts": _checks.integer("max_attempts", max_attempts, low=1, high=10**6),
+            "created": now(),
+        }
+        with self._file.writing("given the account", "Nothing was registered.") as connection:
+            if ledger_account.accounts(connection, "account", name):
+                raise ValueError(
+                    f"There is an account {name!r} already, and its budget stays as it is: choose "
+                    "another name for another table."
+                )
+            for other, _ in ledger_account.accounts(connection, "digest", digest):
+                raise ValueError(
+                    f"This table has the account {other.name!r} already: one table has one budget, "
+                    "whatever it is called."
+                )
+            ledger_chain.add(connection, "budget", row)
+        return self.account(name)
+
+    def account(self, name: str) -> Account:
+        """Return an account as it stands.
+
+        Raises:
+            ValueError: there is none of that name.
+        """
+        with self._file.reading() as connection:
+            return self._account(connection, name)[0]
+
+    def accounts(self) -> list[Account]:
+        """Return all accounts, in the order of their registration."""
+        with self._file.reading() as connection:
+            return [account for account, _ in ledger_account.accounts(connection)]
+
+    def find(self, digest: str) -> Account | None:
+        """Return the account of a table with a digest, None if it has none."""
+        with self._file.reading() as connection:
+            found = ledger_account.accounts(connection, "digest", word("digest", digest))
+        return found[0][0] if found else None
+
+    def charges(self, name: str) -> list[ChargeRecord]:
+        """Return the charges of an account, oldest first."""
+        with self._file.reading() as connection:
+            return ledger_account.charges(connection, self._account(connection, name)[1], name)
+
+    def reserve(
+        self,
+        account_name: str,
+        key: str,
+        request: Mapping[str, Any],
+        events: Sequence[Event],
+        *,
+        relation: Relation | str,
+        secure: bool,
+    ) -> Charge:
+        """Charge an account; when this returns, the charge is on disk and stays, whatever happens then.
+
+        Args:
+            account_name: the account.
+            key: names this run. A run that is repeated under the same key, after a crash or for its
+                answers, is not charged again.
+            request: what the run asks for: public, JSON-able, and the same in every repetition.
+            events: what the run does to the table.
+            relation: which tables are neighbours for these events; it must be the account's.
+            secure: whether the noise protects.
+
+        Returns:
+            The charge, to be asked for its answers.
+
+        Raises:
+            TypeError: an argument of the wrong type.
+            ValueError: no such account, another relation, insecure noise, or events that have no cost
+                in what the account counts.
+            BudgetExceeded: it would pass the cap; nothing was charged. Depends on public costs only.
+            IdempotencyConflict: the key stands for another request.
+            AttemptsExhausted: it was tried too often without an answer.
+            LedgerError: it could not be recorded; nothing was granted.
+        """
+        with self._file.reading() as connection:
+            account, meter = self._account(connection, account_name)
+        asked = Reservation.of(account, key, request, events, Relation.parse(relation), secure)
+        return asked.make(self._file, meter)
+
+    def head(self) -> str:
+        """Return the last link of the chain, to be noted where a thief of the ledger cannot change it."""
+        with self._file.reading() as connection:
+            return ledger_chain.head(connection)
+
+    def verify(self, head: str | None = None) -> Verification:
+        """Look for damage, changed or missing rows and sums that do not add up.
+
+        Args:
+            head: a head noted earlier; without one, an older copy put back is not noticed.
+        """
+        with self._file.reading() as connection:
+            return ledger_verify.verify(connection, head)
+
+    def _account(self, connection: sqlite3.Connection, name: str) -> tuple[Account, Meter]:
+        found = ledger_account.accounts(connection, "account", word("name", name))
+        if found:
+            return found[0]
+        known = ", ".join(account.name for account, _ in ledger_account.accounts(connection)) or "none"
+        raise ValueError(f"There is no account {name!r} in {self.path}; accounts: {known}.")

@@ -1,0 +1,207 @@
+"""What a ledger says about a table: its account, and the charges made to it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+from fractions import Fraction
+from typing import Any
+
+from pgmjax.privacy.amounts import as_text, exact
+from pgmjax.privacy.ledger_meter import Meter
+from pgmjax.relation import Relation
+
+_BUDGET = (
+    "SELECT budget.account, measure, relation, epsilon, delta, places, orders, caps, digest, research, "
+    "max_attempts, budget.created, totals, COALESCE(number, 0) FROM budget LEFT JOIN charge "
+    "ON charge.account = budget.account AND number = "
+    "(SELECT MAX(number) FROM charge AS other WHERE other.account = budget.account)"
+)
+_CHARGE = (
+    "SELECT id, account, number, key, events, secure, costs, totals, created, "
+    "(SELECT COUNT(*) FROM attempt WHERE attempt.charge = charge.id), "
+    "(SELECT COUNT(*) FROM answer WHERE answer.charge = charge.id) FROM charge"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Account:
+    """The budget of one table, as it stood when it was asked for.
+
+    Attributes:
+        name: what the operator calls it.
+        measure: "pure" (epsilons are added), "zcdp" (rhos) or "renyi" (divergences at several orders).
+        relation: which tables are neighbours.
+        epsilon: what is promised about all releases together.
+        delta: the same; 0 with the measure "pure".
+        cap: all that may be charged, in epsilon (pure), rho (zcdp) or Renyi divergence at `order`.
+        spent: all that has been charged, in the same unit.
+        order: the order of a Renyi account of which most is left; None otherwise.
+        research: whether noise that protects nobody is let in.
+        max_attempts: how often a charge may be tried without an answer.
+        charges: the number of charges.
+        digest: the keyed digest of the table.
+        created: when it was registered, UTC.
+    """
+
+    name: str
+    measure: str
+    relation: Relation
+    epsilon: Fraction
+    delta: Fraction
+    cap: Fraction
+    spent: Fraction
+    order: float | None
+    research: bool
+    max_attempts: int
+    charges: int
+    digest: str
+    created: str
+
+    @property
+    def remaining(self) -> Fraction:
+        """What may still be charged."""
+        return self.cap - self.spent
+
+    def statement(self) -> str:
+        """Return sentences for somebody who answers for the data."""
+        promise = f"epsilon = {as_text(self.epsilon)}"
+        if self.delta:
+            promise += f" and delta = {as_text(self.delta)}"
+        times = "no charge" if not self.charges else f"{self.charges} charge{'s' * (self.charges > 1)}"
+        said = (
+            f"Account {self.name}: all releases of this table together are differentially private with "
+            f"{promise}. If {self.relation.change}, the probability of anything made from them changes at "
+            f"most by a factor of exp({as_text(self.epsilon)})"
+            f"{', up to delta' if self.delta else ''}. Of {self._counted()} {as_text(self.cap)}, "
+            f"{as_text(self.spent)} is spent, in {times}, and {as_text(self.remaining)} is left."
+        )
+        if self.research:
+            said += " For research: noise that can be repeated is let in, and such releases protect nobody."
+        return said
+
+    def _counted(self) -> str:
+        if self.order is not None:
+            return f"Renyi divergence at order {self.order:g} (the order with most left)"
+        return {"pure": "epsilon", "zcdp": "rho"}[self.measure]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the account with exact numbers as text, for JSON."""
+        record = dataclasses.asdict(self)
+        exact_numbers = ("epsilon", "delta", "cap", "spent")
+        texts = {name: as_text(getattr(self, name)) for name in exact_numbers}
+        left = {"remaining": as_text(self.remaining), "statement": self.statement()}
+        return {**record, **texts, **left, "relation": self.relation.value}
+
+
+@dataclasses.dataclass(frozen=True)
+class ChargeRecord:
+    """A charge in the books.
+
+    Attributes:
+        id: its number in the ledger.
+        account: whose it is.
+        number: its number in the account, from 1.
+        key: the idempotency key.
+        events: what was done to the table.
+        secure: whether the noise protects.
+        cost: what it cost, in the account's unit.
+        total: all that was spent after it.
+        created: when, UTC.
+        attempts: how often it was tried.
+        answers: how many answers are stored.
+    """
+
+    id: int
+    account: str
+    number: int
+    key: str
+    events: tuple[dict[str, Any], ...]
+    secure: bool
+    cost: Fraction
+    total: Fraction
+    created: str
+    attempts: int
+    answers: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the charge with exact numbers as text, for JSON."""
+        return {
+            **dataclasses.asdict(self),
+            "events": list(self.events),
+            "cost": as_text(self.cost),
+            "total": as_text(self.total),
+        }
+
+
+def accounts(
+    connection: sqlite3.Connection, where: str = "", value: Any = None
+) -> list[tuple[Account, Meter]]:
+    """Return the accounts, with their meters, in the order of their registration.
+
+    Args:
+        connection: in a transaction.
+        where: a column that must have a value, or "" for all.
+        value: the value.
+    """
+    condition = f" WHERE budget.{where} = ?" if where else ""
+    rows = connection.execute(
+        f"{_BUDGET}{condition} ORDER BY budget.id", (value,) if where else ()
+    ).fetchall()
+    return [_account(row) for row in rows]
+
+
+def charges(connection: sqlite3.Connection, meter: Meter, account: str) -> list[ChargeRecord]:
+    """Return the charges of an account, oldest first."""
+    rows = connection.execute(f"{_CHARGE} WHERE account = ? ORDER BY number", (account,))
+    return [_charge(row, meter) for row in rows.fetchall()]
+
+
+def totals_of(connection: sqlite3.Connection, account: str, meter: Meter) -> tuple[int, tuple[int, ...]]:
+    """Return how many charges an account has, and their sums."""
+    row = connection.execute(
+        "SELECT number, totals FROM charge WHERE account = ? ORDER BY number DESC LIMIT 1", (account,)
+    ).fetchone()
+    return (0, (0,) * len(meter.caps)) if row is None else (row[0], tuple(json.loads(row[1])))
+
+
+def _account(row: tuple[Any, ...]) -> tuple[Account, Meter]:
+    name, measure, relation, epsilon, delta, places, orders, caps, digest, research, tries, created = row[:12]
+    meter = Meter(measure, places, tuple(json.loads(orders)), tuple(json.loads(caps)))
+    totals = (0,) * len(meter.caps) if row[12] is None else tuple(json.loads(row[12]))
+    told = meter.telling(totals)
+    account = Account(
+        name=name,
+        measure=measure,
+        relation=Relation.parse(relation),
+        epsilon=exact("epsilon", epsilon),
+        delta=exact("delta", delta),
+        cap=meter.amount(meter.caps[told]),
+        spent=meter.amount(totals[told]),
+        order=meter.orders[told] if meter.orders else None,
+        research=bool(research),
+        max_attempts=tries,
+        charges=row[13],
+        digest=digest,
+        created=created,
+    )
+    return account, meter
+
+
+def _charge(row: tuple[Any, ...], meter: Meter) -> ChargeRecord:
+    costs, totals = json.loads(row[6]), json.loads(row[7])
+    told = meter.telling(totals)
+    return ChargeRecord(
+        id=row[0],
+        account=row[1],
+        number=row[2],
+        key=row[3],
+        events=tuple(json.loads(row[4])),
+        secure=bool(row[5]),
+        cost=meter.amount(costs[told]),
+        total=meter.amount(totals[told]),
+        created=row[8],
+        attempts=row[9],
+        answers=row[10],
+    )

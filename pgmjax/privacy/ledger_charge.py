@@ -1,0 +1,152 @@
+"""A charge: paid for, and asked for its answers.
+
+An answer is stored before anybody sees it, and there is one for each step of a charge. So a step can
+be computed again after a crash, and a run of many steps be resumed, at no further cost.
+"""
+
+from __future__ import annotations
+
+import datetime
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from pgmjax import _checks
+from pgmjax.privacy import ledger_chain
+from pgmjax.privacy.ledger_errors import AttemptsExhausted, IdempotencyConflict
+from pgmjax.privacy.ledger_file import LedgerFile
+
+_LARGEST_STEP = 2**53
+_NOT_STORED = "The answer was not shown; the charge stays, and under the same key the step can be repeated."
+
+
+class Charge:
+    """What `Ledger.reserve` grants.
+
+    Attributes:
+        id: its number in the ledger.
+        account: the account it is charged to.
+        key: the idempotency key.
+        cost: what it costs, in the account's unit.
+        total: all that was spent with it.
+
+    Guarantees:
+        For every step at most one answer is ever shown, by whichever process.
+    """
+
+    def __init__(
+        self,
+        file: LedgerFile,
+        *,
+        identifier: int,
+        account: str,
+        key: str,
+        cost: Fraction,
+        total: Fraction,
+        max_attempts: int,
+        permitted: bool,
+    ):
+        self.id = identifier
+        self.account = account
+        self.key = key
+        self.cost = cost
+        self.total = total
+        self._file = file
+        self._max_attempts = max_attempts
+        self._permitted = permitted  # an attempt is recorded already that no computation has used
+        self._lock = threading.Lock()
+
+    @property
+    def answers(self) -> int:
+        """How many answers are stored."""
+        with self._file.reading() as connection:
+            return answers_of(connection, self.id)
+
+    def answer(self, step: int, request: Mapping[str, Any], compute: Callable[[], bytes]) -> bytes:
+        """Return the answer of a step: the stored one, or what is computed now, once it is stored.
+
+        Args:
+            step: the number of the step, from 0.
+            request: what the step asks for, public and JSON-able; a stored answer is given for the
+                same request only.
+            compute: returns the answer, noise included. It runs outside of every transaction and may
+                fail: then nothing is stored and nothing was shown.
+
+        Raises:
+            IdempotencyConflict: the stored answer of the step is one to another request.
+            AttemptsExhausted: the charge was tried too often without a new answer.
+            LedgerError: the answer could not be stored, and is not shown.
+        """
+        step = _checks.integer("step", step, low=0, high=_LARGEST_STEP)
+        asked = ledger_chain.digest_of(request)
+        with self._file.reading() as connection:
+            stored = self._stored(connection, step, asked)
+        if stored is not None:
+            return stored
+        self._begin()
+        payload = compute()
+        if not isinstance(payload, bytes):
+            raise TypeError(
+                f"compute must return bytes, got {type(payload).__name__}: the charge stays, and nothing was "
+                "stored."
+            )
+        with self._file.writing("given the answer", _NOT_STORED) as connection:
+            stored = self._stored(connection, step, asked)
+            if stored is None:
+                row = {"charge": self.id, "step": step, "request_hash": asked, "payload": payload}
+                ledger_chain.add(connection, "answer", {**row, "created": now()})
+        with self._lock:
+            self._permitted = True  # the next step is the same attempt
+        return payload if stored is None else stored
+
+    def _stored(self, connection: sqlite3.Connection, step: int, asked: str) -> bytes | None:
+        row = connection.execute(
+            "SELECT request_hash, payload FROM answer WHERE charge = ? AND step = ?", (self.id, step)
+        ).fetchone()
+        if row is None:
+            return None
+        if row[0] != asked:
+            raise IdempotencyConflict(
+                f"Step {step} of key {self.key!r} was answered for another request: use another key for "
+                "another run. Nothing was shown."
+            )
+        return bytes(row[1])
+
+    def _begin(self) -> None:
+        """Use up an attempt, and record a new one if none is at hand, before anything is computed."""
+        with self._lock:
+            permitted, self._permitted = self._permitted, False
+        if not permitted:
+            with self._file.writing("tried again", "Nothing was computed or shown.") as connection:
+                attempt(connection, self.id, self.key, self._max_attempts)
+
+
+def attempt(connection: sqlite3.Connection, charge: int, key: str, most: int) -> None:
+    """Record an attempt at a charge, inside the caller's transaction.
+
+    Raises:
+        AttemptsExhausted: there were `most` since its last answer.
+    """
+    answered = answers_of(connection, charge)
+    (tried,) = connection.execute(
+        "SELECT COUNT(*) FROM attempt WHERE charge = ? AND answered = ?", (charge, answered)
+    ).fetchone()
+    if tried >= most:
+        raise AttemptsExhausted(
+            f"Key {key!r} was tried {tried} times without a{' further' if answered else 'n'} answer, "
+            "as often as its account allows: whether a try fails may tell about the table. The charge stays "
+            "spent; find the cause, and use a new key."
+        )
+    ledger_chain.add(connection, "attempt", {"charge": charge, "answered": answered, "created": now()})
+
+
+def answers_of(connection: sqlite3.Connection, charge: int) -> int:
+    """Return how many answers of a charge are stored."""
+    return int(connection.execute("SELECT COUNT(*) FROM answer WHERE charge = ?", (charge,)).fetchone()[0])
+
+
+def now() -> str:
+    """Return the time for the records, UTC."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")

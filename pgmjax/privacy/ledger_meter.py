@@ -1,0 +1,142 @@
+"""What an account counts in: whole numbers of a decimal unit, costs rounded up and caps rounded down.
+
+A pure account adds epsilons and a zCDP account adds rhos, each against one cap. A Renyi account adds
+the Renyi divergences at several orders, and a charge fits while one order is within its cap.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgmjax.privacy import accounting
+from pgmjax.privacy.amounts import as_text, exact_epsilon, exact_rho
+from pgmjax.privacy.event_base import Event
+from pgmjax.privacy.ledger_renyi import caps_of, orders_of
+from pgmjax.privacy.ledger_schema import LIMIT
+
+MEASURES = ("pure", "zcdp", "renyi")
+UNITS = {"pure": "epsilon", "zcdp": "rho", "renyi": "Renyi divergence"}
+PLACES = 12
+_FINEST = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class Meter:
+    """The unit of an account and its cap.
+
+    Attributes:
+        measure: "pure", "zcdp" or "renyi".
+        places: the unit is 10^-places.
+        orders: the orders of a Renyi account, otherwise none.
+        caps: the cap in units, one number, or one for each order.
+    """
+
+    measure: str
+    places: int
+    orders: tuple[float, ...]
+    caps: tuple[int, ...]
+
+    @classmethod
+    def for_promise(cls, measure: str, epsilon: Fraction, delta: Fraction) -> Meter:
+        """Return the meter under which all charges together keep a promise of (epsilon, delta)-DP.
+
+        Raises:
+            ValueError: a measure and a delta that do not go together, or amounts out of range.
+        """
+        if measure not in MEASURES:
+            raise ValueError(f"measure must be one of {', '.join(map(repr, MEASURES))}, got {measure!r}.")
+        if (measure == "pure") != (delta == 0):
+            told = "needs delta 0" if measure == "pure" else "needs delta > 0"
+            raise ValueError(f"The measure {measure!r} {told}, got delta {as_text(delta)}.")
+        if measure == "renyi":
+            orders = orders_of(epsilon, delta)
+            exact = caps_of(orders, epsilon, delta)
+            return cls(measure, PLACES, orders, tuple(_units(cap, PLACES, math.floor) for cap in exact))
+        cap = epsilon if measure == "pure" else accounting.rho_for(epsilon, delta)
+        places = _places(cap)
+        units = math.floor(cap * 10**places)
+        if not 1 <= units < LIMIT:
+            raise ValueError(
+                f"A cap of {UNITS[measure]} {as_text(cap)} is out of range: an account holds at least 1e-12 "
+                f"and at most {LIMIT // 10**PLACES}."
+            )
+        return cls(measure, places, (), (units,))
+
+    @property
+    def unit(self) -> str:
+        """What is counted, in words."""
+        return UNITS[self.measure]
+
+    def costs(self, events: Sequence[Event]) -> tuple[int, ...]:
+        """Return what events cost together, in units, rounded up; never less than one unit.
+
+        Raises:
+            ValueError: no events, one without a pure epsilon on a pure account, or one whose cost is
+                not a positive number.
+        """
+        if not events:
+            raise ValueError("A charge needs at least one event: say what is done to the table.")
+        if self.measure == "renyi":
+            return self._renyi(events)
+        costs = []
+        for place, event in enumerate(events, 1):
+            if self.measure == "zcdp":
+                costs.append(exact_rho(event.rho))
+                continue
+            if event.epsilon is None:
+                raise ValueError(
+                    f"Event {place} ({event.kind}) has no pure epsilon, which is what this account counts: "
+                    "use Laplace noise (delta 0), or register the table with a delta."
+                )
+            costs.append(exact_epsilon(event.epsilon))
+        return (_units(sum(costs, Fraction(0)), self.places, math.ceil),)
+
+    def _renyi(self, events: Sequence[Event]) -> tuple[int, ...]:
+        sums = [Fraction(0)] * len(self.orders)
+        endless = set()
+        for place, event in enumerate(events, 1):
+            values = np.asarray(event.renyi(np.array(self.orders)), float)
+            if values.shape != (len(self.orders),) or not (values >= 0).all():  # NaN fails too
+                raise ValueError(f"Event {place} ({event.kind}) has no Renyi divergence at some order.")
+            for k, value in enumerate(values.tolist()):
+                if math.isinf(value):
+                    endless.add(k)
+                else:
+                    sums[k] += Fraction(value)
+        return tuple(
+            LIMIT if k in endless else _units(cost, self.places, math.ceil) for k, cost in enumerate(sums)
+        )
+
+    def fits(self, totals: Sequence[int]) -> bool:
+        """Tell whether totals keep within the cap, at one order at least."""
+        return any(total <= cap for total, cap in zip(totals, self.caps, strict=True))
+
+    def telling(self, totals: Sequence[int]) -> int:
+        """Return which of the numbers to tell: the order of which most is left."""
+        return max(
+            range(len(self.caps)), key=lambda k: Fraction(self.caps[k] - totals[k], max(self.caps[k], 1))
+        )
+
+    def amount(self, units: int) -> Fraction:
+        """Return an exact amount from units."""
+        return Fraction(units, 10**self.places)
+
+
+def _places(cap: Fraction) -> int:
+    """Return how fine the unit must be for a cap to be exact; 12 where none is."""
+    for places in range(PLACES, _FINEST):
+        if (cap * 10**places).denominator == 1:
+            return places if cap * 10**places < LIMIT else PLACES
+    return PLACES
+
+
+def _units(amount: Any, places: int, rounding: Any) -> int:
+    """Return an amount in units: costs are at least one, and what is beyond counting is the limit."""
+    units = int(rounding(amount * 10**places))
+    return min(units, LIMIT) if rounding is math.floor else min(max(units, 1), LIMIT)

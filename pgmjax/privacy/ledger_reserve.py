@@ -1,0 +1,172 @@
+"""Reserving budget: what is asked for is checked against the books and charged, or found charged."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pgmjax.privacy import ledger_account, ledger_chain
+from pgmjax.privacy.amounts import as_text
+from pgmjax.privacy.budget import BudgetExceeded
+from pgmjax.privacy.event_base import Event, check_relation
+from pgmjax.privacy.ledger_account import Account
+from pgmjax.privacy.ledger_charge import Charge, answers_of, attempt, now
+from pgmjax.privacy.ledger_errors import IdempotencyConflict
+from pgmjax.privacy.ledger_file import LedgerFile
+from pgmjax.privacy.ledger_meter import Meter
+from pgmjax.privacy.ledger_schema import LIMIT
+from pgmjax.relation import Relation
+
+_LONGEST = 200
+_OUTCOME = "Nothing was granted. If it was recorded all the same, the same key finds it, free of charge."
+
+
+@dataclasses.dataclass(frozen=True)
+class Reservation:
+    """What is asked of an account, found to be in order.
+
+    Attributes:
+        account: the account.
+        key: the idempotency key.
+        events: what is done to the table.
+        secure: whether the noise protects.
+        hash: of all that makes two runs the same: what is asked, what is done, how.
+    """
+
+    account: Account
+    key: str
+    events: tuple[Event, ...]
+    secure: bool
+    hash: str
+
+    @classmethod
+    def of(
+        cls,
+        account: Account,
+        key: str,
+        request: Mapping[str, Any],
+        events: Sequence[Event],
+        relation: Relation,
+        secure: bool,
+    ) -> Reservation:
+        """Check everything that does not depend on what was spent.
+
+        Raises:
+            TypeError: an argument of the wrong type.
+            ValueError: another relation than the account's, or insecure noise.
+        """
+        if not isinstance(request, Mapping):
+            raise TypeError(f"request must be a mapping, got {type(request).__name__}.")
+        events = tuple(events)
+        for event in events:
+            check_relation(event, relation)
+        if relation is not account.relation:
+            raise ValueError(
+                f"Account {account.name!r} counts releases under {account.relation.value}, and this one is "
+                f"under {relation.value}: costs of the two cannot be added up. Nothing was charged."
+            )
+        if not flag("secure", secure) and not account.research:
+            raise ValueError(
+                f"Account {account.name!r} takes secure noise only, and this noise can be repeated and "
+                "protects nobody: leave out the seed, or register the table for research. Nothing was "
+                "charged."
+            )
+        done = {"events": [event.to_dict() for event in events], "relation": relation.value, "secure": secure}
+        asked = ledger_chain.digest_of({"request": dict(request), **done})
+        return cls(account, word("key", key), events, secure, asked)
+
+    def make(self, file: LedgerFile, meter: Meter) -> Charge:
+        """Charge the account, or find the charge made earlier under the same key.
+
+        Raises:
+            ValueError: events that have no cost in what the account counts.
+            BudgetExceeded: it would pass the cap.
+            IdempotencyConflict: the key stands for another request.
+            AttemptsExhausted: it was tried too often without an answer.
+            LedgerError: it could not be recorded.
+        """
+        costs = meter.costs(self.events)  # before the transaction, for which others wait
+        with file.writing("charged", _OUTCOME) as connection:
+            found = self._find(connection) or self._charge(connection, meter, costs)
+            charge, paid, totals = found
+            permitted = not answers_of(connection, charge)
+            if permitted:
+                attempt(connection, charge, self.key, self.account.max_attempts)
+        told = meter.telling(totals)
+        return Charge(
+            file,
+            identifier=charge,
+            account=self.account.name,
+            key=self.key,
+            cost=meter.amount(paid[told]),
+            total=meter.amount(totals[told]),
+            max_attempts=self.account.max_attempts,
+            permitted=permitted,
+        )
+
+    def _find(self, connection: sqlite3.Connection) -> tuple[int, Sequence[int], Sequence[int]] | None:
+        row = connection.execute(
+            "SELECT id, request_hash, costs, totals FROM charge WHERE account = ? AND key = ?",
+            (self.account.name, self.key),
+        ).fetchone()
+        if row is None:
+            return None
+        if row[1] != self.hash:
+            raise IdempotencyConflict(
+                f"Key {self.key!r} stands for another request to account {self.account.name!r}: choose "
+                "another key for another run. Nothing was charged."
+            )
+        return row[0], json.loads(row[2]), json.loads(row[3])
+
+    def _charge(
+        self, connection: sqlite3.Connection, meter: Meter, costs: tuple[int, ...]
+    ) -> tuple[int, Sequence[int], Sequence[int]]:
+        number, before = ledger_account.totals_of(connection, self.account.name, meter)
+        totals = tuple(min(LIMIT, spent + cost) for spent, cost in zip(before, costs, strict=True))
+        if not meter.fits(totals):
+            self._refuse(meter, costs, before)
+        row = {
+            "account": self.account.name,
+            "number": number + 1,
+            "key": self.key,
+            "request_hash": self.hash,
+            "events": ledger_chain.text_of([event.to_dict() for event in self.events]),
+            "secure": int(self.secure),
+            "costs": json.dumps(costs),
+            "totals": json.dumps(totals),
+            "created": now(),
+        }
+        return ledger_chain.add(connection, "charge", row), costs, totals
+
+    def _refuse(self, meter: Meter, costs: Sequence[int], before: Sequence[int]) -> None:
+        """Say what is left, in public amounts only."""
+        told = meter.telling(before)
+        amounts = (costs[told], meter.caps[told], meter.caps[told] - before[told])
+        asked, cap, left = (as_text(meter.amount(units)) for units in amounts)
+        at = f" at order {meter.orders[told]:g}" if meter.orders else ""
+        raise BudgetExceeded(
+            f"This needs {meter.unit} {asked}{at}, but of {cap} only {left} is left in account "
+            f"{self.account.name!r}. Nothing was charged and no data was read."
+        )
+
+
+def word(name: str, value: Any) -> str:
+    """Return a name for the books: printable text without an end of line."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, got {type(value).__name__}.")
+    if not (value.isprintable() and value.strip() == value and 1 <= len(value) <= _LONGEST):
+        raise ValueError(
+            f"{name} must be 1 to {_LONGEST} printable characters without white space around, got "
+            f"{value[:50]!a}."
+        )
+    return value
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return a bool; what only looks like one is refused."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be a bool, got {type(value).__name__}.")
+    return value

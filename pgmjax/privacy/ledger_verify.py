@@ -1,0 +1,180 @@
+"""Looking for what is wrong with a ledger: damage, changed and missing rows, sums that do not add up."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pgmjax.privacy import ledger_chain, ledger_schema
+from pgmjax.privacy.ledger_errors import LedgerError, reason
+from pgmjax.privacy.ledger_schema import KINDS, LIMIT
+
+_NOT_DAMAGE = (5, 6, 7, 9)  # busy, locked, out of memory, interrupted
+_MOST = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class Verification:
+    """What `Ledger.verify` found.
+
+    Attributes:
+        rows: how many rows were held against their links.
+        head: the last link, to be noted where nobody who can write the ledger can change it; "" if it
+            cannot be read.
+        faults: what is wrong, in words; empty if nothing was found.
+    """
+
+    rows: int
+    head: str
+    faults: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.faults
+
+    def raise_if_bad(self) -> None:
+        """Raise a `LedgerError` with the faults, if there are any."""
+        if self.faults:
+            raise LedgerError(f"The ledger is not to be trusted: {' '.join(self.faults)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome for JSON."""
+        return {"ok": self.ok, "rows": self.rows, "head": self.head, "faults": list(self.faults)}
+
+
+def verify(connection: sqlite3.Connection, head: str | None) -> Verification:
+    """Check everything that can be checked, inside the caller's transaction.
+
+    Args:
+        connection: in a reading transaction.
+        head: a head noted earlier, which must be in the chain.
+    """
+    faults: list[str] = []
+    seen: dict[str, Any] = {"rows": 0, "head": ""}
+    checks: list[Callable[[], Iterator[str]]] = [
+        lambda: _pages(connection),
+        lambda: _rules(connection),
+        lambda: _chain(connection, seen),
+        lambda: _unsealed(connection),
+        lambda: _sums(connection),
+        lambda: _answers(connection),
+        lambda: _pinned(connection, head),
+    ]
+    for check in checks:
+        faults += _faults(check)
+    kept = faults[:_MOST]
+    if len(faults) > _MOST:
+        kept.append(f"There are {len(faults) - _MOST} faults more.")
+    return Verification(seen["rows"], seen["head"], tuple(kept))
+
+
+def _faults(check: Callable[[], Iterator[str]]) -> list[str]:
+    """Run a check; that it cannot be run is a fault too."""
+    found: list[str] = []
+    try:
+        found.extend(check())
+    except sqlite3.Error as error:
+        if (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in _NOT_DAMAGE:
+            raise
+        found.append(f"The file cannot be read: {reason(error)}.")
+    except (ValueError, TypeError, LookupError) as error:
+        found.append(f"A row cannot be read: {type(error).__name__}.")
+    return list(dict.fromkeys(found))
+
+
+def _pages(connection: sqlite3.Connection) -> Iterator[str]:
+    for (line,) in connection.execute("PRAGMA integrity_check(20)"):
+        if line != "ok":
+            yield f"The file is damaged: {line}."
+    for table, row, *_ in connection.execute("PRAGMA foreign_key_check"):
+        yield f"The {table} {row} belongs to something that is not there."
+
+
+def _rules(connection: sqlite3.Connection) -> Iterator[str]:
+    wanted, present = ledger_schema.expected(), ledger_schema.present(connection)
+    for name in wanted:
+        if name not in present:
+            yield f"The rule or table {name} was removed."
+        elif present[name] != wanted[name]:
+            yield f"The rule or table {name} was changed."
+    for name in present:
+        if name not in wanted and not name.startswith("sqlite_"):
+            yield f"The rule or table {name} was added."
+
+
+def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str]:
+    last, number = ledger_chain.BEGINNING, 0
+    for seq, kind, row, previous, found in connection.execute(
+        "SELECT seq, kind, row, previous, hash FROM chain ORDER BY seq"
+    ):
+        number += 1
+        if seq != number or previous != last:
+            yield f"The chain is broken before link {seq}: links were removed, added or put in another order."
+            number = seq
+        last = found
+        seen["head"] = found
+        if kind not in KINDS:
+            yield f"Link {seq} is of an unknown kind."
+            continue
+        cursor = connection.execute(f"SELECT * FROM {kind} WHERE id = ?", (row,))
+        values = cursor.fetchone()
+        if values is None:
+            yield f"The {kind} {row} is missing: it was removed after it was recorded."
+            continue
+        seen["rows"] += 1
+        names = [column[0] for column in cursor.description]
+        if ledger_chain.link(previous, kind, dict(zip(names, values, strict=True))) != found:
+            yield f"The {kind} {row} was changed after it was recorded."
+    if not number:
+        yield "The chain is empty: its first link was removed."
+
+
+def _unsealed(connection: sqlite3.Connection) -> Iterator[str]:
+    for kind in KINDS:
+        for (row,) in connection.execute(
+            f"SELECT id FROM {kind} WHERE id NOT IN (SELECT row FROM chain WHERE kind = ?)", (kind,)
+        ):
+            yield f"The {kind} {row} was added by something else than pgmjax: no link seals it."
+
+
+def _sums(connection: sqlite3.Connection) -> Iterator[str]:
+    """Add every account up again, from its costs."""
+    for account, caps_text, research in connection.execute("SELECT account, caps, research FROM budget"):
+        caps = json.loads(caps_text)
+        sums, number = [0] * len(caps), 0
+        for row, counted, costs_text, totals, secure in connection.execute(
+            "SELECT id, number, costs, totals, secure FROM charge WHERE account = ? ORDER BY number",
+            (account,),
+        ):
+            number += 1
+            costs = json.loads(costs_text)
+            sums = [min(LIMIT, before + cost) for before, cost in zip(sums, costs, strict=True)]
+            if counted != number or min(costs) < 1 or sums != json.loads(totals):
+                yield f"The sums of account {account} are wrong at charge {row}."
+            if not secure and not research:
+                yield f"Charge {row} of account {account} let in noise that protects nobody."
+        if number and not any(total <= cap for total, cap in zip(sums, caps, strict=True)):
+            yield f"Account {account} is charged beyond its cap."
+
+
+def _answers(connection: sqlite3.Connection) -> Iterator[str]:
+    for charge, step, count in connection.execute(
+        "SELECT charge, step, COUNT(*) FROM answer GROUP BY charge, step HAVING COUNT(*) > 1"
+    ):
+        yield f"Charge {charge} has {count} answers for step {step}."
+    for (row,) in connection.execute("SELECT id FROM answer WHERE charge NOT IN (SELECT id FROM charge)"):
+        yield f"The answer {row} has no charge."
+
+
+def _pinned(connection: sqlite3.Connection, head: str | None) -> Iterator[str]:
+    if head is None:
+        return
+    if connection.execute("SELECT 1 FROM chain WHERE hash = ?", (head.strip().lower(),)).fetchone() is None:
+        yield (
+            "The head noted earlier is not in the chain: this is an older copy that was put back, or another "
+            "ledger, and charges may be missing."
+        )
