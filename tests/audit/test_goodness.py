@@ -72,6 +72,9 @@ def test_a_thin_tail_does_not_cry_wolf():
     law = DiscreteLaplace(1.0)
     noise = np.append(draws(law, 2_000), 40)  # probable once in 1e17 draws, but a bin must not see that
     assert goodness.goodness_of_fit(noise, law).p_value > 1e-3
+    values = np.arange(-40, 41)  # the same test without folding: one draw where 1e-14 are expected
+    expected, seen = law.probabilities(values) * noise.size, np.bincount(noise + 40, minlength=81)
+    assert scipy.stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), 80) == 0
     far = np.append(noise, 10**9)  # beyond the window
     assert goodness.goodness_of_fit(far, law).p_value > 1e-3
 
