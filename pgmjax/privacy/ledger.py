@@ -7,7 +7,6 @@ leaves a charge without an answer at worst, and never an answer without a charge
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import sqlite3
@@ -23,14 +22,14 @@ from pgmjax.privacy import (
     ledger_place,
     ledger_verify,
 )
-from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon
 from pgmjax.privacy.event_base import Event
 from pgmjax.privacy.ledger_account import Account, ChargeRecord
+from pgmjax.privacy.ledger_budget import budget_row, word
 from pgmjax.privacy.ledger_charge import Charge, now
 from pgmjax.privacy.ledger_errors import AttemptsExhausted, IdempotencyConflict, LedgerError
 from pgmjax.privacy.ledger_file import LedgerFile
 from pgmjax.privacy.ledger_meter import Meter
-from pgmjax.privacy.ledger_reserve import Reservation, flag, word
+from pgmjax.privacy.ledger_reserve import Reservation
 from pgmjax.privacy.ledger_verify import Verification
 from pgmjax.relation import Relation
 
@@ -172,23 +171,16 @@ class Ledger:
             TypeError: an argument of the wrong type.
             ValueError: numbers out of range, or the name or the table has an account.
         """
-        exact_cap, exact_risk = exact_epsilon(epsilon), exact_delta(delta)
-        kind = measure if measure is not None else "zcdp" if exact_risk else "pure"
-        meter = Meter.for_promise(kind, exact_cap, exact_risk)
-        row = {
-            "account": word("name", name),
-            "measure": meter.measure,
-            "relation": Relation.parse(relation).value,
-            "epsilon": as_text(exact_cap),
-            "delta": as_text(exact_risk),
-            "places": meter.places,
-            "orders": json.dumps(meter.orders),
-            "caps": json.dumps(meter.caps),
-            "digest": word("digest", digest),
-            "research": int(flag("research", research)),
-            "max_attempts": _checks.integer("max_attempts", max_attempts, low=1, high=10**6),
-            "created": now(),
-        }
+        row = budget_row(
+            name,
+            epsilon=epsilon,
+            delta=delta,
+            relation=relation,
+            measure=measure,
+            research=research,
+            max_attempts=max_attempts,
+        )
+        row |= {"digest": word("digest", digest), "created": now()}
         with self._file.writing("given the account", "Nothing was registered.") as connection:
             if ledger_account.accounts(connection, "account", name):
                 raise ValueError(

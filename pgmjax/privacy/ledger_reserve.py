@@ -13,6 +13,7 @@ from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.event_base import Event, check_relation
 from pgmjax.privacy.ledger_account import Account
+from pgmjax.privacy.ledger_budget import flag, word
 from pgmjax.privacy.ledger_charge import Charge, answers_of, attempt, now
 from pgmjax.privacy.ledger_errors import IdempotencyConflict
 from pgmjax.privacy.ledger_file import LedgerFile
@@ -20,7 +21,6 @@ from pgmjax.privacy.ledger_meter import Meter
 from pgmjax.privacy.ledger_schema import LIMIT
 from pgmjax.relation import Relation
 
-_LONGEST = 200
 _OUTCOME = "Nothing was granted. If it was recorded all the same, the same key finds it, free of charge."
 
 
@@ -151,22 +151,3 @@ class Reservation:
             f"This needs {meter.unit} {asked}{at}, but of {cap} only {left} is left in account "
             f"{self.account.name!r}. Nothing was charged and no data was read."
         )
-
-
-def word(name: str, value: Any) -> str:
-    """Return a name for the books: printable text without an end of line."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string, got {type(value).__name__}.")
-    if not (value.isprintable() and value.strip() == value and 1 <= len(value) <= _LONGEST):
-        raise ValueError(
-            f"{name} must be 1 to {_LONGEST} printable characters without white space around, got "
-            f"{value[:50]!a}."
-        )
-    return value
-
-
-def flag(name: str, value: Any) -> bool:
-    """Return a bool; what only looks like one is refused."""
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be a bool, got {type(value).__name__}.")
-    return value
