@@ -15,8 +15,8 @@ from pgmjax.privacy import opendp_calls as calls
 from pgmjax.privacy import response, scales, selection
 from pgmjax.privacy.drawable import checked_noise, checked_response, checked_selection
 
-# A twentieth of a second each, so that Ctrl-C is heard and threads end together.
-_NOISE_PIECE = 1 << 13
+# A tenth of a second each at most, so that Ctrl-C is heard and threads end together.
+_NOISE_PIECE = 1 << 12
 _BITS_PIECE = 1 << 17
 _MOST_THREADS = 8
 

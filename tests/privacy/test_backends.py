@@ -9,6 +9,8 @@ import collections
 import concurrent.futures
 import functools
 import math
+import signal
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -16,7 +18,7 @@ import pytest
 from scipy import stats
 
 from pgmjax import laws
-from pgmjax.privacy import backend, opendp_calls, scales
+from pgmjax.privacy import backend, backend_opendp, opendp_calls, scales
 from pgmjax.privacy.backend_opendp import _BITS_PIECE, OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.response import RandomizedResponse
@@ -43,6 +45,10 @@ RESPONSES = [
 ]
 # fits and comparisons of noise, choices and answers, and the uniform lies among 2^31 categories
 FALSE_ALARMS = ALPHA * (2 * (len(LAWS) + len(SELECTIONS) + len(RESPONSES)) + 1)
+
+
+class Drawn(Exception):
+    """Something was drawn that should not have been."""
 
 
 def source_of(name):
@@ -204,6 +210,54 @@ def test_noise_across_pieces():
     assert np.unique(draws).size > 39_990
 
 
+@pytest.mark.parametrize("cores", [1, 2, 5])
+def test_pieces_cover_the_range_once(monkeypatch, cores):
+    monkeypatch.setattr(backend_opendp, "_cores", lambda: cores)
+    for size in (0, 1, 7, 8, 50):
+        seen = np.zeros(size, int)
+
+        def fill(start, stop, seen=seen):
+            assert 0 < stop - start <= 7
+            seen[start:stop] += 1
+
+        backend_opendp._in_pieces(size, 7, fill)
+        assert (seen == 1).all()
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_an_error_in_a_piece_is_the_callers(monkeypatch, cores):
+    monkeypatch.setattr(backend_opendp, "_cores", lambda: cores)
+    begun = []
+
+    def fill(start, _):
+        begun.append(start)
+        time.sleep(0.01)
+        raise Drawn
+
+    with pytest.raises(Drawn):
+        backend_opendp._in_pieces(1000, 1, fill)
+    assert len(begun) < 100
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer signals on this system")
+def test_an_interrupt_is_heard_in_the_middle():
+    """Ten million entries take half a minute; the interrupt comes after a quarter of a second."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    start = time.perf_counter()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.25)
+        with pytest.raises(KeyboardInterrupt):
+            OpenDPBackend().draw(LAWS[4], 10**7)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.perf_counter() - start < 5
+
+
 def test_choices_at_the_edge_of_the_scores(source):
     """Scores of 53 bits are told apart by one: nothing goes through a float that is too coarse."""
     for law in SELECTIONS:
@@ -212,10 +266,6 @@ def test_choices_at_the_edge_of_the_scores(source):
             assert all(source.choose(sharp, np.array(scores)) == 1 for _ in range(5))  # but once in 10^27
     assert source.choose(PermuteAndFlip(1.0), np.array([7], np.int8)) == 0
     assert type(source.choose(ExponentialMechanism(1.0), np.array([7]))) is int
-
-
-class Drawn(Exception):
-    """Something was drawn that should not have been."""
 
 
 def test_nothing_is_drawn_for_what_is_refused(source, monkeypatch):
