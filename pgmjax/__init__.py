@@ -5,7 +5,7 @@ The names here are the public interface. `Domain` and `Dataset` describe a table
 table under differential privacy and return a `Release`.
 """
 
-from pgmjax import losses, mechanisms, oracles, queries, solvers
+from pgmjax import losses, mechanisms, oracles, privacy, queries, solvers
 from pgmjax._version import __version__
 from pgmjax.attribute import Attribute
 from pgmjax.clique_vector import CliqueVector
@@ -45,6 +45,7 @@ __all__ = [
     "losses",
     "mechanisms",
     "oracles",
+    "privacy",
     "queries",
     "solvers",
 ]

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from pgmjax import fingerprint
 from pgmjax.domain import Domain
 from pgmjax.encoding import Coder, Encoded
 
@@ -38,6 +39,10 @@ class Source(Protocol):
         """Yield all records in batches, with the attributes named."""
         ...
 
+    def fingerprint(self, key: bytes) -> str:
+        """Return a keyed digest of the records as they are stored."""
+        ...
+
 
 class ColumnSource:
     """Columns of codes held in memory.
@@ -59,6 +64,11 @@ class ColumnSource:
             columns = {name: Encoded(self._columns[name][part]) for name in names}
             weights = None if self._weights is None else Encoded(self._weights[part])
             yield Batch(columns, weights, part.stop - start)
+
+    def fingerprint(self, key: bytes) -> str:
+        """Return a keyed digest of names, codes and weights."""
+        columns = dict(self._columns) if self._weights is None else {**self._columns, "": self._weights}
+        return fingerprint.of_columns(columns, key)
 
 
 def weight_coder(max_weight: int) -> Coder:

@@ -197,6 +197,17 @@ class Dataset:
         self._scan(histograms)
         return histograms.marginals()
 
+    def fingerprint(self, key: bytes) -> str:
+        """Return a keyed digest by which the table is known again; without the key it says nothing.
+
+        A table in files has the digest of the files' bytes, one in memory that of its names, codes and
+        weights: the same records in another form have another one.
+
+        Args:
+            key: a secret, at least 16 bytes; see `privacy.Ledger`.
+        """
+        return self._source.fingerprint(key)
+
     def _batches(self, names: Sequence[str]) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray | None]]:
         """Yield codes [rows] by attribute, and weights [rows] or None, batch by batch.
 

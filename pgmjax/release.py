@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 from pgmjax.domain import Domain
 from pgmjax.estimate import Fit
@@ -56,6 +58,8 @@ class Release:
         seed: the seed of insecure noise, None for secure noise.
         weighted: whether records had weights; the model's total is then their total weight.
         max_weight: the public bound on a record's weight, 1 without weights.
+        ledger: account, key and number of the charge in a ledger, and the head of its chain; None where
+            the spend is kept nowhere.
 
     Guarantees:
         (spent.epsilon, spent.delta)-differential privacy under `relation` for all parts together,
@@ -76,6 +80,7 @@ class Release:
     seed: int | None
     weighted: bool = False
     max_weight: int = 1
+    ledger: Mapping[str, Any] | None = None
 
     @property
     def total_public(self) -> bool:

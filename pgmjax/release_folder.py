@@ -205,6 +205,7 @@ def describe(release: Release) -> dict[str, Any]:
         "seed": release.seed,
         "total": release.model.total,
         **release.counted(),
+        "ledger": None if release.ledger is None else dict(release.ledger),
         "fit": {
             "status": fit.status.name,
             "steps": int(fit.steps),

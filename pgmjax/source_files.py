@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pgmjax import _checks, csv_layout
+from pgmjax import _checks, csv_layout, fingerprint
 from pgmjax.batches import BATCH_ROWS, Batch
 from pgmjax.domain import Domain
 from pgmjax.encoding import Coder, Encoded
@@ -62,6 +62,10 @@ class FileSource:
             ]
             weights = encoded.pop() if self.weights else None
             yield Batch(dict(zip(names, encoded, strict=True)), weights, batch.num_rows)
+
+    def fingerprint(self, key: bytes) -> str:
+        """Return a keyed digest of the files' bytes."""
+        return fingerprint.of_path(self.path, key)
 
     def _encode(self, said: str, coder: Coder, array: Any) -> Encoded:
         try:

@@ -1,1 +1,66 @@
-"""Audits of privacy: exact channels, record and replay, goodness of fit, black-box lower bounds."""
+"""An audit kit: test that a mechanism keeps what it claims, ours or your own.
+
+Four layers, from the cheapest to the dearest:
+
+- L0, exact: the loss of finite channels, noise laws and selections, worked out without sampling;
+- L1, replay: with the noise frozen, nothing but released numbers may differ between neighbours;
+- L2, goodness of fit: noise as it is drawn follows the law that is claimed;
+- L3, black box: a lower bound of epsilon from many runs, a smoke alarm.
+
+`mutants` are bugs put in on purpose, each of which must be caught. Audit on made-up tables: a tape holds
+exact private numbers. All of it is testing and no proof.
+"""
+
+from pgmjax.audit import mutants
+from pgmjax.audit.blackbox import LowerBound, audit_blackbox, epsilon_lower_bound, mu_lower_bound
+from pgmjax.audit.exact import channel_delta, channel_epsilon, channel_renyi, metric_epsilon, same_support
+from pgmjax.audit.exact_laws import noise_delta, noise_epsilon, selection_epsilon
+from pgmjax.audit.goodness import Goodness, categorical_fit, goodness_of_fit, two_sample
+from pgmjax.audit.mechanism import lower_bound, replay_mechanism
+from pgmjax.audit.power import draws_needed
+from pgmjax.audit.primitives import AuditFailure
+from pgmjax.audit.repetition import Repetition, repeated
+from pgmjax.audit.replay import Replayed, check_pair, check_pairs, cost, differences
+from pgmjax.audit.report import MechanismAudit, as_table, audit_mechanism, audit_primitives
+from pgmjax.audit.specimen import SelectAndMeasure
+from pgmjax.audit.tables import neighbours
+from pgmjax.privacy.tape import NonInterferenceError, Tape
+
+__all__ = [
+    "AuditFailure",
+    "Goodness",
+    "LowerBound",
+    "MechanismAudit",
+    "NonInterferenceError",
+    "Repetition",
+    "Replayed",
+    "SelectAndMeasure",
+    "Tape",
+    "as_table",
+    "audit_blackbox",
+    "audit_mechanism",
+    "audit_primitives",
+    "categorical_fit",
+    "channel_delta",
+    "channel_epsilon",
+    "channel_renyi",
+    "check_pair",
+    "check_pairs",
+    "cost",
+    "differences",
+    "draws_needed",
+    "epsilon_lower_bound",
+    "goodness_of_fit",
+    "lower_bound",
+    "metric_epsilon",
+    "mu_lower_bound",
+    "mutants",
+    "neighbours",
+    "noise_delta",
+    "noise_epsilon",
+    "repeated",
+    "replay_mechanism",
+    "same_support",
+    "selection_epsilon",
+    "two_sample",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import pathlib
 import shlex
@@ -19,6 +20,7 @@ from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.ledger import Ledger
 from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
@@ -77,6 +79,15 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
         help="same budget for every workload entry (default), or in proportion to their weights",
     )
     group.add_argument(
+        "--ledger", metavar="FILE", help="charge the table's budget in this ledger, see pgmjax ledger init"
+    )
+    group.add_argument(
+        "--key",
+        metavar="NAME",
+        help="with --ledger: the run's name; asked again under it, the same answers come back free of charge "
+        "(by default the name follows from what is asked)",
+    )
+    group.add_argument(
         "--insecure-seed", type=int, metavar="N", help="repeatable noise that protects nothing: research only"
     )
 
@@ -105,15 +116,30 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.rows is not None and arguments.rows < 0:
         raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
     try:
-        _release(arguments, mechanism, _data(arguments, domain), workload, out)
+        with _ledger(arguments) as ledger:
+            _release(arguments, mechanism, _data(arguments, domain), workload, out, ledger)
         record = release_folder.read(out).record
         _tell(arguments, domain, out, record)
     except KeyboardInterrupt:
-        raise interrupts.Interrupted(spending.after_interrupt(mechanism, out)) from None
+        said = spending.after_interrupt(mechanism, out, resumable=arguments.ledger is not None)
+        raise interrupts.Interrupted(said) from None
+
+
+def _ledger(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Ledger | None]:
+    if arguments.ledger is None:
+        return contextlib.nullcontext()
+    if not pathlib.Path(arguments.ledger).exists():
+        raise ValueError(f"There is no ledger {arguments.ledger}: make one with `pgmjax ledger init`.")
+    return Ledger.open(arguments.ledger)
 
 
 def _release(
-    arguments: argparse.Namespace, mechanism: Any, data: Dataset, workload: Workload, out: pathlib.Path
+    arguments: argparse.Namespace,
+    mechanism: Any,
+    data: Dataset,
+    workload: Workload,
+    out: pathlib.Path,
+    ledger: Ledger | None,
 ) -> None:
     """Measure, fit and write; what could fail for other reasons than these was tried before."""
     show = _show(arguments)
@@ -121,7 +147,7 @@ def _release(
     try:
         with release_folder.reserve(out) as folder:
             interrupts.check()
-            release = mechanism.run(data, workload, show_progress=show)
+            release = mechanism.run(data, workload, ledger=ledger, key=arguments.key, show_progress=show)
             measurements = release.measurements
             interrupts.check()
             release_folder.fill(
@@ -138,7 +164,10 @@ def _release(
         measurements = error.measurements if isinstance(error, FitError) else measurements
         if not (mechanism.backend.drawn or measurements):
             raise
-        raise RuntimeError(spending.after_failure(error, measurements, mechanism, workload, out)) from error
+        said = spending.after_failure(error, measurements, mechanism, workload, out)
+        if ledger is not None:
+            said += f" {spending.AGAIN}"
+        raise RuntimeError(said) from error
 
 
 def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: Any) -> None:
@@ -180,6 +209,8 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         raise ValueError("Give --workload or --all-kway, not both.")
     if arguments.workload is None and arguments.all_kway is None and not arguments.demo:
         raise ValueError("Say what to measure: --workload FILE, or --all-kway K.")
+    if arguments.key is not None and arguments.ledger is None:
+        raise ValueError("--key names a run in a ledger: give --ledger FILE too.")
     if arguments.max_cells is not None and arguments.workload is not None:
         raise ValueError("--max-cells goes with --all-kway: a workload file is measured whole.")
 
@@ -246,6 +277,11 @@ def _print(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, rec
     print(f"  ask it   pgmjax query {shlex.quote(arguments.out)} {shlex.quote(_example(domain))}")
     numbers = f"loss {report_text.number(fit['loss'])}, gap {report_text.number(fit['gap'])}"
     print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
+    kept = record["ledger"]
+    if kept:
+        print(
+            f"  ledger   {kept['account']}, charge {kept['charge']}, key {kept['key']}, head {kept['head']}"
+        )
     if arguments.demo:
         print(f"  table    {demo.TERMS}")
     print(report_text.cost(record))

@@ -19,8 +19,11 @@ from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.response import RandomizedResponse
+from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
 from pgmjax.workload import Workload
 
+AGAIN = "Run the same command again: it goes on under the same charge of the ledger, at no further cost."
 _LONGEST = 200  # bytes of a folder's name, of the 255 that file systems allow
 
 
@@ -53,10 +56,37 @@ class WatchedBackend:
         interrupts.check()
         return self._backend.gaussian(sensitivity_squared, rho)
 
+    def permute_and_flip(self, sensitivity: int, epsilon: Fraction, monotone: bool = False) -> PermuteAndFlip:
+        """Return the other backend's law."""
+        interrupts.check()
+        return self._backend.permute_and_flip(sensitivity, epsilon, monotone)
+
+    def exponential(
+        self, sensitivity: int, epsilon: Fraction, monotone: bool = False
+    ) -> ExponentialMechanism:
+        """Return the other backend's law."""
+        interrupts.check()
+        return self._backend.exponential(sensitivity, epsilon, monotone)
+
+    def randomized_response(self, size: int, epsilon: Fraction) -> RandomizedResponse:
+        """Return the other backend's law."""
+        interrupts.check()
+        return self._backend.randomized_response(size, epsilon)
+
     def draw(self, law: Law, size: int) -> np.ndarray:
         """Return the other backend's noise, int64 [size]."""
         self._note()
         return self._backend.draw(law, size)
+
+    def choose(self, law: SelectionLaw, scores: np.ndarray) -> int:
+        """Return the other backend's choice."""
+        self._note()
+        return self._backend.choose(law, scores)
+
+    def respond(self, law: RandomizedResponse, codes: np.ndarray) -> np.ndarray:
+        """Return the other backend's answers, int64 [n]."""
+        self._note()
+        return self._backend.respond(law, codes)
 
     def _note(self) -> None:
         self.drawn = True
@@ -70,10 +100,12 @@ def price(mechanism: Any) -> str:
     return f"epsilon = {as_text(mechanism.epsilon)}{delta}"
 
 
-def after_interrupt(mechanism: Any, out: pathlib.Path) -> str:
+def after_interrupt(mechanism: Any, out: pathlib.Path, *, resumable: bool = False) -> str:
     """Return what an interrupt left: the release is there in full or not at all."""
     if (out / "release.json").is_file():
         return f"interrupted; the release is at {out}"
+    if resumable:
+        return f"interrupted; nothing was written. {AGAIN}"
     if mechanism.backend.drawn:
         return f"interrupted; nothing was written; {price(mechanism)} counts as spent"
     return "interrupted; nothing was spent"

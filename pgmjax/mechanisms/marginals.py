@@ -10,9 +10,8 @@ from pgmjax import _checks
 from pgmjax.dataset import Dataset
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms.settings import Settings, check_request, read_settings
-from pgmjax.privacy.amounts import split
 from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.ledger import Ledger
 from pgmjax.relation import Relation
 from pgmjax.release import Release
 from pgmjax.workload import Workload
@@ -71,23 +70,37 @@ class Marginals:
         for name in ("epsilon", "delta", "relation"):
             object.__setattr__(self, name, getattr(settings, name))
 
-    def run(self, data: Dataset, workload: Workload, *, show_progress: bool | None = None) -> Release:
+    def run(
+        self,
+        data: Dataset,
+        workload: Workload,
+        *,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        show_progress: bool | None = None,
+    ) -> Release:
         """Make a release.
 
         Args:
             data: the private table.
             workload: what to measure; all of it is.
+            ledger: where the table's budget is kept; None keeps no account beyond this run.
+            key: the run's name in the ledger; None names it by what is asked. Asked again under the same
+                name it gives the same answers and costs nothing, also after an interruption.
             show_progress: None shows a bar in terminals only, False never.
 
         Raises:
             ValueError: a bad workload, a model too large for memory or a bad table; nothing was spent.
+            BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
+            LedgerError: the ledger cannot be used; nothing was spent.
             FitError: the fit failed after the spend; the error carries the measurements.
         """
         settings = Settings(self.epsilon, self.delta, self.relation)
         estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
         queries = check_request(data, workload, self.relation, estimator)
-        table = PrivateTable(data, self.relation, settings.budget(), self.backend)
-        shares = split(table.budget.cap, self._weights(workload))
+        request = {"mechanism": self.name, "split": self.split}
+        table = settings.open(data, workload, self.backend, request, ledger, key)
+        shares = table.budget.split(self._weights(workload))
         costs = {"epsilons" if table.budget.unit == "epsilon" else "rhos": shares}
         measurements = table.measure(queries, **costs, show_progress=show_progress)
         return settings.release(self.name, table, workload, measurements, estimator)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -13,8 +13,11 @@ from pgmjax.dataset import Dataset
 from pgmjax.estimate import Estimator
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.privacy.accounting import rho_for
-from pgmjax.privacy.amounts import exact_delta, exact_epsilon
+from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon
+from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.ledger_journal import LedgerJournal
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Query
 from pgmjax.relation import Relation
@@ -58,6 +61,48 @@ class Settings:
             return Budget(self.epsilon)
         return Budget(rho_for(self.epsilon, self.delta), unit="rho")
 
+    def open(
+        self,
+        data: Dataset,
+        workload: Workload,
+        backend: NoiseBackend | None,
+        request: Mapping[str, Any],
+        ledger: Ledger | None = None,
+        key: str | None = None,
+    ) -> PrivateTable:
+        """Return the table under this budget, with its charge and answers kept in a ledger if there is one.
+
+        Args:
+            data: the private table.
+            workload: what is asked.
+            backend: source of noise; None is the secure one.
+            request: the mechanism and its own public settings.
+            ledger: where the table's budget is kept.
+            key: the run's name in it; None names it by the request.
+
+        Raises:
+            ValueError: a key without a ledger, or a table that the ledger does not know.
+            LedgerError: the ledger cannot be read.
+        """
+        journal = None
+        if ledger is not None:
+            asked = {**request, **self._asked(data, workload, backend)}
+            journal = LedgerJournal.of_table(ledger, data, key, asked)
+        elif key is not None:
+            raise ValueError("key names a run in a ledger: give the ledger too, or leave it out.")
+        return PrivateTable(data, self.relation, self.budget(), backend, journal)
+
+    def _asked(self, data: Dataset, workload: Workload, backend: NoiseBackend | None) -> dict[str, Any]:
+        return {
+            "epsilon": as_text(self.epsilon),
+            "delta": as_text(self.delta),
+            "relation": self.relation.value,
+            "domain": [[name, data.domain.size([name])] for name in data.domain],
+            "max_weight": data.max_weight if data.weighted else None,
+            "workload": workload.to_list(),
+            "seed": None if backend is None else backend.seed,
+        }
+
     def release(
         self,
         mechanism: str,
@@ -96,6 +141,7 @@ class Settings:
             seed=table.seed,
             weighted=table.weighted,
             max_weight=table.max_weight,
+            ledger=table.receipt(),
         )
 
 

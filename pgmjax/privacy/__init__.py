@@ -1,4 +1,4 @@
-"""Differential privacy: budgets, noise, accounting, and the one place where counts meet noise."""
+"""Differential privacy: budgets, noise, accounting, ledgers, and the one place where counts meet noise."""
 
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting import epsilon_of, rho_for
@@ -6,25 +6,71 @@ from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.calibration import Calibration, calibrate
+from pgmjax.privacy.events import (
+    Concentrated,
+    Event,
+    Gaussian,
+    Laplace,
+    Pure,
+    Response,
+    Selection,
+    read_event,
+)
+from pgmjax.privacy.ledger import Account, Ledger, LedgerError, Verification
 from pgmjax.privacy.noise import PrivateTable, TableReadError
-from pgmjax.privacy.tape import NonInterferenceError, Tape, check_pair
+from pgmjax.privacy.plans import Loss, Plan
+from pgmjax.privacy.renyi import RenyiAccount
+from pgmjax.privacy.response import RandomizedResponse
+from pgmjax.privacy.score import Score
+from pgmjax.privacy.score_counts import Counts
+from pgmjax.privacy.score_stack import Stack
+from pgmjax.privacy.scores import Distances, Errors
+from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
+from pgmjax.privacy.sensitivity import Sensitivity
+from pgmjax.privacy.tape import NonInterferenceError, Tape
 from pgmjax.relation import Relation
 
 __all__ = [
+    "Account",
     "Budget",
     "BudgetExceeded",
+    "Calibration",
+    "Concentrated",
+    "Counts",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "Distances",
+    "Errors",
+    "Event",
+    "ExponentialMechanism",
+    "Gaussian",
+    "Laplace",
+    "Ledger",
+    "LedgerError",
+    "Loss",
     "NoiseBackend",
     "NonInterferenceError",
     "OpenDPBackend",
+    "PermuteAndFlip",
+    "Plan",
     "PrivateTable",
+    "Pure",
+    "RandomizedResponse",
     "Relation",
+    "RenyiAccount",
+    "Response",
+    "Score",
     "SeededBackend",
+    "Selection",
+    "Sensitivity",
+    "Stack",
     "TableReadError",
     "Tape",
-    "check_pair",
+    "Verification",
+    "calibrate",
     "default_backend",
     "epsilon_of",
+    "read_event",
     "rho_for",
 ]

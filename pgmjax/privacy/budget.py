@@ -8,8 +8,12 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pgmjax.privacy.amounts import as_text, exact_epsilon, exact_rho, split
-from pgmjax.privacy.events import Concentrated, Event, Pure
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.privacy import renyi
+from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon, exact_rho, split
+from pgmjax.privacy.events import Concentrated, Event, Pure, check_relation
 from pgmjax.relation import Relation
 
 Cost = Fraction | Event | Iterable[Event]
@@ -23,22 +27,26 @@ class BudgetExceeded(ValueError):
 class Budget:
     """What may be spent on one table, and what has been.
 
-    Pure epsilons and zCDP rhos add up, also where later parameters are chosen by earlier answers,
-    so that one running sum against a fixed cap is a valid account. The two units never mix: an event
-    is counted by what it costs in the budget's unit, and refused if it has no cost in it.
+    Pure epsilons, zCDP rhos and Renyi divergences of one order add up, also where later parameters are
+    chosen by earlier answers, so that one running sum against a fixed cap is a valid account. Units
+    never mix: an event is counted by what it costs in the budget's unit, and refused if it has no cost
+    in it.
 
     Args:
-        cap: all that may be spent, an epsilon or a rho.
-        unit: "epsilon" (pure differential privacy) or "rho" (zero-concentrated).
+        cap: all that may be spent: an epsilon or a rho; for unit "renyi" the epsilon of (epsilon, delta).
+        unit: "epsilon" (pure differential privacy), "rho" (zero-concentrated), or "renyi", the Renyi
+            divergence at one order, fixed here, which is the tightest where noises are mixed.
         relation: which tables are neighbours; None takes that of the first table it is used for.
+        delta: for unit "renyi", in (0, 1); otherwise left out.
 
     Guarantees:
-        Everything that was charged under one budget is together `cap`-DP (unit epsilon) or
-        `cap`-zCDP (unit rho), under the neighbouring relation of the table it was charged for.
+        Everything that was charged under one budget is together `cap`-DP (unit epsilon), `cap`-zCDP (unit
+        rho) or (cap, delta)-DP (unit renyi), under the neighbouring relation of the table it was charged
+        for.
 
     References:
         Rogers et al. 2016, "Privacy odometers and filters" (pure epsilon); Feldman and Zrnic 2021,
-        "Individual privacy accounting via a Renyi filter" (rho).
+        "Individual privacy accounting via a Renyi filter" (rho, renyi).
 
     Example:
         >>> budget = Budget("0.3", relation=Relation.ADD_REMOVE)
@@ -48,11 +56,28 @@ class Budget:
         Fraction(0, 1)
     """
 
-    def __init__(self, cap: Any, unit: str = "epsilon", *, relation: Relation | str | None = None):
-        if unit not in ("epsilon", "rho"):
-            raise ValueError(f"unit must be 'epsilon' or 'rho', got {unit!r}.")
+    def __init__(
+        self,
+        cap: Any,
+        unit: str = "epsilon",
+        *,
+        relation: Relation | str | None = None,
+        delta: Any = None,
+    ):
+        _checks.choice("unit", unit, ("epsilon", "rho", "renyi"))
+        if (delta is None) == (unit == "renyi"):
+            raise ValueError(
+                "delta goes with unit 'renyi', which counts towards (epsilon, delta), and only with it."
+            )
         self._unit = unit
-        self._cap = exact_epsilon(cap) if unit == "epsilon" else exact_rho(cap)
+        self._order, self._promised = 0.0, ""
+        if unit == "renyi":
+            place = renyi.filter_order(cap, delta)
+            self._order = float(renyi.ORDERS[place])
+            self._cap = Fraction(float(renyi.caps(cap, delta)[place]))
+            self._promised = f"epsilon {as_text(exact_epsilon(cap))} and delta {as_text(exact_delta(delta))}"
+        else:
+            self._cap = exact_epsilon(cap) if unit == "epsilon" else exact_rho(cap)
         self._spent = Fraction(0)
         self._relation = None if relation is None else Relation.parse(relation)
         self._events: list[Event] = []
@@ -60,12 +85,12 @@ class Budget:
 
     @property
     def unit(self) -> str:
-        """What is counted: "epsilon" or "rho"."""
+        """What is counted: "epsilon", "rho" or "renyi"."""
         return self._unit
 
     @property
     def cap(self) -> Fraction:
-        """All that may be spent."""
+        """All that may be spent, in the unit: for "renyi" the divergence at the budget's order, in nats."""
         return self._cap
 
     @property
@@ -107,12 +132,16 @@ class Budget:
     def split(self, weights: Sequence[Any]) -> tuple[Fraction, ...]:
         """Divide what is left in proportion to weights; the parts sum to it exactly, and none is spent.
 
+        Returns:
+            Epsilons, or rhos; also for unit "renyi", where a rho costs order * rho.
+
         Raises:
             ValueError: nothing is left, no weights, or one that is not positive and finite.
         """
         if self.remaining == 0:
             raise ValueError("There is nothing left of the budget to divide.")
-        return split(self.remaining, weights)
+        whole = self.remaining / Fraction(self._order) if self._unit == "renyi" else self.remaining
+        return split(whole, weights)
 
     def require(self, cost: Cost) -> None:
         """Check that a spend would fit, and spend nothing.
@@ -152,6 +181,9 @@ the answers so far changes at most by a factor of exp(0.25).
         listed = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
         accesses = f"{len(self._events)} access{'' if len(self._events) == 1 else 'es'}"
         made = f"in {accesses} ({listed})" if listed else "in no access"
+        if self._unit == "renyi":
+            share = float(self.spent / self.cap)
+            return f"Of {self._promised} that may be spent on this table, {share:.1%} is spent, {made}."
         return (
             f"Of {self._unit} {as_text(self.cap)} that may be spent on this table, {as_text(self.spent)} is "
             f"spent, {made}, and {as_text(self.remaining)} is left."
@@ -161,6 +193,11 @@ the answers so far changes at most by a factor of exp(0.25).
         if not self._events:
             return "Nothing has been promised about it yet."
         change = f"If {self._neighbours()}, "
+        if self._unit == "renyi":
+            return (
+                f"{change}the Renyi divergence of order {self._order:g} of what was made from the answers so "
+                f"far is at most {float(self.spent):.6g}, well within {self._promised}."
+            )
         if self._unit == "epsilon":
             return (
                 f"{change}the probability of anything that was made from the answers so far changes at most "
@@ -179,12 +216,16 @@ the answers so far changes at most by a factor of exp(0.25).
         if isinstance(cost, Fraction):
             if not cost > 0:
                 raise ValueError(f"A spend must be > 0, got {as_text(cost)}.")
+            if self._unit == "renyi":
+                raise ValueError("A budget of unit 'renyi' is charged with events, such as Gaussian(rho).")
             return [Pure(cost) if self._unit == "epsilon" else Concentrated(cost)]
         return list(cost) if isinstance(cost, Iterable) else [cost]
 
     def _sum(self, events: Sequence[Event]) -> Fraction:
         if self._unit == "rho":
             return sum((event.rho for event in events), Fraction(0))
+        if self._unit == "renyi":
+            return sum((self._divergence(event) for event in events), Fraction(0))
         epsilons = [event.epsilon for event in events]
         unpriced = [event.kind for event in events if event.epsilon is None]
         if unpriced:
@@ -194,13 +235,29 @@ the answers so far changes at most by a factor of exp(0.25).
             )
         return sum((epsilon for epsilon in epsilons if epsilon is not None), Fraction(0))
 
+    def _divergence(self, event: Event) -> Fraction:
+        """The Renyi divergence at the budget's order: a float rounded up, or the exact order * rho."""
+        bound = Fraction(float(event.renyi(np.array([self._order]))[0]))
+        return min(bound, Fraction(self._order) * event.rho)
+
     def _check(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if self._relation is not None:
+                check_relation(event, self._relation)
         cost = self._sum(events)
         if self._spent + cost > self._cap:
+            if self._unit == "renyi":
+                raise BudgetExceeded(
+                    f"This needs {float(cost / self._cap):.4g} of {self._promised}, but only "
+                    f"{float(self.remaining / self._cap):.4g} of it is left. Nothing was spent and no data "
+                    "was read."
+                )
             raise BudgetExceeded(
                 f"This needs {self._unit} {as_text(cost)}, but of {as_text(self._cap)} only "
                 f"{as_text(self.remaining)} is left. Nothing was spent and no data was read."
             )
 
     def __repr__(self) -> str:
+        if self._unit == "renyi":
+            return f"Budget(renyi: {float(self._spent / self._cap):.1%} of {self._promised} spent)"
         return f"Budget({self._unit}: {as_text(self._spent)} of {as_text(self._cap)} spent)"

@@ -7,10 +7,8 @@ counts are read, and noise is added in the call that reads them.
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from collections.abc import Sequence
-from fractions import Fraction
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,35 +17,20 @@ from pgmjax.cliques import Clique
 from pgmjax.counting import check_memory
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
-from pgmjax.laws import Law
 from pgmjax.measurements import LinearMeasurement
+from pgmjax.privacy import measuring, selecting
 from pgmjax.privacy import tape as tapes
-from pgmjax.privacy.amounts import exact_epsilon, exact_rho
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget
-from pgmjax.progress import Progress
+from pgmjax.privacy.events import Event
+from pgmjax.privacy.journal import Journal
+from pgmjax.privacy.measuring import Planned, TableReadError
+from pgmjax.privacy.score import Score
+from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import Query
 from pgmjax.relation import Relation
 
-_INT64_SAFE = 2**62
-_RECORDS_LIMIT = 2**53
-_CHUNK = 1 << 16
-
-
-class TableReadError(RuntimeError):
-    """Reading the private table failed after the budget was charged; says nothing about its rows."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Planned:
-    """A query with its law, everything about it public."""
-
-    query: Query
-    law: Law
-    norm: int
-    bound: int
-    column_norm: int
-    rows: int
+__all__ = ["PrivateTable", "TableReadError"]
 
 
 class PrivateTable:
@@ -58,6 +41,7 @@ class PrivateTable:
         relation: which tables are neighbours; no default.
         budget: what may be spent on it.
         backend: source of noise; None is the secure one.
+        journal: where charges and answers are kept, such as a `LedgerJournal`; None keeps none.
         tape: for tests, see `pgmjax.privacy.tape`; None takes the enclosing block's, if any.
 
     Guarantees:
@@ -80,6 +64,7 @@ class PrivateTable:
         relation: Relation,
         budget: Budget,
         backend: NoiseBackend | None = None,
+        journal: Journal | None = None,
         tape: tapes.Tape | None = None,
     ):
         if not isinstance(data, Dataset):
@@ -88,8 +73,10 @@ class PrivateTable:
             raise TypeError(f"budget must be a Budget, got {type(budget).__name__}.")
         self._data = data
         self._relation = Relation.parse(relation)
+        budget.bind(self._relation)
         self._budget = budget
         self._backend = (default_backend() if backend is None else backend).restart()
+        self._journal = journal
         self._tape = tapes.active() if tape is None else tape
 
     @property
@@ -122,6 +109,10 @@ class PrivateTable:
         """Whether what comes from here may be published: secure noise, and no tape running."""
         return self._backend.secure and self._tape is None
 
+    def receipt(self) -> dict[str, Any] | None:
+        """Return where the run's charge is kept, for the records; None where it is kept nowhere."""
+        return None if self._journal is None else self._journal.receipt()
+
     @property
     def seed(self) -> int | None:
         """The seed of the noise, None where it cannot be repeated."""
@@ -138,13 +129,13 @@ class PrivateTable:
         """Answer integral queries with integer noise, each under its own part of the budget.
 
         Args:
-            queries: what to ask; entries of their matrices must be integers.
-            epsilons: one exact epsilon a query (discrete Laplace), for a budget of unit epsilon.
-            rhos: one exact rho a query (discrete Gaussian), for a budget of unit rho.
+            queries: what to ask; entries of their matrices must be integers (`queries.quantise`).
+            epsilons: one exact epsilon a query (discrete Laplace).
+            rhos: one exact rho a query (discrete Gaussian); not for a budget of unit epsilon.
             show_progress: None shows a bar in terminals only, False never.
 
         Returns:
-            One measurement a query; values int64 [rows], stddev the exact one of the discrete law.
+            One measurement a query; values int64 [rows], with the discrete law that was drawn.
 
         Raises:
             ValueError: bad queries or parameters; nothing was spent.
@@ -156,15 +147,64 @@ class PrivateTable:
             rho_i-zCDP by Gaussian noise of variance (its squared L2 sensitivity) / (2 rho_i); all
             together cost the sum. Sensitivities are computed from the query objects.
         """
-        costs = self._costs(len(queries), epsilons, rhos)
-        planned = [self._plan(query, cost) for query, cost in zip(queries, costs, strict=True)]
-        check_memory(self.domain, [query.clique for query in queries])
-        spend = sum(costs, Fraction(0))
-        self._budget.require(spend)
-        self._data.validate()
-        self._budget.charge(spend)
-        noise = self._draw(planned, show_progress)
-        return self._answer(planned, noise)
+        unit, costs = measuring.costs(len(queries), epsilons, rhos)
+        planned = [
+            measuring.plan(
+                query, unit, cost, self.domain, self._relation, self._weight_bound(), self._backend
+            )
+            for query, cost in zip(queries, costs, strict=True)
+        ]
+        cliques = [query.clique for query in queries]
+        check_memory(self.domain, cliques)
+        request = {"measure": [each.describe() for each in planned]}
+        self._charge([each.event for each in planned])
+        released = self._kept(request, lambda: np.concatenate(self._answer(planned, show_progress)))
+        parts = np.split(released, np.cumsum([each.rows for each in planned])[:-1])
+        return tuple(
+            LinearMeasurement.released(each.query, part, each.law)
+            for each, part in zip(planned, parts, strict=True)
+        )
+
+    def select(self, score: Score, *, epsilon: Any = None, rho: Any = None, method: str | None = None) -> int:
+        """Choose a candidate of high score.
+
+        Args:
+            score: scores its candidates on exact counts; larger is better.
+            epsilon: what it may cost, > 0, exact; give this or `rho`.
+            rho: instead: what it may cost in zCDP, by the exponential mechanism.
+            method: "permute-and-flip" (the default where pure epsilon is counted; never worse than the
+                other) or "exponential" (the default elsewhere: an eighth of epsilon^2 in rho).
+
+        Returns:
+            The number of the chosen candidate.
+
+        Raises:
+            ValueError: a bad score or parameter; nothing was spent.
+            BudgetExceeded: the budget does not suffice; nothing was spent and no data was read.
+            TableReadError: the table could not be read; the spend stays.
+
+        Guarantees:
+            epsilon-DP; by the exponential mechanism also epsilon^2/8-zCDP (bounded range), which is at
+            most `rho` where that is given. The score's sensitivity is computed from the score object.
+
+        References:
+            McSherry and Talwar 2007; McKenna and Sheldon 2020, "Permute-and-flip"; Cesar and Rogers 2021,
+            "Bounding, concentrating, and truncating", for the bounded range.
+        """
+        planned = selecting.plan(
+            score,
+            epsilon,
+            rho,
+            method,
+            self._budget.unit,
+            self.domain,
+            self._relation,
+            self._weight_bound(),
+            self._backend,
+        )
+        check_memory(self.domain, list(score.cliques))
+        self._charge([planned.event])
+        return int(self._kept({"select": planned.describe()}, lambda: self._chosen(planned))[0])
 
     def public_count(self) -> int:
         """Return the exact number of records, which is public where records are replaced.
@@ -186,87 +226,52 @@ class PrivateTable:
                 "Leave the total to be estimated from the measurements."
             )
         exact = np.array([self._data.count()], dtype=np.int64)
-        return int(self._pass(tapes.Call("public count", (), 1, 0, exact), exact)[0])
+        unmoved = Sensitivity(0, "l1", self._relation)
+        return int(self._pass(tapes.Call("public count", (), None, unmoved, exact), lambda: exact)[0])
 
     def public_total(self) -> int | None:
         """Return the number of records where it is public, otherwise None: it must be estimated."""
         public = self._relation is Relation.REPLACE_ONE and not self._data.weighted
         return self.public_count() if public else None
 
-    def _costs(
-        self, number: int, epsilons: Sequence[Any] | None, rhos: Sequence[Any] | None
-    ) -> tuple[Fraction, ...]:
-        if (epsilons is None) == (rhos is None):
-            raise ValueError("Give either epsilons (Laplace noise) or rhos (Gaussian noise).")
-        unit = "epsilon" if rhos is None else "rho"
-        if unit != self._budget.unit:
-            raise ValueError(f"The budget counts {self._budget.unit}, but {unit}s are to be spent.")
-        given = epsilons if rhos is None else rhos
-        assert given is not None
-        if number == 0:
-            raise ValueError("There is nothing to measure: give at least one query.")
-        if len(given) != number:
-            raise ValueError(f"There must be one {unit} a query: expected {number}, got {len(given)}.")
-        check = exact_epsilon if rhos is None else exact_rho
-        return tuple(check(value) for value in given)
+    def _weight_bound(self) -> int | None:
+        return self._data.max_weight if self._data.weighted else None
 
-    def _plan(self, query: Query, cost: Fraction) -> _Planned:
-        if not isinstance(query, Query):
-            raise TypeError(f"A query must be a pgmjax.queries.Query, got {type(query).__name__}.")
-        domain = self._data.domain
-        query.check(domain)
-        if not query.is_integral(domain):
-            raise ValueError(
-                f"The query on {query.clique} is not integral. Noise is integer, so a query to be measured "
-                "needs a matrix of integers: multiply its rows by a common factor and round, then divide the "
-                "answers."
-            )
-        weight = self._data.max_weight if self._data.weighted else None
-        column_norm = _whole(query.l1_sensitivity(Relation.ADD_REMOVE, domain))
-        law: Law
-        if self._budget.unit == "epsilon":
-            norm, bound = 1, _whole(query.l1_sensitivity(self._relation, domain, weight))
-            law = self._backend.laplace(bound, cost)
-        else:
-            norm, bound = 2, _whole(query.l2_sensitivity_squared(self._relation, domain, weight))
-            law = self._backend.gaussian(bound, cost)
-        return _Planned(query, law, norm, bound, column_norm, query.num_rows(domain))
+    def _charge(self, events: Sequence[Event]) -> None:
+        """Charge for a use of the counts, which comes next; a table that is not valid costs nothing."""
+        self._budget.require(events)
+        self._data.validate()
+        if self._journal is not None:
+            self._journal.begin(self._budget, self._relation, self.secure)
+        self._budget.charge(events)
 
-    def _draw(self, planned: Sequence[_Planned], show_progress: bool | None) -> list[np.ndarray]:
-        """Draw all noise before the table is read, so that its time tells nothing about the counts."""
-        if self._tape is not None and self._tape.replays:
-            return [np.zeros(plan.rows, dtype=np.int64) for plan in planned]
-        noise = [np.empty(plan.rows, dtype=np.int64) for plan in planned]
-        with Progress("measuring", sum(plan.rows for plan in planned), show_progress) as progress:
-            for law in dict.fromkeys(plan.law for plan in planned):
-                places = [i for i, plan in enumerate(planned) if plan.law == law]
-                drawn = np.empty(sum(planned[i].rows for i in places), dtype=np.int64)
-                for start in range(0, drawn.size, _CHUNK):
-                    part = drawn[start : start + _CHUNK]
-                    part[:] = self._backend.draw(law, part.size)
-                    progress.advance(part.size)
-                ends = np.cumsum([planned[i].rows for i in places])
-                for i, part in zip(places, np.split(drawn, ends[:-1]), strict=True):
-                    noise[i] = part
-        return noise
+    def _kept(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
+        return compute() if self._journal is None else self._journal.answer(request, compute)
 
-    def _answer(
-        self, planned: Sequence[_Planned], noise: Sequence[np.ndarray]
-    ) -> tuple[LinearMeasurement, ...]:
-        cliques = list(dict.fromkeys(plan.query.clique for plan in planned))
-        tables = self._marginals(cliques)
+    def _answer(self, planned: Sequence[Planned], show_progress: bool | None) -> list[np.ndarray]:
+        """Draw all noise, then read the table: the time of drawing tells nothing about the counts."""
+        replays = self._tape is not None and self._tape.replays
+        noise = None if replays else measuring.draw(planned, self._backend, show_progress)
+        tables = self._marginals([each.query.clique for each in planned])
         released = []
-        for plan, added in zip(planned, noise, strict=True):
-            exact = _exact_answers(plan, tables[plan.query.clique])
-            parameters = (plan.query.clique, plan.query, plan.law)
-            call = tapes.Call(plan.law.noise, parameters, plan.norm, plan.bound, exact)
-            values = self._pass(call, exact + added)
-            released.append(LinearMeasurement.released(plan.query, values, plan.law))
-        return tuple(released)
+        for place, each in enumerate(planned):
+            exact = measuring.exact_answers(each, tables[each.query.clique])
+            noisy = exact if noise is None else measuring.noisy(exact, noise[place])
+            call = tapes.Call(each.law.noise, (each.query,), each.law, each.sensitivity, exact)
+            released.append(self._pass(call, functools.partial(np.asarray, noisy)))
+        return released
 
-    def _marginals(self, cliques: list[Clique]) -> dict[Clique, np.ndarray]:
+    def _chosen(self, planned: selecting.Planned) -> np.ndarray:
+        tables = self._marginals(planned.score.cliques)
+        exact = selecting.exact_scores(planned, tables)
+        candidates = (planned.candidates,)
+        call = tapes.Call("selection", candidates, planned.law, planned.sensitivity, exact)
+        return self._pass(call, lambda: np.array([self._backend.choose(planned.law, exact)], dtype=np.int64))
+
+    def _marginals(self, cliques: Sequence[Clique]) -> dict[Clique, np.ndarray]:
+        wanted = list(dict.fromkeys(cliques))
         try:
-            return dict(zip(cliques, self._data.marginals(cliques), strict=True))
+            return dict(zip(wanted, self._data.marginals(wanted), strict=True))
         except Exception as error:  # its own message may quote a row
             failure = type(error).__name__
         # raised out here, so that the error does not carry the other one along as its context
@@ -275,32 +280,8 @@ class PrivateTable:
             "since they may show private values; data.validate() is a safe place to look."
         )
 
-    def _pass(self, call: tapes.Call, released: np.ndarray) -> np.ndarray:
-        return released if self._tape is None else self._tape.passage(call, lambda: released)
+    def _pass(self, call: tapes.Call, release: Callable[[], np.ndarray]) -> np.ndarray:
+        return release() if self._tape is None else self._tape.passage(call, release)
 
     def __repr__(self) -> str:
         return f"PrivateTable({self.domain!r}, {self._relation.value}, {self._budget!r})"
-
-
-def _whole(sensitivity: Any) -> int:
-    """Return the sensitivity of an integral query as an integer; a float is an upper bound of one."""
-    return math.ceil(Fraction(sensitivity))
-
-
-def _exact_answers(plan: _Planned, table: np.ndarray) -> np.ndarray:
-    """Return the exact answers, int64 [rows], refusing what could wrap around."""
-    if table.dtype != np.int64:
-        raise TypeError(f"Exact marginals must be int64, got {table.dtype}.")
-    records = int(table.sum()) if table.sum(dtype=np.float64) < _RECORDS_LIMIT else _RECORDS_LIMIT
-    if records >= _RECORDS_LIMIT or records * plan.column_norm > _INT64_SAFE:
-        raise TableReadError(
-            f"Answers of the query on {plan.query.clique} could overflow 64-bit integers: "
-            "scale its matrix down."
-        )
-    answers = np.asarray(plan.query.apply(table)).reshape(-1)
-    if answers.dtype != np.int64 or answers.size != plan.rows:
-        raise TypeError(
-            f"The query on {plan.query.clique} must answer with {plan.rows} integers, got {answers.size} of "
-            f"type {answers.dtype}."
-        )
-    return answers

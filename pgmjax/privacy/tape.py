@@ -15,12 +15,16 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
-_Table = TypeVar("_Table")
+from pgmjax.laws import Law
+from pgmjax.privacy.selection import SelectionLaw
+from pgmjax.privacy.sensitivity import Sensitivity
+
+_NORMS = {"l1": "L1", "l2_squared": "squared L2", "linf": "maximum"}
 _ACTIVE: contextvars.ContextVar[Tape | None] = contextvars.ContextVar("pgmjax_tape", default=None)
 
 
@@ -33,30 +37,32 @@ class Call:
     """One passage of exact numbers through the choke point.
 
     Attributes:
-        kind: "laplace", "gaussian" or "public count".
+        kind: "laplace", "gaussian", "selection" or "public count".
         parameters: everything public that shapes the call; must be comparable.
-        norm: 1 for the L1 distance, 2 for the squared L2 distance.
-        bound: declared sensitivity in that unit, an exact integer.
+        law: how its release is drawn, None for what is public.
+        sensitivity: how far neighbours were declared to move the exact numbers.
         exact: the private numbers, int64 [rows].
     """
 
     kind: str
     parameters: tuple[Any, ...]
-    norm: int
-    bound: int
+    law: Law | SelectionLaw | None
+    sensitivity: Sensitivity
     exact: np.ndarray
 
 
-def distance(norm: int, first: np.ndarray, second: np.ndarray) -> int:
-    """Return the L1 distance (norm 1) or squared L2 distance (norm 2) of integer vectors, exactly.
+def distance(norm: str, first: np.ndarray, second: np.ndarray) -> int:
+    """Return how far integer vectors lie apart, exactly: "l1", "l2_squared" or "linf".
 
     Example:
-        >>> distance(2, np.array([3, 0]), np.array([0, 1]))
+        >>> distance("l2_squared", np.array([3, 0]), np.array([0, 1]))
         10
     """
     changed = np.flatnonzero(first != second)
-    gaps = (abs(int(first[i]) - int(second[i])) for i in changed)
-    return sum(gap**norm for gap in gaps)
+    gaps = [abs(int(first[i]) - int(second[i])) for i in changed]
+    if norm == "linf":
+        return max(gaps, default=0)
+    return sum(gap ** (2 if norm == "l2_squared" else 1) for gap in gaps)
 
 
 class Tape:
@@ -84,6 +90,11 @@ class Tape:
     def calls(self) -> tuple[Call, ...]:
         """The recorded calls, with their exact private numbers."""
         return tuple(call for call, _ in self._calls)
+
+    @property
+    def releases(self) -> tuple[np.ndarray, ...]:
+        """What was released for each call."""
+        return tuple(released for _, released in self._calls)
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[Tape]:
@@ -134,7 +145,11 @@ class Tape:
         self._position += 1
         if call.kind != recorded.kind:
             raise NonInterferenceError(f"{place} was {recorded.kind}: the kind of call depends on the table.")
-        if (call.norm, call.bound, call.parameters) != (recorded.norm, recorded.bound, recorded.parameters):
+        if (call.sensitivity, call.law, call.parameters) != (
+            recorded.sensitivity,
+            recorded.law,
+            recorded.parameters,
+        ):
             raise NonInterferenceError(
                 f"{place} has other parameters than recorded: they depend on the table."
             )
@@ -143,12 +158,12 @@ class Tape:
                 f"{place} has shape {call.exact.shape}, recorded was {recorded.exact.shape}: "
                 "the shape depends on the table."
             )
-        moved = distance(call.norm, call.exact, recorded.exact)
-        if not moved <= call.bound:
-            unit = "L1" if call.norm == 1 else "squared L2"
+        declared = call.sensitivity
+        moved = distance(declared.norm, call.exact, recorded.exact)
+        if not moved <= declared.value:
             raise NonInterferenceError(
-                f"{place}: neighbouring tables are {moved} apart in {unit} distance, "
-                f"declared sensitivity is {call.bound}."
+                f"{place}: neighbouring tables are {moved} apart in {_NORMS[declared.norm]} distance, "
+                f"declared sensitivity is {declared.value}."
             )
         return released.copy()
 
@@ -156,62 +171,3 @@ class Tape:
 def active() -> Tape | None:
     """Return the tape of the enclosing `recording` or `replaying` block, if any."""
     return _ACTIVE.get()
-
-
-def check_pair(run: Callable[[_Table], Any], first: _Table, second: _Table) -> Tape:
-    """Run a mechanism on two neighbouring tables and check that only released numbers differ.
-
-    Args:
-        run: takes a table and returns the release.
-        first: the table that is recorded.
-        second: its neighbour, on which the recorded releases are played back.
-
-    Returns:
-        The tape, for a look at the calls.
-
-    Raises:
-        NonInterferenceError: as `Tape.replaying`, or the two results differ in any bit.
-    """
-    tape = Tape()
-    with tape.recording():
-        recorded = run(first)
-    with tape.replaying():
-        replayed = run(second)
-    found = differences(recorded, replayed)
-    if found:
-        raise NonInterferenceError(
-            f"With frozen noise the results differ in {', '.join(found[:5])}: "
-            "a private number got past the noise."
-        )
-    return tape
-
-
-def differences(first: Any, second: Any, name: str = "result") -> list[str]:
-    """Return the names of the parts in which two results differ, arrays and floats bit for bit.
-
-    Looks into dataclasses, mappings, sequences and arrays; other objects are compared by `==`.
-    """
-    if type(first) is not type(second):
-        return [name]
-    if hasattr(first, "__array__"):
-        left, right = np.asarray(first), np.asarray(second)
-        same = left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
-        return [] if same else [name]
-    if dataclasses.is_dataclass(first):
-        parts = [field.name for field in dataclasses.fields(first)]
-        pairs = [(f"{name}.{part}", getattr(first, part), getattr(second, part)) for part in parts]
-    elif isinstance(first, Mapping):
-        if list(first) != list(second):
-            return [name]
-        pairs = [(f"{name}[{key!r}]", first[key], second[key]) for key in first]
-    elif isinstance(first, list | tuple):
-        if len(first) != len(second):
-            return [name]
-        pairs = [
-            (f"{name}[{i}]", left, right) for i, (left, right) in enumerate(zip(first, second, strict=True))
-        ]
-    elif isinstance(first, float):
-        return [] if first.hex() == second.hex() else [name]
-    else:
-        return [] if first is second or bool(first == second) else [name]
-    return [found for part, left, right in pairs for found in differences(left, right, part)]

@@ -18,7 +18,7 @@ from pgmjax.cli import main, spending
 from pgmjax.cli import release as release_command
 from pgmjax.dataset import Dataset
 from pgmjax.estimate import Estimator
-from pgmjax.privacy import backend_opendp
+from pgmjax.privacy import opendp_calls
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.noise import PrivateTable
 
@@ -249,7 +249,7 @@ def test_a_missing_package_is_said_before_anything_is_spent(module, table, capsy
     for name in [m for m in sys.modules if m == module or m.startswith(module + ".")]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, module, None)
-    backend_opendp._opendp.cache_clear()
+    opendp_calls.opendp.cache_clear()
     assert main(arguments(table)) == 1
     assert "pip install 'pgmjax[" in capsys.readouterr().err
     assert sorted(os.listdir(table)) == INPUT

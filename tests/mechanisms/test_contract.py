@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pgmjax import mechanisms
+from pgmjax.audit import replay
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator
@@ -80,7 +81,7 @@ def test_nothing_but_released_numbers_depends_on_the_table(mechanism, relation, 
     """L1 of the audit: record on one table, replay on its neighbour, compare every bit."""
     made = make(mechanism, relation, delta=delta)
     for first, second in neighbours(relation, np.random.default_rng(1), PAIRS):
-        taped = tape.check_pair(lambda data: made.run(data, WORKLOAD), first, second)
+        taped = replay.check_pair(lambda data: made.run(data, WORKLOAD), first, second)
         assert taped.calls
 
 
@@ -102,7 +103,7 @@ def test_a_sensitivity_of_the_other_relation_is_caught(mechanism, relation, monk
         made = make(mechanism, relation, delta=delta)
         for first, second in neighbours(relation, np.random.default_rng(1), 12):
             try:
-                tape.check_pair(lambda data, made=made: made.run(data, WORKLOAD), first, second)
+                replay.check_pair(lambda data, made=made: made.run(data, WORKLOAD), first, second)
             except tape.NonInterferenceError as error:
                 caught += 1
                 assert "declared sensitivity is" in str(error)
@@ -118,7 +119,7 @@ def test_a_true_total_under_add_remove_is_caught(mechanism, monkeypatch):
     made = make(mechanism)
     with pytest.raises(tape.NonInterferenceError, match="results differ in"):
         for first, second in neighbours(Relation.ADD_REMOVE, np.random.default_rng(1), 4):
-            tape.check_pair(lambda data: made.run(data, WORKLOAD), first, second)
+            replay.check_pair(lambda data: made.run(data, WORKLOAD), first, second)
 
 
 @every
@@ -153,8 +154,8 @@ def test_secure_noise_is_the_default_and_carries_no_seed(mechanism):
 def test_a_seed_repeats_a_release_and_another_does_not(mechanism):
     made = make(mechanism, seed=3)
     first, second = made.run(DATA, WORKLOAD), made.run(DATA, WORKLOAD)
-    assert tape.differences(first, second) == []
-    assert tape.differences(first, make(mechanism, seed=4).run(DATA, WORKLOAD))
+    assert replay.differences(first, second) == []
+    assert replay.differences(first, make(mechanism, seed=4).run(DATA, WORKLOAD))
 
 
 @every

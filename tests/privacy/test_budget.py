@@ -5,8 +5,10 @@ from fractions import Fraction
 
 import pytest
 
-from pgmjax.privacy import amounts
+from pgmjax.privacy import amounts, events
 from pgmjax.privacy import budget as b
+from pgmjax.privacy.renyi import RenyiAccount
+from pgmjax.relation import Relation
 
 
 def test_a_budget_adds_up_to_its_cap_and_not_beyond():
@@ -69,3 +71,85 @@ def test_threads_cannot_overspend():
     for thread in threads:
         thread.join()
     assert len(granted) == 100 and budget.remaining == 0
+
+
+def test_a_budget_is_for_one_relation():
+    budget = b.Budget(1)
+    budget.bind(Relation.ADD_REMOVE)
+    budget.bind(Relation.ADD_REMOVE)
+    with pytest.raises(ValueError, match="counts spends under the relation add-remove, but"):
+        budget.bind(Relation.REPLACE_ONE)
+    assert budget.relation is Relation.ADD_REMOVE
+
+
+def test_an_event_of_one_relation_is_refused_under_the_other():
+    with pytest.raises(ValueError, match="replace-one"):
+        b.Budget(1, relation="add-remove").charge(events.Response(Fraction(1, 2)))
+
+
+def test_parts_sum_to_what_is_left():
+    budget = b.Budget(1)
+    budget.charge(Fraction(1, 10))
+    parts = budget.split([1, 2, "0.3"])
+    assert sum(parts) == Fraction(9, 10) and parts[1] == 2 * parts[0]
+    budget.charge(Fraction(9, 10))
+    with pytest.raises(ValueError, match="nothing left"):
+        budget.split([1])
+
+
+def test_events_are_counted_in_the_budgets_unit():
+    gaussian, laplace = events.Gaussian(Fraction(1, 50)), events.Laplace(Fraction(1, 5))
+    rho = b.Budget(1, "rho")
+    rho.charge([gaussian, laplace])
+    assert rho.spent == Fraction(1, 50) + Fraction(1, 50) and rho.events == (gaussian, laplace)
+    with pytest.raises(ValueError, match="pure epsilon, in which gaussian has no price"):
+        b.Budget(1).charge(gaussian)
+
+
+def test_a_renyi_budget_stays_within_its_epsilon_and_delta():
+    """Charged until it refuses, a mixture is within (1, 1e-9) by the account of all orders, and near it."""
+    budget = b.Budget(1, "renyi", delta="1e-9", relation=Relation.ADD_REMOVE)
+    account = RenyiAccount(Relation.ADD_REMOVE)
+    mixture = [events.Gaussian("0.0005"), events.Laplace("0.02"), events.Selection("0.03", "exponential")]
+    with pytest.raises(b.BudgetExceeded, match=r"of epsilon 1 and delta 0\.000000001, but only"):
+        for _ in range(1000):
+            budget.charge(mixture)
+            for event in mixture:
+                account.add(event)
+    assert 0.9 < account.epsilon("1e-9") <= 1
+
+
+def test_a_renyi_budget_splits_into_rhos():
+    budget = b.Budget(1, "renyi", delta="1e-9")
+    parts = budget.split([1, 1])
+    budget.charge([events.Gaussian(part) for part in parts])
+    assert budget.remaining >= 0 and float(budget.remaining / budget.cap) < 1e-9
+    with pytest.raises(ValueError, match="charged with events"):
+        b.Budget(1, "renyi", delta="1e-9").charge(Fraction(1, 2))
+
+
+@pytest.mark.parametrize("given", [{"unit": "renyi"}, {"delta": "1e-9"}, {"unit": "rho", "delta": 0}])
+def test_delta_goes_with_renyi(given):
+    with pytest.raises(ValueError, match="delta goes with unit 'renyi'"):
+        b.Budget(1, **given)
+
+
+@pytest.mark.parametrize(
+    "given, cost, words",
+    [
+        ({}, None, ["Of epsilon 1", "0 is spent, in no access", "Nothing has been promised"]),
+        ({}, [events.Laplace("0.25")], ["in 1 access (1 laplace)", "0.75 is left", "a factor of exp(0.25)"]),
+        ({"unit": "rho"}, [events.Gaussian("0.25")] * 2, ["2 accesses (2 gaussian)", "rho = 0.5"]),
+        (
+            {"unit": "renyi", "delta": "1e-9"},
+            [events.Gaussian("0.001")],
+            ["epsilon 1 and delta", "% is spent"],
+        ),
+    ],
+)
+def test_statements(given, cost, words):
+    budget = b.Budget(1, relation=Relation.REPLACE_ONE, **given)
+    if cost:
+        budget.charge(cost)
+    assert all(word in budget.statement() for word in words), budget.statement()
+    assert ("the values of one record in the table are changed" in budget.statement()) == bool(cost)

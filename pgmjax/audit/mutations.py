@@ -1,0 +1,313 @@
+"""The changes that make mutants, each a `with` block in which one thing is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from pgmjax.audit.specimen import SelectAndMeasure
+from pgmjax.laws import DiscreteGaussian
+from pgmjax.privacy import accounting, budget, measuring, response, scales, scores, selection
+from pgmjax.privacy.backend_opendp import OpenDPBackend
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.sensitivity import Sensitivity
+from pgmjax.queries import DenseMatrix
+from pgmjax.relation import Relation
+
+
+@contextlib.contextmanager
+def _replaced(*changes: tuple[Any, str, Any]) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        for owner, name, new in changes:
+            stack.enter_context(mock.patch.object(owner, name, new))
+        yield
+
+
+def _unlimited() -> tuple[Any, str, Any]:
+    return Budget, "_check", lambda self, events: None
+
+
+def double_spend() -> Any:
+    """Both halves of a budget are charged in full, and nothing adds them up."""
+    return _replaced((Budget, "split", lambda self, weights: (self.remaining,) * len(weights)), _unlimited())
+
+
+def true_total() -> Any:
+    """The exact number of records where it is secret."""
+    return _replaced((PrivateTable, "public_total", lambda self: self._data.count()))
+
+
+def domain_from_data() -> Any:
+    """Only codes up to the largest that occurs are asked for."""
+
+    def measure(self: Any, table: Any, clique: Any, cost: Any) -> Any:
+        counts = table._data.marginals([clique])[0].reshape(-1)
+        rows = int(np.flatnonzero(counts)[-1]) + 1 if counts.any() else 1
+        query = DenseMatrix(clique, np.eye(rows, counts.size, dtype=np.int64))
+        unit = "epsilons" if self.delta == 0 else "rhos"
+        measured = table.measure([query], **{unit: [cost]}, show_progress=False)[0]
+        padded = np.zeros(counts.size, dtype=np.int64)
+        padded[:rows] = measured.values
+        return _Measured(clique, padded)
+
+    return _replaced((SelectAndMeasure, "_measure", measure))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Measured:
+    clique: Any
+    values: np.ndarray
+
+
+def early_stop() -> Any:
+    """No more rounds once the true error is small."""
+
+    def finished(self: Any, table: Any, estimates: Any) -> bool:
+        return sum(_true_errors(table, estimates)) < 45
+
+    return _replaced((SelectAndMeasure, "_finished", finished))
+
+
+def _true_errors(table: Any, estimates: Any) -> tuple[int, ...]:
+    exact = table._data.marginals(list(estimates))
+    pairs = zip(exact, estimates.values(), strict=True)
+    return tuple(int(np.abs(counts - mine).sum()) for counts, mine in pairs)
+
+
+def true_error() -> Any:
+    """The true error among what is returned."""
+    return _replaced(
+        (SelectAndMeasure, "_remarks", lambda self, table, estimates: _true_errors(table, estimates))
+    )
+
+
+def _sensitivity(change: Callable[..., Sensitivity]) -> Any:
+    true = Sensitivity.of
+    return _replaced((Sensitivity, "of", staticmethod(lambda *given: change(true, *given))), _unknown_moves())
+
+
+def _unknown_moves() -> tuple[Any, str, Any]:
+    """Keeps the account from comparing a scale with how far answers are known to move."""
+    return measuring, "shifts_of", lambda *given: None
+
+
+def wrong_relation() -> Any:
+    """Replacing a record moves counts no farther than adding one."""
+
+    def change(
+        true: Any, query: Any, domain: Any, relation: Any, norm: str, weight: Any = None
+    ) -> Sensitivity:
+        return Sensitivity(true(query, domain, Relation.ADD_REMOVE, norm, weight).value, norm, relation)
+
+    return _sensitivity(change)
+
+
+def forgotten_weight() -> Any:
+    """A record counts once, whatever its weight."""
+
+    def change(
+        true: Any, query: Any, domain: Any, relation: Any, norm: str, weight: Any = None
+    ) -> Sensitivity:
+        return true(query, domain, relation, norm)
+
+    return _sensitivity(change)
+
+
+def wrong_norm() -> Any:
+    """Laplace noise by the L2 sensitivity."""
+
+    def change(
+        true: Any, query: Any, domain: Any, relation: Any, norm: str, weight: Any = None
+    ) -> Sensitivity:
+        if norm != "l1":
+            return true(query, domain, relation, norm, weight)
+        square = true(query, domain, relation, "l2_squared", weight).value
+        return Sensitivity(int(np.ceil(np.sqrt(square))), norm, relation)
+
+    return _sensitivity(change)
+
+
+def wrong_score() -> Any:
+    """The distance of a marginal moves by 1 when a record is replaced."""
+    true = scores.Distances._sensitivity
+    return _replaced(
+        (
+            scores.Distances,
+            "_sensitivity",
+            lambda self, domain, relation, weight: true(self, domain, Relation.ADD_REMOVE, weight),
+        )
+    )
+
+
+def noise_over_n() -> Any:
+    """Epsilon multiplied by the number of records on its way to the noise."""
+    true = PrivateTable.measure
+
+    def measure(self: Any, queries: Any, *, epsilons: Any = None, rhos: Any = None, **more: Any) -> Any:
+        records = self._data.count()
+        raised = [None if each is None else [cost * records for cost in each] for each in (epsilons, rhos)]
+        return true(self, queries, epsilons=raised[0], rhos=raised[1], **more)
+
+    return _replaced((PrivateTable, "measure", measure), _unlimited())
+
+
+def rho_as_scale() -> Any:
+    """The Gaussian's parameter passed where its scale belongs."""
+    return _replaced(
+        (scales, "gaussian_for", lambda square, rho: DiscreteGaussian(float(rho))), _unknown_moves()
+    )
+
+
+def no_half() -> Any:
+    """The exponential mechanism with epsilon instead of epsilon / 2."""
+    true = selection._scale
+    return _replaced((selection, "_scale", lambda *given: true(*given) / 2))
+
+
+def float_noise() -> Any:
+    """Noise off the grid of the integers."""
+    return _replaced((measuring, "noisy", lambda exact, noise: exact + noise * (1 + 2.0**-40)))
+
+
+def narrow_counts() -> Any:
+    """Exact answers in 32 bits."""
+    true = measuring.exact_answers
+    return _replaced(
+        (measuring, "exact_answers", lambda *given: true(*given).astype(np.int32).astype(np.int64))
+    )
+
+
+def quiet_zeros() -> Any:
+    """Cells without records stay exactly zero."""
+    return _replaced((measuring, "noisy", lambda exact, noise: np.where(exact == 0, 0, exact + noise)))
+
+
+def only_positive() -> Any:
+    """Negative answers are drawn again."""
+    return _replaced(
+        (
+            measuring,
+            "noisy",
+            lambda exact, noise: np.where(exact + noise < 0, exact + np.abs(noise), exact + noise),
+        )
+    )
+
+
+def _drawn(change: Callable[..., list[np.ndarray]]) -> Any:
+    true = measuring.draw
+    return _replaced((measuring, "draw", lambda *given: change(true, *given)))
+
+
+def half_scale() -> Any:
+    """Noise of half the scale that is stated."""
+
+    def change(true: Any, planned: Any, backend: Any, show: Any) -> list[np.ndarray]:
+        halved = [dataclasses.replace(each, law=type(each.law)(each.law.scale / 2)) for each in planned]
+        return true(halved, backend, show)
+
+    return _drawn(change)
+
+
+def no_noise() -> Any:
+    """A corner case in which the noise comes out as zero."""
+    return _drawn(lambda true, planned, *rest: [np.zeros(each.rows, dtype=np.int64) for each in planned])
+
+
+def fixed_seed() -> Any:
+    """A sampler that starts its stream anew at every call."""
+
+    def change(true: Any, planned: Any, backend: Any, show: Any) -> list[np.ndarray]:
+        return [SeededBackend(5, insecure=True).draw(each.law, each.rows) for each in planned]
+
+    return _drawn(change)
+
+
+def tiled_noise() -> Any:
+    """A little noise, used 200 times."""
+
+    def change(true: Any, planned: Any, backend: Any, show: Any) -> list[np.ndarray]:
+        return [np.resize(backend.draw(each.law, -(-each.rows // 200)), each.rows) for each in planned]
+
+    return _drawn(change)
+
+
+def sharp_choice() -> Any:
+    """Selections drawn at half of their scale."""
+
+    def sharpened(true: Any) -> Any:
+        return lambda self, law, values: true(self, type(law)(law.scale / 2), values)
+
+    return _replaced(*((each, "choose", sharpened(each.choose)) for each in (OpenDPBackend, SeededBackend)))
+
+
+def truthful_lies() -> Any:
+    """The other category of a lie drawn from all, the truth among them."""
+
+    def answered(truth: np.ndarray, lies: np.ndarray, others: np.ndarray) -> np.ndarray:
+        answers = np.array(truth, dtype=np.int64)
+        answers[lies] = others
+        return answers
+
+    return _replaced((response, "answered", answered))
+
+
+def too_true() -> Any:
+    """Half as many lies as epsilon asks for."""
+    true = response.response_for
+    return _replaced(
+        (
+            response,
+            "response_for",
+            lambda size, epsilon: response.RandomizedResponse(size, true(size, epsilon).lie / 2),
+        )
+    )
+
+
+def short_formula() -> Any:
+    """From rho to epsilon without the term in log(1 / delta)."""
+    return _replaced((accounting, "_epsilon", lambda rho, delta: rho))
+
+
+def float_budget() -> Any:
+    """Sums in floats, in which a tiny spend vanishes."""
+
+    def charge(self: Any, cost: Any) -> None:
+        events = self._as_events(cost)
+        self._check(events)
+        self._spent = Fraction(float(self._spent) + float(self._sum(events)))
+
+    return _replaced((Budget, "charge", charge))
+
+
+def free_failure() -> Any:
+    """The charge comes after the answer, if there is one."""
+    return _replaced((PrivateTable, "_charge", lambda self, events: self._budget.require(events)))
+
+
+def telling_error() -> Any:
+    """The reader's own words are passed on."""
+    return _replaced(
+        (
+            PrivateTable,
+            "_marginals",
+            lambda self, cliques: dict(zip(cliques, self._data.marginals(cliques), strict=True)),
+        )
+    )
+
+
+def any_epsilon() -> Any:
+    """What is no number is taken for 1."""
+    return _replaced((budget, "exact_epsilon", lambda value: Fraction(1)))
+
+
+def any_category() -> Any:
+    """A category outside the universe becomes one inside."""
+    return _replaced((response, "checked_codes", lambda size, codes: np.clip(np.asarray(codes), 0, size - 1)))

@@ -1,0 +1,224 @@
+"""Checks of the noise as it is installed: what passes the choke point follows the law that is claimed.
+
+They draw through `privacy.PrivateTable` on made-up tables, so that whatever stands between a backend and
+a release is checked with it. Each raises `AuditFailure`, and passes in silence otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgmjax.audit import exact, exact_laws, goodness, repetition
+from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
+from pgmjax.laws import DiscreteGaussian
+from pgmjax.privacy import accounting, scales
+from pgmjax.privacy.backend import NoiseBackend, default_backend
+from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.score_counts import Counts
+from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
+from pgmjax.privacy.tape import Tape
+from pgmjax.queries import marginal
+from pgmjax.relation import Relation
+
+ALPHA = 1e-9
+"""False-alarm level of each statistical check."""
+
+_CELLS = 60_000
+_CHOICES = 1_000
+_LARGEST_DELTA = Fraction(1, 1000)
+
+
+class AuditFailure(AssertionError):
+    """A mechanism or a primitive does not keep what it claims."""
+
+
+def noise_follows_its_law(backend: NoiseBackend | None = None, *, unit: str = "epsilon") -> None:
+    """L2: released minus exact counts of a large, nearly empty table follow the released law.
+
+    Args:
+        backend: source of noise; None is the secure one.
+        unit: "epsilon" checks Laplace noise, "rho" Gaussian noise.
+
+    Raises:
+        AuditFailure: another law, noise that repeats, or noise that two queries share.
+    """
+    noises = []
+    for query, (call, released, law) in enumerate(_measured(backend, unit)):
+        noise = released - call.exact
+        fit = goodness.goodness_of_fit(noise, law)
+        if fit.p_value < ALPHA:
+            raise AuditFailure(
+                f"Noise of query {query} does not follow its {law.noise} law of scale {law.scale:g}: "
+                f"p = {fit.p_value:.2g} from {noise.size:,} draws."
+            )
+        if repetition.repeated(noise).p_value < ALPHA:
+            raise AuditFailure(f"Noise of query {query} repeats itself.")
+        noises.append(noise)
+    if repetition.repeated(np.concatenate(noises)).p_value < ALPHA:
+        raise AuditFailure("Two queries share their noise.")
+
+
+def _measured(backend: NoiseBackend | None, unit: str) -> list[tuple[Any, np.ndarray, Any]]:
+    domain = Domain({"a": _CELLS, "b": _CELLS})
+    data = Dataset.from_columns(domain, {"a": [0, 0, 1], "b": [0, 1, 1]})
+    tape = Tape()
+    with tape.recording():
+        table = PrivateTable(data, Relation.ADD_REMOVE, Budget(1, unit), backend)
+        queries = [marginal([name]) for name in domain]
+        costs = {"epsilons" if unit == "epsilon" else "rhos": [Fraction(1, 4), Fraction(1, 4)]}
+        measured = table.measure(queries, **costs, show_progress=False)
+    laws = [measurement.law for measurement in measured]
+    return list(zip(tape.calls, tape.releases, laws, strict=True))
+
+
+def selection_follows_its_law(
+    backend: NoiseBackend | None = None, *, method: str = "permute-and-flip", choices: int = _CHOICES
+) -> None:
+    """L2: candidates are chosen as often as the mechanism's formula says for its epsilon.
+
+    Args:
+        backend: source of noise; None is the secure one.
+        method: "permute-and-flip" or "exponential".
+        choices: how many are made.
+
+    Raises:
+        AuditFailure: other frequencies.
+    """
+    counts = np.array([4, 3, 1, 0])
+    codes = np.repeat(np.arange(counts.size), counts)
+    data = Dataset.from_columns(Domain({"a": counts.size}), {"a": codes})
+    score = Counts(marginal(["a"]))
+    budget = Budget(choices, relation=Relation.ADD_REMOVE)
+    table = PrivateTable(data, Relation.ADD_REMOVE, budget, _endless(backend))
+    picked = [table.select(score, epsilon=1, method=method) for _ in range(choices)]
+    law: SelectionLaw = PermuteAndFlip(2.0) if method == "permute-and-flip" else ExponentialMechanism(2.0)
+    fit = goodness.categorical_fit(np.bincount(picked, minlength=counts.size), law.probabilities(counts))
+    if fit.p_value < ALPHA:
+        raise AuditFailure(
+            f"Selection by {method} does not follow its law for epsilon 1: p = {fit.p_value:.2g} from "
+            f"{choices:,} choices."
+        )
+
+
+def _endless(backend: NoiseBackend | None) -> NoiseBackend:
+    return default_backend() if backend is None else backend
+
+
+def response_keeps_its_epsilon(backend: NoiseBackend | None = None, *, size: int = 4) -> None:
+    """L0 and L2: the channel of randomised response costs what is claimed, and answers follow it.
+
+    Raises:
+        AuditFailure: its exact log-ratio is above epsilon, or answers follow another channel.
+    """
+    source = _endless(backend).restart()
+    for epsilon in (Fraction(1, 2), Fraction(1), Fraction(3)):
+        law = source.randomized_response(size, epsilon)
+        found = exact.channel_epsilon(law.channel())
+        if not found <= float(epsilon) * (1 + 1e-12):
+            raise AuditFailure(f"Randomised response of epsilon {epsilon} has an exact loss of {found:.6g}.")
+        truths = np.repeat(np.arange(size), _CELLS // size)
+        answers = source.respond(law, truths)
+        for truth in range(size):
+            counts = np.bincount(answers[truths == truth], minlength=size)
+            fit = goodness.categorical_fit(counts, law.channel()[truth])
+            if fit.p_value < ALPHA:
+                raise AuditFailure(
+                    f"Randomised response of epsilon {epsilon} does not follow its channel: "
+                    f"p = {fit.p_value:.2g}."
+                )
+
+
+def conversions_hold() -> None:
+    """L0: the (epsilon, delta) that a rho is converted to holds for the exact discrete Gaussian.
+
+    Raises:
+        AuditFailure: the exact delta at that epsilon is larger.
+    """
+    for rho in (Fraction(1, 200), Fraction(1, 8), Fraction(1)):
+        for delta in (Fraction(1, 10**9), Fraction(1, 10**5), _LARGEST_DELTA):
+            epsilon = accounting.epsilon_of(rho, delta)
+            law = scales.gaussian_for(1, rho)
+            found = exact_laws.noise_delta(DiscreteGaussian(law.scale), 1, epsilon)
+            if not found <= float(delta):
+                raise AuditFailure(
+                    f"rho {rho} is converted to epsilon {epsilon:.6g} at delta {float(delta):g}, but the "
+                    f"exact delta there is {found:.3g}."
+                )
+
+
+def budgets_add_up() -> None:
+    """Spends however small count, and ten tenths are one.
+
+    Raises:
+        AuditFailure: a spend vanished, or one beyond the cap was granted.
+    """
+    budget = Budget(1)
+    for _ in range(10):
+        budget.charge(Fraction(1, 10))
+    _must_refuse(lambda: budget.charge(Fraction(1, 10**30)), "a spend beyond the cap", BudgetExceeded)
+    budget = Budget(1)
+    budget.charge(1 - Fraction(1, 10**17))
+    budget.charge(Fraction(1, 10**17))
+    _must_refuse(lambda: budget.charge(Fraction(1, 10**17)), "a tiny spend beyond the cap", BudgetExceeded)
+    if budget.spent != 1:
+        raise AuditFailure("A tiny spend vanished in rounding.")
+
+
+def a_failed_query_is_paid() -> None:
+    """A query whose table cannot be read stays charged, so that failing tells nothing for free.
+
+    Raises:
+        AuditFailure: it cost nothing, or the failure shows what caused it.
+    """
+
+    class Failing(Dataset):
+        def marginals(self, cliques: Any) -> Any:
+            raise ValueError("code 741 found")
+
+    failing = Failing.from_columns(Domain({"a": 2}), {"a": [0, 1]})
+    budget = Budget(1)
+    table = PrivateTable(failing, Relation.ADD_REMOVE, budget, _endless(None))
+    try:
+        table.measure([marginal(["a"])], epsilons=[Fraction(1, 2)], show_progress=False)
+    except RuntimeError as error:
+        if "741" in str(error) or error.__cause__ is not None or error.__context__ is not None:
+            raise AuditFailure("The failure of a query shows what it failed at.") from None
+    except ValueError:
+        raise AuditFailure("The failure of a query passes on what the table's reader said.") from None
+    if budget.spent != Fraction(1, 2):
+        raise AuditFailure("A query that failed was not paid for.")
+
+
+def bad_numbers_are_refused() -> None:
+    """Budgets that are not finite and positive, and codes outside their universe, are errors.
+
+    Raises:
+        AuditFailure: one of them was accepted.
+    """
+    values: list[Any] = [float("nan"), float("inf"), 0, -1, True, "nan"]
+    for value in values:
+        _must_refuse(functools.partial(Budget, value), f"epsilon {value!r}", (ValueError, TypeError))
+    source = _endless(None).restart()
+    law = source.randomized_response(3, Fraction(1))
+    for codes in ([3], [-1], [0, 1, 9]):
+        act: Callable[[], Any] = functools.partial(source.respond, law, np.array(codes))
+        _must_refuse(act, "a category outside", ValueError)
+    flip = source.permute_and_flip(1, Fraction(1))
+    for scores in ([], [0.5], [float("nan")], [float("inf")]):
+        act = functools.partial(source.choose, flip, np.array(scores))
+        _must_refuse(act, "scores that are no integers", (ValueError, TypeError))
+
+
+def _must_refuse(act: Callable[[], Any], what: str, errors: Any) -> None:
+    try:
+        act()
+    except errors:
+        return
+    raise AuditFailure(f"{what[0].upper()}{what[1:]} was accepted.")

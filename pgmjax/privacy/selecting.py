@@ -1,0 +1,117 @@
+"""What a private selection is made of: a priced score and its exact values."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.cliques import Clique
+from pgmjax.domain import Domain
+from pgmjax.privacy.amounts import exact_epsilon, exact_rho
+from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.events import Selection
+from pgmjax.privacy.measuring import TableReadError
+from pgmjax.privacy.score import Score
+from pgmjax.privacy.selection import SelectionLaw
+from pgmjax.privacy.sensitivity import Sensitivity
+from pgmjax.relation import Relation
+
+METHODS = ("permute-and-flip", "exponential")
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """A score with the law of its selection and its cost, everything about it public.
+
+    Attributes:
+        score: what is chosen from.
+        domain: of the tables it is asked of.
+        law: with which probabilities, given the scores.
+        sensitivity: how far a score moves between neighbours.
+        event: what it costs.
+    """
+
+    score: Score
+    domain: Domain
+    law: SelectionLaw
+    sensitivity: Sensitivity
+    event: Selection
+
+    @property
+    def candidates(self) -> int:
+        """The number of candidates."""
+        return self.score.candidates(self.domain)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what was asked, for the records."""
+        return {"score": self.score.to_dict(), "method": self.law.name, "scale": self.law.scale}
+
+
+def plan(
+    score: Any,
+    epsilon: Any,
+    rho: Any,
+    method: str | None,
+    unit: str,
+    domain: Domain,
+    relation: Relation,
+    max_weight: int | None,
+    backend: NoiseBackend,
+) -> Planned:
+    """Return a score with the law that its cost buys.
+
+    Raises:
+        TypeError: not a score, or a cost that is no number.
+        ValueError: a score that does not fit the domain, no such method, or a cost out of range.
+    """
+    if not isinstance(score, Score):
+        raise TypeError(f"score must be a pgmjax.privacy.Score, got {type(score).__name__}.")
+    if (epsilon is None) == (rho is None):
+        raise ValueError("Give either epsilon or rho, what the selection may cost.")
+    if method is None:
+        method = "permute-and-flip" if unit == "epsilon" else "exponential"
+    _checks.choice("method", method, METHODS)
+    if rho is not None and method != "exponential":
+        raise ValueError(
+            "Selection for a rho is by the exponential mechanism: permute-and-flip takes epsilon."
+        )
+    cost = exact_epsilon(epsilon) if rho is None else _epsilon_for(exact_rho(rho))
+    score.check(domain)
+    sensitivity = score.sensitivity(domain, relation, max_weight)
+    make = backend.permute_and_flip if method == "permute-and-flip" else backend.exponential
+    return Planned(score, domain, make(sensitivity.value, cost), sensitivity, Selection(cost, method))
+
+
+def _epsilon_for(rho: Fraction) -> Fraction:
+    """Return an epsilon, the largest to 12 digits, of which an eighth of the square is at most rho."""
+    digits = 10 ** (12 + max(0, -math.floor(math.log10(rho)) // 2))
+    return Fraction(math.isqrt(math.floor(8 * rho * digits**2)), digits)
+
+
+def exact_scores(planned: Planned, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
+    """Return the exact scores, int64 [candidates].
+
+    Raises:
+        TableReadError: they could not be computed; nothing of the table is shown.
+    """
+    try:
+        scores = np.asarray(planned.score.values(planned.domain, tables))
+    except Exception as error:  # its own message may quote a count
+        failure = type(error).__name__
+    else:
+        if scores.dtype == np.int64 and scores.shape == (planned.candidates,):
+            return scores
+        raise TypeError(
+            f"A score must give {planned.candidates} int64 values, got shape {scores.shape} of type "
+            f"{scores.dtype}."
+        )
+    raise TableReadError(
+        f"Scoring failed with {failure} after the budget was charged. Details are withheld, since they may "
+        "show private values."
+    )
