@@ -86,8 +86,8 @@ def _add_verify(parts: Any) -> None:
         "verify",
         help="look for damage, changed rows and wrong sums",
         description="Verify a ledger: its pages, its rules, the chain that seals its rows, its sums. Note "
-        "the head that is printed where nobody can change it, and give it next time: then an older copy that was "
-        "put back is noticed too. Exits with 1 if anything is wrong.",
+        "the head that is printed where nobody can change it, and give it next time: then an older copy that "
+        "was put back is noticed too. Exits with 1 if anything is wrong.",
         epilog="Example: pgmjax ledger verify budgets.ledger --head 9f86d0...",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger")

@@ -119,7 +119,7 @@ def run(arguments: argparse.Namespace) -> None:
         with _ledger(arguments) as ledger:
             _release(arguments, mechanism, _data(arguments, domain), workload, out, ledger)
         record = release_folder.read(out).record
-        _tell(arguments, domain, out, record)
+        _tell(arguments, domain, out, {**record, "charged": mechanism.backend.drawn})
     except KeyboardInterrupt:
         said = spending.after_interrupt(mechanism, out, resumable=arguments.ledger is not None)
         raise interrupts.Interrupted(said) from None
@@ -279,9 +279,9 @@ def _print(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, rec
     print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
     kept = record["ledger"]
     if kept:
-        print(
-            f"  ledger   {kept['account']}, charge {kept['charge']}, key {kept['key']}, head {kept['head']}"
-        )
+        free = "" if record["charged"] else ", whose answers were there already: no further cost"
+        print(f"  ledger   {kept['account']}, charge {kept['charge']}{free}")
+        print(f"  key      {kept['key']}\n  head     {kept['head']}")
     if arguments.demo:
         print(f"  table    {demo.TERMS}")
     print(report_text.cost(record))

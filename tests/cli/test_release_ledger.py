@@ -1,0 +1,113 @@
+"""`pgmjax release --ledger`: charged in the ledger, and asked again at no cost."""
+
+import json
+
+import pandas
+import pytest
+
+from pgmjax.cli import main
+from pgmjax.estimate import Estimator
+
+
+@pytest.fixture
+def folder(small_domain, small_columns, tmp_path, capsys):
+    """A table, its domain and a ledger that grants it 2."""
+    pandas.DataFrame(small_columns).to_csv(tmp_path / "t.csv", index=False)
+    small_domain.write(tmp_path / "d.json")
+    init = ["ledger", "init", tmp_path / "b.ledger", tmp_path / "t.csv", "--name", "small", "--epsilon", "2"]
+    assert main([*map(str, init), "--relation", "add-remove"]) == 0
+    capsys.readouterr()
+    return tmp_path
+
+
+def release(folder, out, *more, epsilon="1"):
+    words = [
+        "release",
+        folder / "t.csv",
+        "--domain",
+        folder / "d.json",
+        "--all-kway",
+        "1",
+        "--epsilon",
+        epsilon,
+    ]
+    words += ["--relation", "add-remove", "--out", folder / out, "--steps", "20", "--rows", "5"]
+    return main([str(word) for word in [*words, "--ledger", folder / "b.ledger", *more]])
+
+
+def spent(folder, capsys):
+    capsys.readouterr()
+    assert main(["ledger", "show", str(folder / "b.ledger"), "--json"]) == 0
+    (account,) = json.loads(capsys.readouterr().out)["accounts"]
+    return account["spent"]
+
+
+def test_a_release_is_charged_and_asked_again_for_free(folder, capsys):
+    assert release(folder, "one") == 0
+    said = capsys.readouterr().out
+    assert "ledger   small, charge 1\n" in said
+    assert release(folder, "two") == 0
+    assert "charge 1, whose answers were there already: no further cost" in capsys.readouterr().out
+    for name in ("measurements.parquet", "answers.parquet", "model/model.npz"):
+        assert (folder / "one" / name).read_bytes() == (folder / "two" / name).read_bytes()
+    record = json.loads((folder / "one" / "release.json").read_text())
+    assert record["ledger"]["account"] == "small" and record["ledger"]["head"] in said
+    assert spent(folder, capsys) == "1"
+
+
+def test_a_key_makes_another_run(folder, capsys):
+    assert release(folder, "one") == 0
+    assert release(folder, "two", "--key", "second") == 0
+    assert spent(folder, capsys) == "2"
+
+
+def test_the_cap_holds(folder, capsys):
+    assert release(folder, "one", epsilon="1.5") == 0
+    assert release(folder, "two", epsilon="0.6") == 2
+    assert "needs epsilon 0.6, but of 2 only 0.5 is left in account 'small'" in capsys.readouterr().err
+    assert not (folder / "two").exists() and spent(folder, capsys) == "1.5"
+
+
+def test_a_failed_fit_goes_on_under_its_charge(folder, capsys, monkeypatch):
+    monkeypatch.setattr(Estimator, "fit", lambda *given, **more: 1 / 0)
+    assert release(folder, "one") == 1
+    assert "Run the same command again: it goes on under the same charge" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert release(folder, "one") == 0
+    assert "no further cost" in capsys.readouterr().out
+    assert spent(folder, capsys) == "1"
+
+
+def test_an_interrupt_says_how_to_go_on(folder, capsys, monkeypatch):
+    def interrupted(*given, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Estimator, "fit", interrupted)
+    assert release(folder, "one") == 130
+    assert "nothing was written. Run the same command again" in capsys.readouterr().err
+
+
+def test_a_changed_table_is_another_table(folder, capsys):
+    with open(folder / "t.csv", "a") as file:
+        file.write("\n")
+    assert release(folder, "one") == 2
+    assert "no account for this table, or the table's file was changed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "more, words",
+    [
+        (["--insecure-seed", "1"], "takes secure noise only"),
+        (["--ledger", "none.ledger"], "There is no ledger none.ledger"),
+        (["--delta", "1e-9"], "has no pure epsilon, which is what this account counts"),
+    ],
+)
+def test_refusals_cost_nothing(folder, more, words, capsys):
+    assert release(folder, "one", *more) == 2
+    assert words in capsys.readouterr().err and spent(folder, capsys) == "0"
+
+
+def test_a_key_needs_a_ledger(folder, capsys):
+    words = ["release", "t.csv", "--domain", "d.json", "--all-kway", "1", "--epsilon", "1"]
+    assert main([*words, "--relation", "add-remove", "--out", str(folder / "x"), "--key", "a"]) == 2
+    assert "--key names a run in a ledger: give --ledger FILE too." in capsys.readouterr().err
