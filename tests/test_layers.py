@@ -174,3 +174,27 @@ print(json.dumps([loaded, changed, own, said.getvalue(), len(names)]))
 @pytest.mark.parametrize("module", [m for m in FILES if m != "pgmjax" and m.count(".") == 1])
 def test_docstring_opens_every_module(module):
     assert ast.get_docstring(ast.parse(FILES[module].read_text())), f"{module} has no docstring"
+
+
+def dataset_words(module):
+    """Where a module's signatures, annotations or names speak of a table of records."""
+    for node in ast.walk(ast.parse(FILES[module].read_text())):
+        if isinstance(node, ast.arg):
+            words = [node.arg, *([] if node.annotation is None else [ast.unparse(node.annotation)])]
+        elif isinstance(node, ast.AnnAssign):
+            words = [ast.unparse(node.annotation)]
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
+            words = [ast.unparse(node.returns)]
+        else:
+            continue
+        yield from ((node.lineno, word) for word in words if re.search(r"\b[Dd]ataset\b", word))
+
+
+@pytest.mark.parametrize("module", [m for m in FILES if m != "pgmjax" and 2 <= place(m)[0] <= 5])
+def test_no_function_between_the_tables_and_the_boundary_takes_a_dataset(module):
+    """Layers L2 to L5 work on what was released: no parameter, annotation or result is a Dataset."""
+    assert not list(dataset_words(module))
+
+
+def test_the_check_of_signatures_sees_datasets():
+    assert list(dataset_words("pgmjax.privacy.noise")) and list(dataset_words("pgmjax.evaluate"))
