@@ -12,6 +12,7 @@ import sys
 import time
 import types
 
+assert "jax" not in sys.modules, "to be run as a process of its own"
 ROOT = pathlib.Path(__file__).parents[2] / "pgmjax"
 for name in ("pgmjax", "pgmjax.privacy"):
     package = types.ModuleType(name)
@@ -22,7 +23,6 @@ from pgmjax.privacy.budget import BudgetExceeded  # noqa: E402
 from pgmjax.privacy.events import Pure  # noqa: E402
 from pgmjax.privacy.ledger import AttemptsExhausted, Ledger  # noqa: E402
 
-assert "jax" not in sys.modules
 RULES = {"relation": "add-remove", "secure": True}
 COST = [Pure("0.01")]
 
