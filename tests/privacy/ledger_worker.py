@@ -108,7 +108,7 @@ def show(path, log, seed):
                 pass
 
 
-KEYS = 4000
+KEYS = 5000
 
 
 def storm(path, kills, seed):

@@ -82,7 +82,7 @@ def test_twenty_kills(path):
 
 @pytest.mark.slow
 def test_two_hundred_kills(path):
-    make(path, 25)
+    make(path, 40)
     run("storm", path, 200, 2)
     check_storm(path)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries
-from pgmjax.audit import replay
+from pgmjax.audit import replay, tables
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
@@ -16,6 +16,7 @@ from pgmjax.privacy import noise, tape
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.score_counts import Counts
 from pgmjax.relation import Relation
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
@@ -174,7 +175,7 @@ REFUSED = [
     ([AB], {"epsilons": [True]}, TypeError, "epsilon must be a number, got a bool"),
     ([AB], {"epsilons": [2]}, BudgetExceeded, "needs epsilon 2, but of 1 only 1 is left"),
     ([AB], {"epsilons": ["1e-30"]}, ValueError, "overflow 64-bit"),
-    ([NOT_INTEGRAL], {"epsilons": [1]}, ValueError, r"\('a',\) is not integral.*matrix of integers"),
+    ([NOT_INTEGRAL], {"epsilons": [1]}, ValueError, r"\('a',\) is not integral.*queries\\.quantise"),
     ([HALVES], {"epsilons": [1]}, ValueError, "is not integral"),
     ([UNKNOWN], {"epsilons": [1]}, ValueError, "zip"),
     ([("a", "b")], {"epsilons": [1]}, TypeError, "Query, got tuple"),
@@ -294,7 +295,7 @@ def test_a_private_table_shows_nothing(data):
     assert repr(private).startswith("PrivateTable(") and "epsilon: 0 of 1 spent" in repr(private)
     public = {name for name in dir(private) if not name.startswith("_")}
     assert public == {
-        "budget", "domain", "max_weight", "measure", "public_count", "public_total", "relation", "secure",
+        "budget", "domain", "max_weight", "measure", "public_count", "public_total", "receipt", "relation", "secure",
         "seed", "select", "weighted",
     }  # fmt: skip
 
@@ -308,21 +309,6 @@ def test_secure_means_secure_noise_and_no_tape(data):
     assert noise.PrivateTable(data, Relation.ADD_REMOVE, Budget(1)).secure
 
 
-def neighbours(relation, rng):
-    """A random pair of neighbouring tables, sometimes with extreme records."""
-    rows = int(rng.integers(2, 12))
-    codes = np.stack([rng.integers(0, size, rows) for size in DOMAIN.shape])
-    if rng.random() < 0.3:
-        codes[:] = codes[:, :1]
-    other = codes.copy()
-    if relation is Relation.REPLACE_ONE:
-        other[:, int(rng.integers(rows))] = rng.choice([[0, 0, 0], [2, 1, 3], [2, 0, 0]])
-    else:
-        other = np.delete(codes, int(rng.integers(rows)), axis=1)
-    pair = [Dataset.from_columns(DOMAIN, dict(zip("abc", c, strict=True))) for c in (codes, other)]
-    return pair if rng.random() < 0.5 else pair[::-1]
-
-
 def ask(data, relation, unit):
     costs = {"epsilons" if unit == "epsilon" else "rhos": ["1/3"] * 3}
     return table(data, relation, Budget(1, unit)).measure([AB, BC, C], **costs)
@@ -331,64 +317,48 @@ def ask(data, relation, unit):
 @pytest.mark.parametrize("relation", BOTH)
 @pytest.mark.parametrize("unit", ["epsilon", "rho"])
 def test_non_interference(relation, unit):
-    rng = np.random.default_rng(7)
-    for _ in range(60):
-        replay.check_pair(lambda data: ask(data, relation, unit), *neighbours(relation, rng))
-
-
-def tape_tries(relation, unit="epsilon"):
-    """Whether the replay of 60 pairs raises, and with what words."""
-    rng = np.random.default_rng(8)
-    try:
-        for _ in range(60):
-            replay.check_pair(lambda data: ask(data, relation, unit), *neighbours(relation, rng))
-    except tape.NonInterferenceError as error:
-        return str(error)
-    return None
-
-
-def test_mutant_sensitivity_of_the_other_relation_is_caught(monkeypatch):
-    """Replace-one with the sensitivity of add-remove: 1 instead of 2."""
-    for method in ("l1_sensitivity", "l2_sensitivity_squared"):
-        true = getattr(queries.Query, method)
-        monkeypatch.setattr(
-            queries.Query,
-            method,
-            lambda self, relation, *rest, true=true: true(self, Relation.ADD_REMOVE, *rest),
-        )
-    assert "2 apart in L1 distance, declared sensitivity is 1" in tape_tries(Relation.REPLACE_ONE)
-    assert "2 apart in squared L2 distance" in tape_tries(Relation.REPLACE_ONE, "rho")
-    assert tape_tries(Relation.ADD_REMOVE) is None
-
-
-def test_mutant_forgotten_maximum_weight_is_caught(monkeypatch):
-    true = queries.Query.l1_sensitivity
-    monkeypatch.setattr(queries.Query, "l1_sensitivity", lambda self, *given: true(self, *given[:2]))
-    heavy = Dataset.from_columns(DOMAIN, COLUMNS, weights=[1, 1, 5, 1, 1], max_weight=5)
-    lighter = Dataset.from_columns(
-        DOMAIN, {k: v[:2] + v[3:] for k, v in COLUMNS.items()}, weights=[1, 1, 1, 1], max_weight=5
+    seen = replay.check_pairs(
+        lambda data: ask(data, relation, unit), tables.neighbours(DOMAIN, relation), **{unit: 1}
     )
-    with pytest.raises(tape.NonInterferenceError, match="5 apart in L1 distance, declared sensitivity is 1"):
-        replay.check_pair(lambda data: table(data).measure([AB], epsilons=[1]), heavy, lighter)
+    assert seen.pairs == 60 and seen.calls == 3
 
 
-def test_mutant_true_count_under_add_remove_is_caught():
-    def measure_and_tell(data):
-        return ask(data, Relation.ADD_REMOVE, "epsilon"), data.count()
-
-    rng = np.random.default_rng(9)
-    with pytest.raises(tape.NonInterferenceError, match=r"result\[1\]"):
-        replay.check_pair(measure_and_tell, *neighbours(Relation.ADD_REMOVE, rng))
-
-
-def test_a_public_count_that_is_not_public_is_caught(monkeypatch):
+def test_a_public_count_that_is_not_public_is_caught():
     """The tape bounds it by zero: on neighbours under the wrong relation it is found."""
-    rng = np.random.default_rng(9)
+    pair = next(tables.neighbours(DOMAIN, Relation.ADD_REMOVE))
     with pytest.raises(tape.NonInterferenceError, match="1 apart in L1 distance, declared sensitivity is 0"):
-        replay.check_pair(
-            lambda data: table(data, Relation.REPLACE_ONE).public_count(),
-            *neighbours(Relation.ADD_REMOVE, rng),
-        )
+        replay.check_pair(lambda data: table(data, Relation.REPLACE_ONE).public_count(), *pair)
+
+
+def test_a_real_query_is_quantised_and_measured(data):
+    """Haar-like real weights: the measurement is of the integers, its answers 2^bits times the query's."""
+    real = queries.DenseMatrix(("a",), [[0.5, 0.25, -1 / 3]])
+    with pytest.raises(ValueError, match=r"round it with queries\.quantise"):
+        table(data).measure([real], epsilons=[1])
+    grid = queries.quantise(real, DOMAIN, bits=20)
+    (measured,) = table(data, backend=Silent()).measure([grid.query], epsilons=[1])
+    assert measured.values.dtype == np.int64 and measured.law.scale >= 2**19
+    expected = 2 * 0.5 + 1 * 0.25 - 2 / 3  # codes 0, 1, 2, 2, 0
+    assert grid.unscale(measured.values)[0] == pytest.approx(expected, abs=5 * 2**-21)
+
+
+def test_a_budget_of_one_relation_refuses_a_table_under_the_other(data):
+    budget = Budget(1, relation=Relation.REPLACE_ONE)
+    with pytest.raises(ValueError, match="spends of the two cannot be added up"):
+        table(data, Relation.ADD_REMOVE, budget)
+
+
+def test_laplace_noise_in_a_rho_budget_and_mixtures_in_a_renyi_budget(data):
+    budget = Budget(1, "rho")
+    table(data, budget=budget).measure([AB], epsilons=["0.5"])
+    assert budget.spent == Fraction(1, 8)
+    mixed = Budget(1, "renyi", delta="1e-9")
+    private = table(data, budget=mixed)
+    private.measure([AB], epsilons=["0.1"])
+    private.measure([BC], rhos=["0.001"])
+    private.select(Counts(queries.marginal(["c"])), epsilon="0.1")
+    assert [event.kind for event in mixed.events] == ["laplace", "gaussian", "selection"]
+    assert 0 < mixed.spent < mixed.cap
 
 
 def test_fractions_of_budget_need_no_rounding(data):
