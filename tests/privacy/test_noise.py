@@ -175,7 +175,7 @@ REFUSED = [
     ([AB], {"epsilons": [True]}, TypeError, "epsilon must be a number, got a bool"),
     ([AB], {"epsilons": [2]}, BudgetExceeded, "needs epsilon 2, but of 1 only 1 is left"),
     ([AB], {"epsilons": ["1e-30"]}, ValueError, "overflow 64-bit"),
-    ([NOT_INTEGRAL], {"epsilons": [1]}, ValueError, r"\('a',\) is not integral.*queries\\.quantise"),
+    ([NOT_INTEGRAL], {"epsilons": [1]}, ValueError, r"\('a',\) is not integral.*queries\.quantise"),
     ([HALVES], {"epsilons": [1]}, ValueError, "is not integral"),
     ([UNKNOWN], {"epsilons": [1]}, ValueError, "zip"),
     ([("a", "b")], {"epsilons": [1]}, TypeError, "Query, got tuple"),
@@ -295,8 +295,8 @@ def test_a_private_table_shows_nothing(data):
     assert repr(private).startswith("PrivateTable(") and "epsilon: 0 of 1 spent" in repr(private)
     public = {name for name in dir(private) if not name.startswith("_")}
     assert public == {
-        "budget", "domain", "max_weight", "measure", "public_count", "public_total", "receipt", "relation", "secure",
-        "seed", "select", "weighted",
+        "budget", "domain", "max_weight", "measure", "public_count", "public_total", "receipt", "relation",
+        "secure", "seed", "select", "weighted",
     }  # fmt: skip
 
 

@@ -24,9 +24,7 @@ def counted(scores, **given):
     """A table of one attribute with so many records of each code, under a large budget."""
     codes = np.repeat(np.arange(len(scores)), scores)
     data = Dataset.from_columns(Domain({"a": len(scores)}), {"a": codes})
-    return noise.PrivateTable(
-        data, Relation.ADD_REMOVE, Budget(10**6, **given), SeededBackend(3, insecure=True)
-    )
+    return noise.PrivateTable(data, Relation.ADD_REMOVE, Budget(100, **given), SEEDED)
 
 
 A = queries.marginal(["a"])
