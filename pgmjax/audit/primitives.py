@@ -21,7 +21,7 @@ from pgmjax.privacy import accounting, scales
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.noise import PrivateTable
-from pgmjax.privacy.score_counts import Counts
+from pgmjax.privacy.scores import Counts
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries import marginal

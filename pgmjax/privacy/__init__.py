@@ -22,10 +22,7 @@ from pgmjax.privacy.noise import PrivateTable, TableReadError
 from pgmjax.privacy.plans import Loss, Plan
 from pgmjax.privacy.renyi import RenyiAccount
 from pgmjax.privacy.response import RandomizedResponse
-from pgmjax.privacy.score import Score
-from pgmjax.privacy.score_counts import Counts
-from pgmjax.privacy.score_stack import Stack
-from pgmjax.privacy.scores import Distances, Errors
+from pgmjax.privacy.scores import Counts, Distances, Errors, Score, Stack
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.privacy.tape import NonInterferenceError, Tape

@@ -25,7 +25,7 @@ from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.events import Event
 from pgmjax.privacy.journal import Journal
 from pgmjax.privacy.measuring import Planned, TableReadError
-from pgmjax.privacy.score import Score
+from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import Query
 from pgmjax.relation import Relation

@@ -17,7 +17,7 @@ from pgmjax.privacy.amounts import exact_epsilon, exact_rho
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.events import Selection
 from pgmjax.privacy.measuring import TableReadError
-from pgmjax.privacy.score import Score
+from pgmjax.privacy.scores import Score
 from pgmjax.privacy.selection import SelectionLaw
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.relation import Relation

@@ -14,7 +14,7 @@ from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable
-from pgmjax.privacy.score_counts import Counts
+from pgmjax.privacy.scores import Counts
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.privacy.tape import Call, NonInterferenceError

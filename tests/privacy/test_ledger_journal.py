@@ -16,7 +16,7 @@ from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
 from pgmjax.privacy.ledger_journal import LedgerJournal
 from pgmjax.privacy.noise import PrivateTable
-from pgmjax.privacy.score_counts import Counts
+from pgmjax.privacy.scores import Counts
 from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 

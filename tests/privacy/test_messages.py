@@ -22,8 +22,7 @@ from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable, TableReadError
-from pgmjax.privacy.score_counts import Counts
-from pgmjax.privacy.scores import Distances
+from pgmjax.privacy.scores import Counts, Distances
 from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 

@@ -16,7 +16,7 @@ from pgmjax.privacy import noise, tape
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
-from pgmjax.privacy.score_counts import Counts
+from pgmjax.privacy.scores import Counts
 from pgmjax.relation import Relation
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from pgmjax import queries as q
 from pgmjax.domain import Domain
-from pgmjax.privacy.score import LIMIT, Score, exact_answers
-from pgmjax.privacy.score_counts import Counts
-from pgmjax.privacy.score_stack import Stack
-from pgmjax.privacy.scores import Distances, Errors
+from pgmjax.privacy.scores import Counts, Distances, Errors, Score, Stack
+from pgmjax.privacy.scores.base import LIMIT, exact_answers
 from pgmjax.relation import Relation
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE

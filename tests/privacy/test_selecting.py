@@ -12,7 +12,7 @@ from pgmjax.domain import Domain
 from pgmjax.privacy import noise
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
-from pgmjax.privacy.score_counts import Counts
+from pgmjax.privacy.scores import Counts
 from pgmjax.relation import Relation
 
 FALSE_ALARMS = 0.0  # the noise is seeded

@@ -10,7 +10,7 @@ import numpy as np
 
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
-from pgmjax.privacy.score import Score, exact_answers
+from pgmjax.privacy.scores.base import Score, exact_answers
 from pgmjax.privacy.sensitivity import Sensitivity, check_integral
 from pgmjax.queries.base import Query
 from pgmjax.relation import Relation

@@ -10,7 +10,7 @@ import numpy as np
 
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
-from pgmjax.privacy.score import LIMIT, Score, too_large, unique
+from pgmjax.privacy.scores.base import LIMIT, Score, too_large, unique
 from pgmjax.relation import Relation
 
 
@@ -26,7 +26,7 @@ class Stack(Score):
         ValueError: none.
 
     Example:
-        >>> from pgmjax.privacy.score_counts import Counts
+        >>> from pgmjax.privacy.scores.counts import Counts
         >>> from pgmjax.queries import marginal
         >>> domain = Domain({"sex": 2, "age": 9})
         >>> stack = Stack([Counts(marginal(["sex"])), Counts(marginal(["age"]))])

@@ -16,8 +16,8 @@ import numpy as np
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.privacy.amounts import as_text
-from pgmjax.privacy.score import LIMIT, Score, too_large, unique
-from pgmjax.privacy.score_grid import DEFAULT_BITS, Target, Weights, grid_bits, on_grid
+from pgmjax.privacy.scores.base import LIMIT, Score, too_large, unique
+from pgmjax.privacy.scores.grid import DEFAULT_BITS, Target, Weights, grid_bits, on_grid
 from pgmjax.queries.base import Query
 from pgmjax.relation import Relation
 

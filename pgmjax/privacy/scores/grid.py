@@ -13,7 +13,7 @@ from pgmjax import _checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.privacy.amounts import as_text
-from pgmjax.privacy.score import LIMIT, exact_answers, too_large
+from pgmjax.privacy.scores.base import LIMIT, exact_answers, too_large
 from pgmjax.privacy.sensitivity import Sensitivity, check_integral
 from pgmjax.queries.base import Query
 from pgmjax.queries.frozen_array import FrozenArray

@@ -1,0 +1,8 @@
+"""Scores of candidates for private selection, evaluated on exact integer tables inside the choke point."""
+
+from pgmjax.privacy.scores.base import Score
+from pgmjax.privacy.scores.counts import Counts
+from pgmjax.privacy.scores.errors import Distances, Errors
+from pgmjax.privacy.scores.stack import Stack
+
+__all__ = ["Counts", "Distances", "Errors", "Score", "Stack"]
