@@ -3,7 +3,14 @@
 import os
 import pathlib
 
+import hypothesis
 import pytest
+
+# the same examples in every run, and no time limit: a red test is a fault and never bad luck.
+# HYPOTHESIS_PROFILE=explore looks for new ones.
+hypothesis.settings.register_profile("house", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("explore", deadline=None)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 
 @pytest.fixture(scope="session")
