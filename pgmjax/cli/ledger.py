@@ -12,7 +12,7 @@ from typing import Any
 from pgmjax import csv_layout, demo
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger
-from pgmjax.privacy.ledger_budget import budget_row
+from pgmjax.privacy.ledger.budget import budget_row
 from pgmjax.relation import Relation
 
 _TABLES = (".parquet", *csv_layout.SUFFIXES)

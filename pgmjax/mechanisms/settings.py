@@ -17,7 +17,7 @@ from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.ledger_journal import LedgerJournal
+from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Query
 from pgmjax.relation import Relation

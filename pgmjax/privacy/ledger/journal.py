@@ -13,7 +13,9 @@ import numpy as np
 from pgmjax.dataset import Dataset
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.events import Concentrated, Event, Pure
-from pgmjax.privacy.ledger import Account, Charge, Ledger
+from pgmjax.privacy.ledger.account import Account
+from pgmjax.privacy.ledger.charge import Charge
+from pgmjax.privacy.ledger.ledger import Ledger
 from pgmjax.relation import Relation
 
 

@@ -11,8 +11,8 @@ import threading
 import weakref
 from typing import Any
 
-from pgmjax.privacy import ledger_schema
-from pgmjax.privacy.ledger_errors import LedgerError, told
+from pgmjax.privacy.ledger import schema as ledger_schema
+from pgmjax.privacy.ledger.errors import LedgerError, told
 
 _OLDEST = (3, 38, 0)  # STRICT tables, JSON functions
 _ALL: weakref.WeakSet[Connection] = weakref.WeakSet()

@@ -8,10 +8,12 @@ import threading
 
 import pytest
 
-from pgmjax.privacy import ledger_connection, ledger_place, ledger_schema
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.events import Pure
 from pgmjax.privacy.ledger import Ledger, LedgerError
+from pgmjax.privacy.ledger import connection as ledger_connection
+from pgmjax.privacy.ledger import place as ledger_place
+from pgmjax.privacy.ledger import schema as ledger_schema
 
 RULES = {"relation": "add-remove", "secure": True}
 
@@ -307,7 +309,7 @@ def test_the_file_itself_refuses_bad_charges(path, changed, said):
 
 
 def test_the_rule_on_the_cap_holds_without_the_code(path, monkeypatch):
-    from pgmjax.privacy.ledger_meter import Meter
+    from pgmjax.privacy.ledger.meter import Meter
 
     monkeypatch.setattr(Meter, "fits", lambda self, totals: True)
     with (
@@ -385,7 +387,7 @@ def test_the_log_is_written_back_while_others_read(path):
 def test_the_ledger_does_not_need_jax():
     import subprocess
 
-    worker = pathlib.Path(__file__).with_name("ledger_worker.py")
+    worker = pathlib.Path(__file__).with_name("worker.py")
     code = f"import runpy, sys; runpy.run_path({str(worker)!r}); print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "False", done.stderr

@@ -13,7 +13,7 @@ from pgmjax.privacy.events import Pure
 from pgmjax.privacy.ledger import Ledger
 
 COST = [Pure("0.01")]
-WORKER = pathlib.Path(__file__).with_name("ledger_worker.py")
+WORKER = pathlib.Path(__file__).with_name("worker.py")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
 
 

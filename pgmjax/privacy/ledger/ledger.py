@@ -14,35 +14,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgmjax import _checks, fingerprint
-from pgmjax.privacy import (
-    ledger_account,
-    ledger_chain,
-    ledger_digest,
-    ledger_new,
-    ledger_place,
-    ledger_verify,
-)
 from pgmjax.privacy.event_base import Event
-from pgmjax.privacy.ledger_account import Account, ChargeRecord
-from pgmjax.privacy.ledger_budget import budget_row, word
-from pgmjax.privacy.ledger_charge import Charge, now
-from pgmjax.privacy.ledger_errors import AttemptsExhausted, IdempotencyConflict, LedgerError
-from pgmjax.privacy.ledger_file import LedgerFile
-from pgmjax.privacy.ledger_meter import Meter
-from pgmjax.privacy.ledger_reserve import Reservation
-from pgmjax.privacy.ledger_verify import Verification
+from pgmjax.privacy.ledger import account as ledger_account
+from pgmjax.privacy.ledger import chain as ledger_chain
+from pgmjax.privacy.ledger import digest as ledger_digest
+from pgmjax.privacy.ledger import new as ledger_new
+from pgmjax.privacy.ledger import place as ledger_place
+from pgmjax.privacy.ledger import verify as ledger_verify
+from pgmjax.privacy.ledger.account import Account, ChargeRecord
+from pgmjax.privacy.ledger.budget import budget_row, word
+from pgmjax.privacy.ledger.charge import Charge, now
+from pgmjax.privacy.ledger.file import LedgerFile
+from pgmjax.privacy.ledger.meter import Meter
+from pgmjax.privacy.ledger.reserve import Reservation
+from pgmjax.privacy.ledger.verify import Verification
 from pgmjax.relation import Relation
-
-__all__ = [
-    "Account",
-    "AttemptsExhausted",
-    "Charge",
-    "ChargeRecord",
-    "IdempotencyConflict",
-    "Ledger",
-    "LedgerError",
-    "Verification",
-]
 
 
 class Ledger:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax.privacy.amounts import as_text, exact
-from pgmjax.privacy.ledger_meter import Meter
+from pgmjax.privacy.ledger.meter import Meter
 from pgmjax.relation import Relation
 
 _BUDGET = (

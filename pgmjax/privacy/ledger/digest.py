@@ -13,7 +13,7 @@ import os
 import pathlib
 import re
 
-from pgmjax.privacy.ledger_errors import LedgerError, told
+from pgmjax.privacy.ledger.errors import LedgerError, told
 
 _BYTES = 32
 _OTHERS = 0o077

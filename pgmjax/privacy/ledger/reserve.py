@@ -8,17 +8,18 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgmjax.privacy import ledger_account, ledger_chain
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.event_base import Event, check_relation
-from pgmjax.privacy.ledger_account import Account
-from pgmjax.privacy.ledger_budget import flag, word
-from pgmjax.privacy.ledger_charge import Charge, answers_of, attempt, now
-from pgmjax.privacy.ledger_errors import IdempotencyConflict
-from pgmjax.privacy.ledger_file import LedgerFile
-from pgmjax.privacy.ledger_meter import Meter
-from pgmjax.privacy.ledger_schema import LIMIT
+from pgmjax.privacy.ledger import account as ledger_account
+from pgmjax.privacy.ledger import chain as ledger_chain
+from pgmjax.privacy.ledger.account import Account
+from pgmjax.privacy.ledger.budget import flag, word
+from pgmjax.privacy.ledger.charge import Charge, answers_of, attempt, now
+from pgmjax.privacy.ledger.errors import IdempotencyConflict
+from pgmjax.privacy.ledger.file import LedgerFile
+from pgmjax.privacy.ledger.meter import Meter
+from pgmjax.privacy.ledger.schema import LIMIT
 from pgmjax.relation import Relation
 
 _OUTCOME = "Nothing was granted. If it was recorded all the same, the same key finds it, free of charge."

@@ -14,9 +14,9 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax import _checks
-from pgmjax.privacy import ledger_chain
-from pgmjax.privacy.ledger_errors import AttemptsExhausted, IdempotencyConflict
-from pgmjax.privacy.ledger_file import LedgerFile
+from pgmjax.privacy.ledger import chain as ledger_chain
+from pgmjax.privacy.ledger.errors import AttemptsExhausted, IdempotencyConflict
+from pgmjax.privacy.ledger.file import LedgerFile
 
 _LARGEST_STEP = 2**53
 _NOT_STORED = "The answer was not shown; the charge stays, and under the same key the step can be repeated."

@@ -17,8 +17,8 @@ import numpy as np
 from pgmjax.privacy import accounting
 from pgmjax.privacy.amounts import as_text, exact_epsilon, exact_rho
 from pgmjax.privacy.event_base import Event
-from pgmjax.privacy.ledger_renyi import caps_of, orders_of
-from pgmjax.privacy.ledger_schema import LIMIT
+from pgmjax.privacy.ledger.renyi import caps_of, orders_of
+from pgmjax.privacy.ledger.schema import LIMIT
 
 MEASURES = ("pure", "zcdp", "renyi")
 UNITS = {"pure": "epsilon", "zcdp": "rho", "renyi": "Renyi divergence"}

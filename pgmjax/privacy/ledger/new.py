@@ -7,9 +7,12 @@ import os
 import pathlib
 import sqlite3
 
-from pgmjax.privacy import ledger_chain, ledger_connection, ledger_digest, ledger_schema
-from pgmjax.privacy.ledger_charge import now
-from pgmjax.privacy.ledger_errors import LedgerError, told
+from pgmjax.privacy.ledger import chain as ledger_chain
+from pgmjax.privacy.ledger import connection as ledger_connection
+from pgmjax.privacy.ledger import digest as ledger_digest
+from pgmjax.privacy.ledger import schema as ledger_schema
+from pgmjax.privacy.ledger.charge import now
+from pgmjax.privacy.ledger.errors import LedgerError, told
 
 
 def make(path: pathlib.Path, timeout: float) -> None:

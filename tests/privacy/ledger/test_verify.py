@@ -6,9 +6,9 @@ import sqlite3
 
 import pytest
 
-from pgmjax.privacy import ledger_chain
 from pgmjax.privacy.events import Pure
 from pgmjax.privacy.ledger import Ledger, LedgerError
+from pgmjax.privacy.ledger import chain as ledger_chain
 
 RULES = {"relation": "add-remove", "secure": True}
 

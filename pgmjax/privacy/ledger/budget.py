@@ -7,7 +7,7 @@ from typing import Any
 
 from pgmjax import _checks
 from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon
-from pgmjax.privacy.ledger_meter import Meter
+from pgmjax.privacy.ledger.meter import Meter
 from pgmjax.relation import Relation
 
 _LONGEST = 200

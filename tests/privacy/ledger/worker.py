@@ -13,7 +13,7 @@ import time
 import types
 
 assert "jax" not in sys.modules, "to be run as a process of its own"
-ROOT = pathlib.Path(__file__).parents[2] / "pgmjax"
+ROOT = pathlib.Path(__file__).parents[3] / "pgmjax"
 for name in ("pgmjax", "pgmjax.privacy"):
     package = types.ModuleType(name)
     package.__path__ = [str(ROOT.joinpath(*name.split(".")[1:]))]

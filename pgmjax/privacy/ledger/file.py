@@ -15,10 +15,10 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 
-from pgmjax.privacy import ledger_connection
-from pgmjax.privacy.ledger_connection import Connection
-from pgmjax.privacy.ledger_errors import LedgerError, told
-from pgmjax.privacy.ledger_place import require_writable
+from pgmjax.privacy.ledger import connection as ledger_connection
+from pgmjax.privacy.ledger.connection import Connection
+from pgmjax.privacy.ledger.errors import LedgerError, told
+from pgmjax.privacy.ledger.place import require_writable
 
 _EVERY = 64  # commits of a connection, after which the write-ahead log is written back
 _LOG_BYTES = 1 << 22  # or when it has grown by this

@@ -14,7 +14,7 @@ from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
-from pgmjax.privacy.ledger_journal import LedgerJournal
+from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores import Counts
 from pgmjax.relation import Relation

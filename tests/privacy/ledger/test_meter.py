@@ -6,13 +6,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmjax.privacy import ledger_renyi, renyi
+from pgmjax.privacy import renyi
 from pgmjax.privacy.accounting import rho_for
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.events import Concentrated, Gaussian, Pure
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.ledger_meter import Meter
-from pgmjax.privacy.ledger_schema import LIMIT
+from pgmjax.privacy.ledger import renyi as ledger_renyi
+from pgmjax.privacy.ledger.meter import Meter
+from pgmjax.privacy.ledger.schema import LIMIT
 
 DELTA = Fraction(1, 10**9)
 RULES = {"relation": "add-remove", "secure": True}

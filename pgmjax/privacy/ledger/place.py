@@ -10,7 +10,7 @@ import os
 import pathlib
 import re
 
-from pgmjax.privacy.ledger_errors import LedgerError
+from pgmjax.privacy.ledger.errors import LedgerError
 
 MOUNTS = pathlib.Path("/proc/mounts")
 _NETWORK = re.compile(
