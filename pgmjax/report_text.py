@@ -85,6 +85,9 @@ def spent_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if record.get("weighted"):
         yield "largest weight of a record", f"{record['max_weight']:,}"
     yield "noise", "secure" if record["secure"] else f"seeded ({record['seed']})"
+    if record.get("ledger"):
+        kept = record["ledger"]
+        yield "ledger", f"account {kept['account']}, charge {kept['charge']}"
 
 
 def fit_rows(record: Mapping[str, Any], values: int) -> Iterator[tuple[str, str]]:

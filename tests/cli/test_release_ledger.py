@@ -51,6 +51,7 @@ def test_a_release_is_charged_and_asked_again_for_free(folder, capsys):
     for name in ("measurements.parquet", "answers.parquet", "model/model.npz"):
         assert (folder / "one" / name).read_bytes() == (folder / "two" / name).read_bytes()
     record = json.loads((folder / "one" / "release.json").read_text())
+    assert "account small, charge 1" in (folder / "one" / "report.html").read_text()
     assert record["ledger"]["account"] == "small" and record["ledger"]["head"] in said
     assert spent(folder, capsys) == "1"
 
