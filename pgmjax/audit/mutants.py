@@ -11,14 +11,26 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from pgmjax.audit import mutations, primitives
+import numpy as np
+
+from pgmjax.audit import contracts, primitives
+from pgmjax.audit import mutations as changes
+from pgmjax.audit import mutations_contract as contract
 from pgmjax.audit.mechanism import replay_mechanism
+from pgmjax.audit.replay import check_pairs
 from pgmjax.audit.specimen import SelectAndMeasure
+from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.tape import NonInterferenceError
+from pgmjax.queries import marginal
 from pgmjax.relation import Relation
 
 _PAIRS = 16
 _HEAVY = 2**31 - 1
+_ODD = 2**24 + 1  # the least whole number that is no 32-bit float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,97 +84,103 @@ def choices(_: Any) -> None:
         primitives.selection_follows_its_law(method=method)
 
 
-def _check(function: Callable[..., None]) -> Callable[[Any], None]:
-    return lambda _: function()
+def replayed_with_full_weights(_: Any) -> None:
+    """L1 of a marginal where every record has the largest weight, one more than 32-bit floats can count."""
+    domain, relation = Domain({"a": 2}), Relation.ADD_REMOVE
+
+    def run(data: Dataset) -> Any:
+        table = PrivateTable(data, relation, Budget(1), SeededBackend(0, insecure=True))
+        return table.measure([marginal(["a"])], epsilons=[1], show_progress=False)[0].values
+
+    def records(number: int) -> Dataset:
+        columns = {"a": np.zeros(number, dtype=np.int64)}
+        return Dataset.from_columns(domain, columns, weights=np.full(number, _ODD), max_weight=_ODD)
+
+    check_pairs(run, [(records(number + 1), records(number)) for number in range(1, 5)], epsilon=1)
 
 
-ALL: tuple[Mutant, ...] = (
-    Mutant("every part of a split budget is the whole", "L1", mutations.double_spend, "any", replayed),
-    Mutant("the true total under add/remove", "L1", mutations.true_total, "any", replayed),
-    Mutant("the domain taken from the table", "L1", mutations.domain_from_data, "specimen", replayed),
-    Mutant("early stop on the true error", "L1", mutations.early_stop, "specimen", replayed),
-    Mutant("the true error among the results", "L1", mutations.true_error, "specimen", replayed),
-    Mutant("Laplace sensitivity of the other relation", "L1", mutations.wrong_relation, "any", replayed),
-    Mutant("selection sensitivity of the other relation", "L1", mutations.wrong_score, "select", replayed),
-    Mutant("the bound on weights forgotten", "L1", mutations.forgotten_weight, "any", replayed),
-    Mutant("the L2 norm where Laplace noise needs L1", "L1", mutations.wrong_norm, "queries", replayed),
-    Mutant("noise smaller by the number of records", "L1", mutations.noise_over_n, "any", replayed),
+def _primitive(name: str, layer: str, apply: Callable[[], Any], check: Callable[[], None]) -> Mutant:
+    """Return a mutant of a primitive, whose check needs no mechanism."""
+    return Mutant(name, layer, apply, "none", _Alone(check))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Alone:
+    check: Callable[[], None]
+
+    def __call__(self, _: Any) -> None:
+        self.check()
+
+
+_MECHANISMS = (
+    Mutant("every part of a split budget is the whole", "L1", changes.double_spend, "any", replayed),
+    Mutant("the true total under add/remove", "L1", changes.true_total, "any", replayed),
+    Mutant("the domain taken from the table", "L1", changes.domain_from_data, "specimen", replayed),
+    Mutant("early stop on the true error", "L1", changes.early_stop, "specimen", replayed),
+    Mutant("the true error among the results", "L1", changes.true_error, "specimen", replayed),
+    Mutant("the range of the codes among the results", "L1", changes.true_range, "specimen", replayed),
+    Mutant("Laplace sensitivity of the other relation", "L1", changes.wrong_relation, "any", replayed),
+    Mutant("selection sensitivity of the other relation", "L1", changes.wrong_score, "select", replayed),
+    Mutant("the bound on weights forgotten", "L1", changes.forgotten_weight, "any", replayed),
+    Mutant("the L2 norm where Laplace noise needs L1", "L1", changes.wrong_norm, "queries", replayed),
+    Mutant("the L2 sensitivity where its square belongs", "L1", changes.unsquared, "any", replayed),
+    Mutant("a sensitivity of zero", "L1", changes.zero_sensitivity, "any", replayed),
+    Mutant("noise smaller by the number of records", "L1", changes.noise_over_n, "any", replayed),
     Mutant(
-        "rho taken for the standard deviation",
-        "L1",
-        mutations.rho_as_scale,
-        "any",
-        replayed_at_large_epsilon,
+        "rho taken for the standard deviation", "L1", changes.rho_as_scale, "any", replayed_at_large_epsilon
     ),
-    Mutant("selection without the half", "L1", mutations.no_half, "select", replayed),
-    Mutant("floating-point noise", "L1", mutations.float_noise, "any", replayed),
+    Mutant("selection without the half", "L1", changes.no_half, "select", replayed),
+    Mutant("floating-point noise", "L1", changes.float_noise, "any", replayed),
+    Mutant("counts wrap around at 32 bits", "L1", changes.narrow_counts, "any", replayed_with_heavy_records),
     Mutant(
-        "counts wrap around at 32 bits", "L1", mutations.narrow_counts, "any", replayed_with_heavy_records
-    ),
-    Mutant("no noise on empty cells", "L2", mutations.quiet_zeros, "none", noise),
-    Mutant("drawn again until not negative", "L2", mutations.only_positive, "none", noise),
-    Mutant("the sampler's scale halved", "L2", mutations.half_scale, "none", noise),
-    Mutant("no noise at all", "L2", mutations.no_noise, "none", noise),
-    Mutant("a fixed seed inside the primitive", "L2", mutations.fixed_seed, "none", noise),
-    Mutant("noise drawn once and tiled", "L2", mutations.tiled_noise, "none", noise),
-    Mutant("the sampler of selections twice too sharp", "L2", mutations.sharp_choice, "none", choices),
-    Mutant(
-        "a lie may be the truth",
-        "L2",
-        mutations.truthful_lies,
-        "none",
-        _check(primitives.response_keeps_its_epsilon),
-    ),
-    Mutant(
-        "truth told too often",
-        "L0",
-        mutations.too_true,
-        "none",
-        _check(primitives.response_keeps_its_epsilon),
-    ),
-    Mutant(
-        "the conversion without delta's term",
-        "L0",
-        mutations.short_formula,
-        "none",
-        _check(primitives.conversions_hold),
-    ),
-    Mutant(
-        "budgets in floating point",
-        "contract",
-        mutations.float_budget,
-        "none",
-        _check(primitives.budgets_add_up),
-    ),
-    Mutant(
-        "a query that fails is free",
-        "contract",
-        mutations.free_failure,
-        "none",
-        _check(primitives.a_failed_query_is_paid),
-    ),
-    Mutant(
-        "an error that quotes the table",
-        "contract",
-        mutations.telling_error,
-        "none",
-        _check(primitives.a_failed_query_is_paid),
-    ),
-    Mutant(
-        "an epsilon that is not a number",
-        "contract",
-        mutations.any_epsilon,
-        "none",
-        _check(primitives.bad_numbers_are_refused),
-    ),
-    Mutant(
-        "a category outside made a random one",
-        "contract",
-        mutations.any_category,
-        "none",
-        _check(primitives.bad_numbers_are_refused),
+        "counts through 32-bit floats", "L1", changes.single_precision, "none", replayed_with_full_weights
     ),
 )
+
+_RESPONSE = primitives.response_keeps_its_epsilon
+_SAMPLERS = (
+    Mutant("no noise on empty cells", "L2", changes.quiet_zeros, "none", noise),
+    Mutant("drawn again until not negative", "L2", changes.only_positive, "none", noise),
+    Mutant("the sampler's scale halved", "L2", changes.half_scale, "none", noise),
+    Mutant("the sampler's scale a tenth too wide", "L2", changes.wide_noise, "none", noise),
+    Mutant("no noise at all", "L2", changes.no_noise, "none", noise),
+    Mutant("a fixed seed inside the primitive", "L2", changes.fixed_seed, "none", noise),
+    Mutant("every call draws the same stream", "L2", changes.same_stream, "none", noise),
+    Mutant("noise drawn once and tiled", "L2", changes.tiled_noise, "none", noise),
+    Mutant("the sampler of selections twice too sharp", "L2", contract.sharp_choice, "none", choices),
+    Mutant("a fixed seed inside the selection", "L2", contract.fixed_choice, "none", choices),
+    _primitive("a lie may be the truth", "L2", contract.truthful_lies, _RESPONSE),
+    _primitive("every call tells the same lies", "L2", contract.fixed_lies, _RESPONSE),
+    _primitive("truth told too often", "L0", contract.too_true, _RESPONSE),
+    _primitive("scales rounded down", "L0", contract.nearest_scale, contracts.scales_cover_their_budget),
+    _primitive(
+        "a conversion without delta's term", "L0", contract.short_formula, primitives.conversions_hold
+    ),
+)
+
+_PROMISES = tuple(
+    _primitive(name, "contract", apply, check)
+    for name, apply, check in (
+        ("budgets in floating point", contract.float_budget, primitives.budgets_add_up),
+        ("a float budget read in binary", contract.binary_tenths, contracts.decimals_are_exact),
+        ("a query that fails is free", contract.free_failure, primitives.a_failed_query_is_paid),
+        ("an error that quotes the table", contract.telling_error, primitives.a_failed_query_is_paid),
+        ("an epsilon that is not a number", contract.any_epsilon, primitives.bad_numbers_are_refused),
+        ("a delta that is not a number", contract.any_delta, contracts.bad_inputs_are_refused),
+        ("a category outside made a random one", contract.any_category, primitives.bad_numbers_are_refused),
+        ("a score that is not a number", contract.any_scores, primitives.bad_numbers_are_refused),
+        (
+            "a code outside moved into the domain",
+            contract.any_code,
+            contracts.bad_inputs_are_refused,
+        ),
+        ("a budget under both relations", contract.mixed_relations, contracts.relations_do_not_mix),
+        ("counts read before noise is drawn", changes.late_noise, contracts.noise_comes_before_counts),
+        ("repeatable noise called secure", contract.always_secure, contracts.insecure_noise_says_so),
+    )
+)
+
+ALL: tuple[Mutant, ...] = (*_MECHANISMS, *_SAMPLERS, *_PROMISES)
 """Every mutant, those of whole mechanisms first."""
 
 

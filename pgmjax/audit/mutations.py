@@ -1,11 +1,11 @@
-"""The changes that make mutants, each a `with` block in which one thing is wrong."""
+"""The changes that make mutants of mechanisms and measurements, each a `with` block with one thing wrong."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from typing import Any
 from unittest import mock
 
@@ -13,8 +13,7 @@ import numpy as np
 
 from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.laws import DiscreteGaussian
-from pgmjax.privacy import accounting, budget, measuring, response, scales, scores, selection
-from pgmjax.privacy.backend_opendp import OpenDPBackend
+from pgmjax.privacy import measuring, scales, scores, selection
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable
@@ -24,7 +23,8 @@ from pgmjax.relation import Relation
 
 
 @contextlib.contextmanager
-def _replaced(*changes: tuple[Any, str, Any]) -> Iterator[None]:
+def replaced(*changes: tuple[Any, str, Any]) -> Iterator[None]:
+    """Change attributes, given as (owner, name, new value), while the block lasts."""
     with contextlib.ExitStack() as stack:
         for owner, name, new in changes:
             stack.enter_context(mock.patch.object(owner, name, new))
@@ -37,12 +37,12 @@ def _unlimited() -> tuple[Any, str, Any]:
 
 def double_spend() -> Any:
     """Both halves of a budget are charged in full, and nothing adds them up."""
-    return _replaced((Budget, "split", lambda self, weights: (self.remaining,) * len(weights)), _unlimited())
+    return replaced((Budget, "split", lambda self, weights: (self.remaining,) * len(weights)), _unlimited())
 
 
 def true_total() -> Any:
     """The exact number of records where it is secret."""
-    return _replaced((PrivateTable, "public_total", lambda self: self._data.count()))
+    return replaced((PrivateTable, "public_total", lambda self: self._data.count()))
 
 
 def domain_from_data() -> Any:
@@ -58,7 +58,7 @@ def domain_from_data() -> Any:
         padded[:rows] = measured.values
         return _Measured(clique, padded)
 
-    return _replaced((SelectAndMeasure, "_measure", measure))
+    return replaced((SelectAndMeasure, "_measure", measure))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ def early_stop() -> Any:
     def finished(self: Any, table: Any, estimates: Any) -> bool:
         return sum(_true_errors(table, estimates)) < 45
 
-    return _replaced((SelectAndMeasure, "_finished", finished))
+    return replaced((SelectAndMeasure, "_finished", finished))
 
 
 def _true_errors(table: Any, estimates: Any) -> tuple[int, ...]:
@@ -84,14 +84,26 @@ def _true_errors(table: Any, estimates: Any) -> tuple[int, ...]:
 
 def true_error() -> Any:
     """The true error among what is returned."""
-    return _replaced(
+    return replaced(
         (SelectAndMeasure, "_remarks", lambda self, table, estimates: _true_errors(table, estimates))
     )
 
 
+def true_range() -> Any:
+    """The smallest and the largest code that occur among what is returned."""
+
+    def remarks(self: Any, table: Any, estimates: Any) -> tuple[int, ...]:
+        found = [
+            np.flatnonzero(counts) for counts in table._data.marginals([(name,) for name in table.domain])
+        ]
+        return tuple(int(codes[end]) for codes in found for end in (0, -1))
+
+    return replaced((SelectAndMeasure, "_remarks", remarks))
+
+
 def _sensitivity(change: Callable[..., Sensitivity]) -> Any:
     true = Sensitivity.of
-    return _replaced((Sensitivity, "of", staticmethod(lambda *given: change(true, *given))), _unknown_moves())
+    return replaced((Sensitivity, "of", staticmethod(lambda *given: change(true, *given))), _unknown_moves())
 
 
 def _unknown_moves() -> tuple[Any, str, Any]:
@@ -138,7 +150,7 @@ def wrong_norm() -> Any:
 def wrong_score() -> Any:
     """The distance of a marginal moves by 1 when a record is replaced."""
     true = scores.Distances._sensitivity
-    return _replaced(
+    return replaced(
         (
             scores.Distances,
             "_sensitivity",
@@ -156,12 +168,12 @@ def noise_over_n() -> Any:
         raised = [None if each is None else [cost * records for cost in each] for each in (epsilons, rhos)]
         return true(self, queries, epsilons=raised[0], rhos=raised[1], **more)
 
-    return _replaced((PrivateTable, "measure", measure), _unlimited())
+    return replaced((PrivateTable, "measure", measure), _unlimited())
 
 
 def rho_as_scale() -> Any:
     """The Gaussian's parameter passed where its scale belongs."""
-    return _replaced(
+    return replaced(
         (scales, "gaussian_for", lambda square, rho: DiscreteGaussian(float(rho))), _unknown_moves()
     )
 
@@ -169,30 +181,57 @@ def rho_as_scale() -> Any:
 def no_half() -> Any:
     """The exponential mechanism with epsilon instead of epsilon / 2."""
     true = selection._scale
-    return _replaced((selection, "_scale", lambda *given: true(*given) / 2))
+    return replaced((selection, "_scale", lambda *given: true(*given) / 2))
+
+
+def zero_sensitivity() -> Any:
+    """A formula in which the sensitivity cancels out."""
+    return _sensitivity(
+        lambda true, query, domain, relation, norm, weight=None: Sensitivity(0, norm, relation)
+    )
+
+
+def unsquared() -> Any:
+    """The L2 sensitivity where its square belongs."""
+
+    def change(
+        true: Any, query: Any, domain: Any, relation: Any, norm: str, weight: Any = None
+    ) -> Sensitivity:
+        found = true(query, domain, relation, norm, weight)
+        return found if norm != "l2_squared" else Sensitivity(math.isqrt(found.value), norm, relation)
+
+    return _sensitivity(change)
 
 
 def float_noise() -> Any:
     """Noise off the grid of the integers."""
-    return _replaced((measuring, "noisy", lambda exact, noise: exact + noise * (1 + 2.0**-40)))
+    return replaced((measuring, "noisy", lambda exact, noise: exact + noise * (1 + 2.0**-40)))
+
+
+def single_precision() -> Any:
+    """Exact answers through 32-bit floats, which are whole numbers still, but not the right ones."""
+    true = measuring.exact_answers
+    return replaced(
+        (measuring, "exact_answers", lambda *given: true(*given).astype(np.float32).astype(np.int64))
+    )
 
 
 def narrow_counts() -> Any:
     """Exact answers in 32 bits."""
     true = measuring.exact_answers
-    return _replaced(
+    return replaced(
         (measuring, "exact_answers", lambda *given: true(*given).astype(np.int32).astype(np.int64))
     )
 
 
 def quiet_zeros() -> Any:
     """Cells without records stay exactly zero."""
-    return _replaced((measuring, "noisy", lambda exact, noise: np.where(exact == 0, 0, exact + noise)))
+    return replaced((measuring, "noisy", lambda exact, noise: np.where(exact == 0, 0, exact + noise)))
 
 
 def only_positive() -> Any:
     """Negative answers are drawn again."""
-    return _replaced(
+    return replaced(
         (
             measuring,
             "noisy",
@@ -203,15 +242,18 @@ def only_positive() -> Any:
 
 def _drawn(change: Callable[..., list[np.ndarray]]) -> Any:
     true = measuring.draw
-    return _replaced((measuring, "draw", lambda *given: change(true, *given)))
+    return replaced((measuring, "draw", lambda *given: change(true, *given)))
 
 
 def half_scale() -> Any:
     """Noise of half the scale that is stated."""
+    return _rescaled(0.5)
 
+
+def _rescaled(factor: float) -> Any:
     def change(true: Any, planned: Any, backend: Any, show: Any) -> list[np.ndarray]:
-        halved = [dataclasses.replace(each, law=type(each.law)(each.law.scale / 2)) for each in planned]
-        return true(halved, backend, show)
+        scaled = [dataclasses.replace(each, law=type(each.law)(each.law.scale * factor)) for each in planned]
+        return true(scaled, backend, show)
 
     return _drawn(change)
 
@@ -239,75 +281,22 @@ def tiled_noise() -> Any:
     return _drawn(change)
 
 
-def sharp_choice() -> Any:
-    """Selections drawn at half of their scale."""
-
-    def sharpened(true: Any) -> Any:
-        return lambda self, law, values: true(self, type(law)(law.scale / 2), values)
-
-    return _replaced(*((each, "choose", sharpened(each.choose)) for each in (OpenDPBackend, SeededBackend)))
+def wide_noise() -> Any:
+    """Noise a tenth wider than is stated: private, but error bars lie."""
+    return _rescaled(1.1)
 
 
-def truthful_lies() -> Any:
-    """The other category of a lie drawn from all, the truth among them."""
-
-    def answered(truth: np.ndarray, lies: np.ndarray, others: np.ndarray) -> np.ndarray:
-        answers = np.array(truth, dtype=np.int64)
-        answers[lies] = others
-        return answers
-
-    return _replaced((response, "answered", answered))
+def same_stream() -> Any:
+    """Every call draws from the start of one stream."""
+    return _drawn(lambda true, planned, backend, show: true(planned, SeededBackend(5, insecure=True), show))
 
 
-def too_true() -> Any:
-    """Half as many lies as epsilon asks for."""
-    true = response.response_for
-    return _replaced(
-        (
-            response,
-            "response_for",
-            lambda size, epsilon: response.RandomizedResponse(size, true(size, epsilon).lie / 2),
-        )
-    )
+def late_noise() -> Any:
+    """Counts are read before noise is drawn."""
+    true = PrivateTable._answer
 
+    def answer(self: Any, planned: Any, show: Any) -> Any:
+        self._marginals([each.query.clique for each in planned])
+        return true(self, planned, show)
 
-def short_formula() -> Any:
-    """From rho to epsilon without the term in log(1 / delta)."""
-    return _replaced((accounting, "_epsilon", lambda rho, delta: rho))
-
-
-def float_budget() -> Any:
-    """Sums in floats, in which a tiny spend vanishes."""
-
-    def charge(self: Any, cost: Any) -> None:
-        events = self._as_events(cost)
-        self._check(events)
-        self._spent = Fraction(float(self._spent) + float(self._sum(events)))
-
-    return _replaced((Budget, "charge", charge))
-
-
-def free_failure() -> Any:
-    """The charge comes after the answer, if there is one."""
-    return _replaced((PrivateTable, "_charge", lambda self, events: self._budget.require(events)))
-
-
-def telling_error() -> Any:
-    """The reader's own words are passed on."""
-    return _replaced(
-        (
-            PrivateTable,
-            "_marginals",
-            lambda self, cliques: dict(zip(cliques, self._data.marginals(cliques), strict=True)),
-        )
-    )
-
-
-def any_epsilon() -> Any:
-    """What is no number is taken for 1."""
-    return _replaced((budget, "exact_epsilon", lambda value: Fraction(1)))
-
-
-def any_category() -> Any:
-    """A category outside the universe becomes one inside."""
-    return _replaced((response, "checked_codes", lambda size, codes: np.clip(np.asarray(codes), 0, size - 1)))
+    return replaced((PrivateTable, "_answer", answer))

@@ -47,35 +47,35 @@ def noise_follows_its_law(backend: NoiseBackend | None = None, *, unit: str = "e
         unit: "epsilon" checks Laplace noise, "rho" Gaussian noise.
 
     Raises:
-        AuditFailure: another law, noise that repeats, or noise that two queries share.
+        AuditFailure: another law, noise that repeats, or noise that two queries or two calls share.
     """
     noises = []
-    for query, (call, released, law) in enumerate(_measured(backend, unit)):
-        noise = released - call.exact
+    for number, (noise, law) in enumerate(_noise_of_calls(backend, unit), start=1):
         fit = goodness.goodness_of_fit(noise, law)
         if fit.p_value < ALPHA:
             raise AuditFailure(
-                f"Noise of query {query} does not follow its {law.noise} law of scale {law.scale:g}: "
+                f"Noise of call {number} does not follow its {law.noise} law of scale {law.scale:g}: "
                 f"p = {fit.p_value:.2g} from {noise.size:,} draws."
             )
         if repetition.repeated(noise).p_value < ALPHA:
-            raise AuditFailure(f"Noise of query {query} repeats itself.")
+            raise AuditFailure(f"Noise of call {number} repeats itself, or its queries share it.")
         noises.append(noise)
     if repetition.repeated(np.concatenate(noises)).p_value < ALPHA:
-        raise AuditFailure("Two queries share their noise.")
+        raise AuditFailure("Two calls share their noise.")
 
 
-def _measured(backend: NoiseBackend | None, unit: str) -> list[tuple[Any, np.ndarray, Any]]:
-    domain = Domain({"a": _CELLS, "b": _CELLS})
+def _noise_of_calls(backend: NoiseBackend | None, unit: str) -> list[tuple[np.ndarray, Any]]:
+    """Released minus exact counts of two calls with two queries each, and the law of a call."""
+    domain = Domain({"a": _CELLS // 2, "b": _CELLS // 2})
     data = Dataset.from_columns(domain, {"a": [0, 0, 1], "b": [0, 1, 1]})
+    costs = {"epsilons" if unit == "epsilon" else "rhos": [Fraction(1, 4), Fraction(1, 4)]}
     tape = Tape()
     with tape.recording():
         table = PrivateTable(data, Relation.ADD_REMOVE, Budget(1, unit), backend)
         queries = [marginal([name]) for name in domain]
-        costs = {"epsilons" if unit == "epsilon" else "rhos": [Fraction(1, 4), Fraction(1, 4)]}
-        measured = table.measure(queries, **costs, show_progress=False)
-    laws = [measurement.law for measurement in measured]
-    return list(zip(tape.calls, tape.releases, laws, strict=True))
+        laws = [table.measure(queries, **costs, show_progress=False)[0].law for _ in range(2)]
+    noises = [released - call.exact for call, released in zip(tape.calls, tape.releases, strict=True)]
+    return [(np.concatenate(noises[2 * i : 2 * i + 2]), law) for i, law in enumerate(laws)]
 
 
 def selection_follows_its_law(
@@ -133,6 +133,8 @@ def response_keeps_its_epsilon(backend: NoiseBackend | None = None, *, size: int
                     f"Randomised response of epsilon {epsilon} does not follow its channel: "
                     f"p = {fit.p_value:.2g}."
                 )
+        if np.array_equal(answers, source.respond(law, truths)):
+            raise AuditFailure("Two calls of randomised response share their lies.")
 
 
 def conversions_hold() -> None:
@@ -162,11 +164,11 @@ def budgets_add_up() -> None:
     budget = Budget(1)
     for _ in range(10):
         budget.charge(Fraction(1, 10))
-    _must_refuse(lambda: budget.charge(Fraction(1, 10**30)), "a spend beyond the cap", BudgetExceeded)
+    must_refuse(lambda: budget.charge(Fraction(1, 10**30)), "a spend beyond the cap", BudgetExceeded)
     budget = Budget(1)
     budget.charge(1 - Fraction(1, 10**17))
     budget.charge(Fraction(1, 10**17))
-    _must_refuse(lambda: budget.charge(Fraction(1, 10**17)), "a tiny spend beyond the cap", BudgetExceeded)
+    must_refuse(lambda: budget.charge(Fraction(1, 10**17)), "a tiny spend beyond the cap", BudgetExceeded)
     if budget.spent != 1:
         raise AuditFailure("A tiny spend vanished in rounding.")
 
@@ -204,19 +206,20 @@ def bad_numbers_are_refused() -> None:
     """
     values: list[Any] = [float("nan"), float("inf"), 0, -1, True, "nan"]
     for value in values:
-        _must_refuse(functools.partial(Budget, value), f"epsilon {value!r}", (ValueError, TypeError))
+        must_refuse(functools.partial(Budget, value), f"epsilon {value!r}", (ValueError, TypeError))
     source = _endless(None).restart()
     law = source.randomized_response(3, Fraction(1))
     for codes in ([3], [-1], [0, 1, 9]):
         act: Callable[[], Any] = functools.partial(source.respond, law, np.array(codes))
-        _must_refuse(act, "a category outside", ValueError)
+        must_refuse(act, "a category outside", ValueError)
     flip = source.permute_and_flip(1, Fraction(1))
     for scores in ([], [0.5], [float("nan")], [float("inf")]):
         act = functools.partial(source.choose, flip, np.array(scores))
-        _must_refuse(act, "scores that are no integers", (ValueError, TypeError))
+        must_refuse(act, "scores that are no integers", (ValueError, TypeError))
 
 
-def _must_refuse(act: Callable[[], Any], what: str, errors: Any) -> None:
+def must_refuse(act: Callable[[], Any], what: str, errors: Any) -> None:
+    """Raise `AuditFailure` if something is accepted that must be an error of one of some classes."""
     try:
         act()
     except errors:

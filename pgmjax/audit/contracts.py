@@ -1,0 +1,144 @@
+"""Checks of what is promised without statistics: what is refused, in which order things happen, rounding.
+
+Each raises `primitives.AuditFailure`, and passes in silence otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgmjax.audit.primitives import AuditFailure, must_refuse
+from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
+from pgmjax.privacy import accounting
+from pgmjax.privacy.backend import NoiseBackend, default_backend
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.tape import Tape
+from pgmjax.queries import marginal
+from pgmjax.relation import Relation
+
+_DOMAIN = Domain({"a": 2})
+_AWKWARD = (Fraction(1, 10), Fraction(1, 3), Fraction(3), Fraction(7, 5), Fraction(2, 7))
+
+
+def relations_do_not_mix() -> None:
+    """A budget for one neighbouring relation is refused to tables of the other.
+
+    Raises:
+        AuditFailure: spends under both relations were added up.
+    """
+    for first, second in itertools.permutations(Relation):
+        bound, used = Budget(1, relation=first), Budget(1)
+        _table(first, used)
+        for budget in (bound, used):
+            what = f"a budget that counts under {first.value}, for a table under {second.value},"
+            must_refuse(functools.partial(_table, second, budget), what, ValueError)
+
+
+def noise_comes_before_counts(backend: NoiseBackend | None = None) -> None:
+    """A measurement's noise is drawn before its table is read, so that the time tells nothing about it.
+
+    Raises:
+        AuditFailure: the other way round.
+    """
+    happened: list[str] = []
+
+    class Noting(Dataset):
+        def marginals(self, cliques: Any) -> Any:
+            happened.append("counts")
+            return super().marginals(cliques)
+
+    class Source:
+        def __init__(self, inner: Any):
+            self._inner = inner
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+        def restart(self) -> Source:
+            return Source(self._inner.restart())
+
+        def draw(self, law: Any, size: int) -> np.ndarray:
+            happened.append("noise")
+            return np.asarray(self._inner.draw(law, size))
+
+    data = Noting.from_columns(_DOMAIN, {"a": [0, 1]})
+    source: Any = Source(default_backend() if backend is None else backend)
+    table = PrivateTable(data, Relation.ADD_REMOVE, Budget(1), source)
+    table.measure([marginal(["a"])], epsilons=[1], show_progress=False)
+    if happened != ["noise", "counts"]:
+        raise AuditFailure(f"A measurement must draw noise, then read counts, but did {', '.join(happened)}.")
+
+
+def scales_cover_their_budget(backend: NoiseBackend | None = None) -> None:
+    """L0: scales, which are floats, are rounded so that no more than the exact budget is spent.
+
+    Raises:
+        AuditFailure: the exact cost of a scale is above the budget that it was made for.
+    """
+    source: Any = default_backend() if backend is None else backend
+    for sensitivity, budget in itertools.product((1, 2, 3), _AWKWARD):
+        costs = {
+            "laplace": lambda scale, moved: moved / scale,
+            "gaussian": lambda scale, moved: moved / (2 * scale**2),
+            "permute_and_flip": lambda scale, moved: 2 * moved / scale,
+            "exponential": lambda scale, moved: 2 * moved / scale,
+        }
+        for name, cost in costs.items():
+            law = getattr(source, name)(sensitivity, budget)
+            if cost(Fraction(law.scale), Fraction(sensitivity)) > budget:
+                raise AuditFailure(
+                    f"The scale that `{name}` gives for {budget} at sensitivity {sensitivity} is rounded "
+                    "down: it costs more than that."
+                )
+
+
+def bad_inputs_are_refused() -> None:
+    """A delta outside its range, and codes outside the domain, are errors.
+
+    Raises:
+        AuditFailure: one of them was accepted.
+    """
+    deltas: list[Any] = [float("nan"), -0.5, 1, 2, True, "nan"]
+    for delta in deltas:
+        act = functools.partial(accounting.rho_for, 1, delta)
+        must_refuse(act, f"delta {delta!r}", (ValueError, TypeError))
+    columns: list[Any] = [[0, 2], [-1, 0], [0.5, 1.0], [float("nan"), 1.0], [None, 1], [2**64, 0]]
+    for codes in columns:
+        read = functools.partial(Dataset.from_columns, _DOMAIN, {"a": codes})
+        must_refuse(read, "a table with a code outside the domain", (ValueError, TypeError, OverflowError))
+
+
+def decimals_are_exact() -> None:
+    """A float is read as the decimal that it prints as: ten spends of 0.1 fit into 1, and not more.
+
+    Raises:
+        AuditFailure: it is read as the binary fraction nearest to it.
+    """
+    if Budget(0.1).cap != Fraction(1, 10):
+        raise AuditFailure("A budget of 0.1 is not a tenth.")
+
+
+def insecure_noise_says_so() -> None:
+    """What is made with repeatable noise, or under a tape, is never called secure.
+
+    Raises:
+        AuditFailure: it is.
+    """
+    seeded = _table(Relation.ADD_REMOVE, Budget(1), SeededBackend(1, insecure=True))
+    tape = Tape()
+    with tape.recording():
+        taped = _table(Relation.ADD_REMOVE, Budget(1))
+    if seeded.secure or taped.secure:
+        raise AuditFailure("Noise that can be repeated is called secure.")
+
+
+def _table(relation: Relation, budget: Budget, backend: NoiseBackend | None = None) -> PrivateTable:
+    return PrivateTable(Dataset.from_columns(_DOMAIN, {"a": [0, 1]}), relation, budget, backend)
