@@ -1,17 +1,21 @@
 """Every seeded bug is caught by the layer that ought to, in every mechanism that could have it."""
 
+import inspect
+import math
 from unittest import mock
 
 import pytest
 
 from pgmjax import mechanisms
-from pgmjax.audit import mutants
+from pgmjax.audit import contracts, mutants, primitives
 from pgmjax.audit.specimen import SelectAndMeasure
-from pgmjax.privacy import measuring
+from pgmjax.privacy import measuring, scales
+from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.relation import Relation
 
-# an unmutated check may fail by chance once in 5e7 for each of its statistics (fresh entropy)
+# an unmutated check may fail by chance once in 5e7 for each of its statistics (fresh entropy): 10 of noise,
+# 2 of choices, 12 of responses; below a mutant such a failure only catches it
 FALSE_ALARMS = 30 * 2e-8
 
 MECHANISMS = [getattr(mechanisms, name) for name in mechanisms.__all__]
@@ -49,6 +53,34 @@ def test_a_mutation_ends_with_its_block():
         with mutant.apply():
             pass
     assert (measuring.draw, measuring.noisy, measuring.exact_answers) == before
+
+
+def test_every_check_of_a_primitive_has_a_mutant_that_it_catches():
+    """Those of noise and of selections, which draw by either law, stand behind detectors of their own."""
+    shared = {primitives.noise_follows_its_law, primitives.selection_follows_its_law, primitives.must_refuse}
+    checks = {
+        function
+        for module in (contracts, primitives)
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__ and not name.startswith("_")
+    }
+    detectors = {mutant.detect for mutant in mutants.ALL}
+    assert mutants.noise in detectors and mutants.choices in detectors
+    assert checks - shared <= {getattr(detect, "check", None) for detect in detectors}
+
+
+@pytest.mark.parametrize("known", ["sensitivity", "squared sensitivity"])
+def test_scales_off_by_one_ulp_are_seen_in_both_norms(known):
+    """Each of the two roundings is enough by itself to be found."""
+    changed = "ceil_float" if known == "sensitivity" else "ceil_sqrt"
+    nearest = float if known == "sensitivity" else (lambda square: math.sqrt(float(square)))
+    seeded = SeededBackend(0, insecure=True)
+    contracts.scales_cover_their_budget(seeded)
+    with (
+        mock.patch.object(scales, changed, nearest),
+        pytest.raises(primitives.AuditFailure, match="is rounded down: it costs more"),
+    ):
+        contracts.scales_cover_their_budget(seeded)
 
 
 def test_the_account_itself_refuses_noise_too_small_for_known_moves():
