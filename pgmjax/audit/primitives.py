@@ -96,7 +96,7 @@ def selection_follows_its_law(
     data = Dataset.from_columns(Domain({"a": counts.size}), {"a": codes})
     score = Counts(marginal(["a"]))
     budget = Budget(choices, relation=Relation.ADD_REMOVE)
-    table = PrivateTable(data, Relation.ADD_REMOVE, budget, _endless(backend))
+    table = PrivateTable(data, Relation.ADD_REMOVE, budget, backend)
     picked = [table.select(score, epsilon=1, method=method) for _ in range(choices)]
     law: SelectionLaw = PermuteAndFlip(2.0) if method == "permute-and-flip" else ExponentialMechanism(2.0)
     fit = goodness.categorical_fit(np.bincount(picked, minlength=counts.size), law.probabilities(counts))
@@ -107,7 +107,7 @@ def selection_follows_its_law(
         )
 
 
-def _endless(backend: NoiseBackend | None) -> NoiseBackend:
+def _or_default(backend: NoiseBackend | None) -> NoiseBackend:
     return default_backend() if backend is None else backend
 
 
@@ -117,7 +117,7 @@ def response_keeps_its_epsilon(backend: NoiseBackend | None = None, *, size: int
     Raises:
         AuditFailure: its exact log-ratio is above epsilon, or answers follow another channel.
     """
-    source = _endless(backend).restart()
+    source = _or_default(backend).restart()
     for epsilon in (Fraction(1, 2), Fraction(1), Fraction(3)):
         law = source.randomized_response(size, epsilon)
         found = exact.channel_epsilon(law.channel())
@@ -186,7 +186,7 @@ def a_failed_query_is_paid() -> None:
 
     failing = Failing.from_columns(Domain({"a": 2}), {"a": [0, 1]})
     budget = Budget(1)
-    table = PrivateTable(failing, Relation.ADD_REMOVE, budget, _endless(None))
+    table = PrivateTable(failing, Relation.ADD_REMOVE, budget)
     try:
         table.measure([marginal(["a"])], epsilons=[Fraction(1, 2)], show_progress=False)
     except RuntimeError as error:
@@ -207,7 +207,7 @@ def bad_numbers_are_refused() -> None:
     values: list[Any] = [float("nan"), float("inf"), 0, -1, True, "nan"]
     for value in values:
         must_refuse(functools.partial(Budget, value), f"epsilon {value!r}", (ValueError, TypeError))
-    source = _endless(None).restart()
+    source = _or_default(None).restart()
     law = source.randomized_response(3, Fraction(1))
     for codes in ([3], [-1], [0, 1, 9]):
         act: Callable[[], Any] = functools.partial(source.respond, law, np.array(codes))
