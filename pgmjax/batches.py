@@ -43,6 +43,11 @@ class Source(Protocol):
         """Return a keyed digest of the records as they are stored."""
         ...
 
+    @property
+    def layout(self) -> dict[str, str]:
+        """The columns that attributes, and "" weights, are read from, by attribute."""
+        ...
+
 
 class ColumnSource:
     """Columns of codes held in memory.
@@ -64,6 +69,11 @@ class ColumnSource:
             columns = {name: Encoded(self._columns[name][part]) for name in names}
             weights = None if self._weights is None else Encoded(self._weights[part])
             yield Batch(columns, weights, part.stop - start)
+
+    @property
+    def layout(self) -> dict[str, str]:
+        """Empty: columns in memory are known by their attributes."""
+        return {}
 
     def fingerprint(self, key: bytes) -> str:
         """Return a keyed digest of names, codes and weights."""

@@ -197,6 +197,11 @@ class Dataset:
         self._scan(histograms)
         return histograms.marginals()
 
+    @property
+    def layout(self) -> dict[str, str]:
+        """The file's columns by attribute, "" for the weights; empty in memory. Public."""
+        return self._source.layout
+
     def fingerprint(self, key: bytes) -> str:
         """Return a keyed digest by which the table is known again; without the key it says nothing.
 

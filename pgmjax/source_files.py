@@ -63,6 +63,11 @@ class FileSource:
             weights = encoded.pop() if self.weights else None
             yield Batch(dict(zip(names, encoded, strict=True)), weights, batch.num_rows)
 
+    @property
+    def layout(self) -> dict[str, str]:
+        """The files' columns by attribute, "" for weights."""
+        return {**self.columns, **({"": self.weights[0]} if self.weights else {})}
+
     def fingerprint(self, key: bytes) -> str:
         """Return a keyed digest of the files' bytes."""
         return fingerprint.of_path(self.path, key)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import math
+import numbers
 import threading
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -12,12 +14,13 @@ import numpy as np
 
 from pgmjax import _checks
 from pgmjax.privacy import renyi
-from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon, exact_rho, split
+from pgmjax.privacy.amounts import as_text, exact, exact_delta, exact_epsilon, exact_rho, split
+from pgmjax.privacy.event_base import Record
 from pgmjax.privacy.events import Concentrated, Event, Pure, check_relation
 from pgmjax.relation import Relation
 
-Cost = Fraction | Event | Iterable[Event]
-"""A sum in the budget's own unit, an event, or several events."""
+Cost = Fraction | int | float | str | Event | Iterable[Event]
+"""A number in the budget's own unit, an event, or several events."""
 
 
 class BudgetExceeded(ValueError):
@@ -120,6 +123,8 @@ class Budget:
             ValueError: the budget is for the other relation: spends of the two cannot be added up.
         """
         with self._lock:
+            for event in self._events:
+                check_relation(event, relation)
             if self._relation is None:
                 self._relation = relation
             if self._relation is not relation:
@@ -213,13 +218,21 @@ the answers so far changes at most by a factor of exp(0.25).
         return "the table is replaced by a neighbour" if self._relation is None else self._relation.change
 
     def _as_events(self, cost: Cost) -> list[Event]:
-        if isinstance(cost, Fraction):
+        if isinstance(cost, str | numbers.Number):
+            cost = exact("a spend", cost)
             if not cost > 0:
                 raise ValueError(f"A spend must be > 0, got {as_text(cost)}.")
             if self._unit == "renyi":
                 raise ValueError("A budget of unit 'renyi' is charged with events, such as Gaussian(rho).")
             return [Pure(cost) if self._unit == "epsilon" else Concentrated(cost)]
-        return list(cost) if isinstance(cost, Iterable) else [cost]
+        events: list[Any] = list(cost) if isinstance(cost, Iterable) else [cost]
+        for event in events:
+            if not isinstance(event, Record):
+                raise TypeError(
+                    "A spend must be a number in the budget's unit, or events such as "
+                    f"privacy.Laplace(epsilon), got {type(event).__name__}."
+                )
+        return events
 
     def _sum(self, events: Sequence[Event]) -> Fraction:
         if self._unit == "rho":
@@ -237,8 +250,9 @@ the answers so far changes at most by a factor of exp(0.25).
 
     def _divergence(self, event: Event) -> Fraction:
         """The Renyi divergence at the budget's order: a float rounded up, or the exact order * rho."""
-        bound = Fraction(float(event.renyi(np.array([self._order]))[0]))
-        return min(bound, Fraction(self._order) * event.rho)
+        bound = float(event.renyi(np.array([self._order]))[0])
+        exactly = Fraction(self._order) * event.rho
+        return min(Fraction(bound), exactly) if math.isfinite(bound) else exactly
 
     def _check(self, events: Sequence[Event]) -> None:
         for event in events:

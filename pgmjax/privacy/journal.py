@@ -14,8 +14,12 @@ from pgmjax.relation import Relation
 class Journal(Protocol):
     """What `noise.PrivateTable` asks of a journal."""
 
-    def begin(self, budget: Budget, relation: Relation, secure: bool) -> None:
-        """Have the whole budget of the run charged; called before counts are read, also repeatedly."""
+    def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
+        """Have the whole budget of a run charged; called before counts are read, also repeatedly.
+
+        Raises:
+            ValueError: the journal is that of another run.
+        """
         ...
 
     def receipt(self) -> dict[str, Any]:

@@ -20,11 +20,10 @@ from pgmjax.privacy.events import Event, Gaussian, Laplace
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.privacy.shifts import shifts_of
 from pgmjax.progress import Progress
-from pgmjax.queries import Query
+from pgmjax.queries import Query, wide
 from pgmjax.relation import Relation
 
-_INT64_SAFE = 2**62
-_RECORDS_LIMIT = 2**53
+_SATURATED = 2**62
 _CHUNK = 1 << 16
 
 
@@ -41,7 +40,6 @@ class Planned:
         law: what noise it is answered with.
         sensitivity: how far its answers move between neighbours.
         event: what it costs.
-        column_norm: how far one record can move its answers in L1.
         rows: the number of its answers.
     """
 
@@ -49,7 +47,6 @@ class Planned:
     law: Law
     sensitivity: Sensitivity
     event: Event
-    column_norm: int
     rows: int
 
     def describe(self) -> dict[str, Any]:
@@ -100,7 +97,7 @@ def plan(
             "queries.quantise(query, domain) and measure the result's query; its answers are 2**bits times "
             "those asked for."
         )
-    per_record = Sensitivity.of(query, domain, Relation.ADD_REMOVE, "l1")
+    wide.check_entries(query, domain)
     norm = "l1" if unit == "epsilon" else "l2_squared"
     sensitivity = Sensitivity.of(query, domain, relation, norm, max_weight)
     moves = shifts_of(query, domain, relation, max_weight)
@@ -112,7 +109,7 @@ def plan(
     else:
         law = backend.gaussian(sensitivity.value, cost)
         event = Gaussian(cost, moves, law.scale)
-    return Planned(query, law, sensitivity, event, per_record.value, query.num_rows(domain))
+    return Planned(query, law, sensitivity, event, query.num_rows(domain))
 
 
 def draw(planned: Sequence[Planned], backend: NoiseBackend, show_progress: bool | None) -> list[np.ndarray]:
@@ -132,27 +129,20 @@ def draw(planned: Sequence[Planned], backend: NoiseBackend, show_progress: bool 
     return noise
 
 
-def exact_answers(planned: Planned, table: np.ndarray) -> np.ndarray:
-    """Return the exact answers, int64 [rows], refusing what could wrap around.
+def exact_answers(planned: Planned, domain: Domain, table: np.ndarray) -> np.ndarray:
+    """Return the exact answers, int64 [rows]; those beyond 2^62 in size are moved there.
+
+    Saturation takes no two answers farther apart; a refusal of large counts would tell that they are large.
 
     Raises:
-        TableReadError: answers could overflow 64 bits.
+        TypeError: a table or a query that gives no integers.
     """
     if table.dtype != np.int64:
         raise TypeError(f"Exact marginals must be int64, got {table.dtype}.")
-    clique = planned.query.clique
-    records = int(table.sum()) if table.sum(dtype=np.float64) < _RECORDS_LIMIT else _RECORDS_LIMIT
-    if records >= _RECORDS_LIMIT or records * planned.column_norm > _INT64_SAFE:
-        raise TableReadError(
-            f"Answers of the query on {clique} could overflow 64-bit integers: scale its matrix down."
-        )
-    answers = np.asarray(planned.query.apply(table)).reshape(-1)
-    if answers.dtype != np.int64 or answers.size != planned.rows:
-        raise TypeError(
-            f"The query on {clique} must answer with {planned.rows} integers, got {answers.size} of type "
-            f"{answers.dtype}."
-        )
-    return answers
+    answers = wide.answers(planned.query, domain, table)
+    if answers.size != planned.rows:
+        raise TypeError(f"The query must answer with {planned.rows} integers, got {answers.size}.")
+    return wide.saturated(answers, _SATURATED)
 
 
 def noisy(exact: np.ndarray, noise: np.ndarray) -> np.ndarray:

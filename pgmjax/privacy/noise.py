@@ -242,7 +242,7 @@ class PrivateTable:
         self._budget.require(events)
         self._data.validate()
         if self._journal is not None:
-            self._journal.begin(self._budget, self._relation, self.secure)
+            self._journal.begin(self, self._budget, self._relation, self.secure)
         self._budget.charge(events)
 
     def _kept(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
@@ -255,7 +255,9 @@ class PrivateTable:
         tables = self._marginals([each.query.clique for each in planned])
         released = []
         for place, each in enumerate(planned):
-            exact = measuring.exact_answers(each, tables[each.query.clique])
+            exact = self._withheld(
+                "Answering", measuring.exact_answers, each, self.domain, tables[each.query.clique]
+            )
             noisy = exact if noise is None else measuring.noisy(exact, noise[place])
             call = tapes.Call(each.law.noise, (each.query,), each.law, each.sensitivity, exact)
             released.append(self._pass(call, functools.partial(np.asarray, noisy)))
@@ -263,21 +265,26 @@ class PrivateTable:
 
     def _chosen(self, planned: selecting.Planned) -> np.ndarray:
         tables = self._marginals(planned.score.cliques)
-        exact = selecting.exact_scores(planned, tables)
-        candidates = (planned.candidates,)
-        call = tapes.Call("selection", candidates, planned.law, planned.sensitivity, exact)
+        exact = self._withheld("Scoring", selecting.exact_scores, planned, tables)
+        call = tapes.Call("selection", (planned.score,), planned.law, planned.sensitivity, exact)
         return self._pass(call, lambda: np.array([self._backend.choose(planned.law, exact)], dtype=np.int64))
 
     def _marginals(self, cliques: Sequence[Clique]) -> dict[Clique, np.ndarray]:
         wanted = list(dict.fromkeys(cliques))
+        return dict(
+            zip(wanted, self._withheld("Reading the table", self._data.marginals, wanted), strict=True)
+        )
+
+    def _withheld(self, doing: str, act: Callable[..., Any], *given: Any) -> Any:
+        """Return what `act` makes of private numbers; of an error only its kind is passed on."""
         try:
-            return dict(zip(wanted, self._data.marginals(wanted), strict=True))
-        except Exception as error:  # its own message may quote a row
+            return act(*given)
+        except Exception as error:  # its own message may quote a row or a count
             failure = type(error).__name__
         # raised out here, so that the error does not carry the other one along as its context
         raise TableReadError(
-            f"Reading the table failed with {failure} after the budget was charged. Details are withheld, "
-            "since they may show private values; data.validate() is a safe place to look."
+            f"{doing} failed with {failure} after the budget was charged. Details are withheld, since they "
+            "may show private values; data.validate() is a safe place to look."
         )
 
     def _pass(self, call: tapes.Call, release: Callable[[], np.ndarray]) -> np.ndarray:

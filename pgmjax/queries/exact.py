@@ -65,7 +65,9 @@ def max_column(matrix: np.ndarray, power: int) -> Exact:
         power: 1 or 2.
     """
     if _float_needed(matrix, power, matrix.size):
-        return round_up(float((np.abs(matrix) ** power).sum(axis=0).max()), len(matrix))
+        # magnitudes only: nothing cancels, so that rounding entries of more than 53 bits does no harm
+        magnitudes = np.abs(_as_floats(matrix))
+        return round_up(float((magnitudes**power).sum(axis=0).max()), len(matrix))
     integers, exponent = scaled(matrix)
     magnitudes = np.abs(_safe(integers, power))
     return unscale(int((magnitudes**power).sum(axis=0).max()), exponent * power)
@@ -79,7 +81,8 @@ def max_distance(matrix: np.ndarray, power: int) -> Exact | None:
         power: 1 or 2.
 
     Returns:
-        the exact value, or None where there are too many columns or too much work to compare all.
+        the exact value, or None where there are too many columns, too much work to compare all, or
+        entries too large for it.
     """
     matrix = np.unique(matrix, axis=1)
     rows, columns = matrix.shape
@@ -88,7 +91,9 @@ def max_distance(matrix: np.ndarray, power: int) -> Exact | None:
     if columns > MAX_PAIRWISE_COLUMNS:
         return None
     if _float_needed(matrix, power, matrix.size * columns):
-        return _pairwise(matrix, power, exact=False)
+        if matrix.dtype.kind in "iub" and _largest(matrix) >= _DOUBLE:
+            return None  # floats do not hold the entries, whose differences may cancel
+        return _pairwise(_as_floats(matrix), power, exact=False)
     integers, exponent = scaled(matrix)
     if integers.dtype != object and _largest(integers) < 2**31:
         gram = _through_products(integers, power)
@@ -128,6 +133,11 @@ def _float_needed(matrix: np.ndarray, power: int, work: int) -> bool:
         return (2 * _largest(matrix)) ** power * len(matrix) >= _INT64
     digits, shifts, _ = _decomposed(matrix)
     return power * (_bits(digits, shifts) + 1.001) + math.log2(len(matrix)) >= 61
+
+
+def _as_floats(matrix: np.ndarray) -> np.ndarray:
+    """Return the matrix in float64, whose powers and sums round and never wrap around."""
+    return matrix.astype(np.float64)
 
 
 def _pairwise(matrix: np.ndarray, power: int, exact: bool) -> Exact | None:

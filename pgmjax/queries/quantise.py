@@ -15,7 +15,7 @@ import numpy as np
 
 from pgmjax import _checks
 from pgmjax.domain import Domain
-from pgmjax.queries import extremes
+from pgmjax.queries import extremes, wide
 from pgmjax.queries.base import Query
 from pgmjax.queries.dense import DenseMatrix
 from pgmjax.queries.grid import Grid, finite, round_to, share
@@ -26,9 +26,6 @@ from pgmjax.relation import Relation
 
 MAX_BITS = 32
 """The finest grid is 2**-32."""
-
-MAX_COLUMN = 2**40
-"""The largest L1 norm of a rounded column: answers of four million records stay below 2**62."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,9 +70,9 @@ def quantise(query: Query, domain: Domain, bits: int = 16) -> Quantised:
     Raises:
         TypeError: no query.
         ValueError: bits outside their range; entries that are not finite, or that reach beyond
-            `MAX_COLUMN` (the message says how many bits would fit); a row of a matrix or of a factor, a
-            coefficient or the whole query that is rounded to zero, so that answers would be nothing but
-            noise.
+            `wide.LARGEST_ENTRY` (the message says how many bits would fit); a row of a matrix or of a
+            factor, a coefficient or the whole query that is rounded to zero, so that answers would be
+            nothing but noise.
 
     Guarantees:
         `error_bound` is exact arithmetic; for a joint matrix, or one factor that is not integral
@@ -99,8 +96,8 @@ def quantise(query: Query, domain: Domain, bits: int = 16) -> Quantised:
         fitting = next((b for b in reversed(range(bits)) if _round(query, domain, b)), None)
         advice = "divide the query by a constant" if fitting is None else f"at most {fitting} bits fit"
         raise ValueError(
-            f"the query on {query.clique}, rounded with {bits} bits, has a column of L1 norm above "
-            f"2^{MAX_COLUMN.bit_length() - 1}, so that answers could overflow 64-bit integers: {advice}."
+            f"the query on {query.clique}, rounded with {bits} bits, has entries above 2^30, beyond which "
+            f"nothing is measured: {advice}."
         )
     lost = _lost(result, domain)
     if lost:
@@ -137,8 +134,7 @@ def _round(query: Query, domain: Domain, bits: int) -> _Rounded | None:
         result = _Rounded(DenseMatrix(query.clique, grid.integers), grid.error, (grid,))
     if result is None or not result.query.is_integral(domain):
         return None
-    column = result.query.l1_sensitivity(Relation.ADD_REMOVE, domain)
-    return result if column <= MAX_COLUMN else None
+    return result if wide.largest_entry(result.query, domain) <= wide.LARGEST_ENTRY else None
 
 
 def _round_sum(query: WeightedSum, domain: Domain, bits: int) -> _Rounded | None:

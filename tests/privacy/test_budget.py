@@ -153,3 +153,31 @@ def test_statements(given, cost, words):
         budget.charge(cost)
     assert all(word in budget.statement() for word in words), budget.statement()
     assert ("the values of one record in the table are changed" in budget.statement()) == bool(cost)
+
+
+def test_a_relation_that_an_event_does_not_hold_for_is_refused_late_too():
+    budget = b.Budget(1)
+    budget.charge(events.Response(Fraction(1, 2)))
+    with pytest.raises(ValueError, match="replace-one"):
+        budget.bind(Relation.ADD_REMOVE)
+    budget.bind(Relation.REPLACE_ONE)
+
+
+def test_numbers_are_read_exactly_and_other_things_refused():
+    budget = b.Budget(1)
+    for cost in (0.1, "0.1", Fraction(1, 10)):
+        budget.charge(cost)
+    assert budget.spent == Fraction(3, 10)
+
+    class Paying:
+        epsilon = Fraction(-5)
+
+    for wrong in (None, Paying(), [Paying()], {}.keys, True):
+        with pytest.raises((TypeError, ValueError), match=r"[aA] spend"):
+            budget.charge(wrong)
+    assert budget.spent == Fraction(3, 10)
+
+
+def test_a_cost_beyond_floats_is_exceeded_and_no_crash():
+    with pytest.raises(b.BudgetExceeded):
+        b.Budget(1, "renyi", delta="1e-9").charge(events.Concentrated("1e290"))

@@ -149,13 +149,11 @@ def test_failures_after_the_charge(planted, selects):
 
 @quick
 @given(st.integers(2**40, 2**41))
-def test_scores_that_overflow(weight):
-    """Exact counts too large for a score are not shown."""
+def test_scores_too_large_saturate(weight):
+    """Exact counts too large for a score are no error: whether there is one would tell."""
     rows = 40
     codes = {name: [0] * rows for name in DOMAIN}
     data = Dataset.from_columns(DOMAIN, codes, weights=[weight] * rows, max_weight=2**41)
     table = PrivateTable(data, Relation.ADD_REMOVE, Budget(1), SEEDED)
-    with pytest.raises(TableReadError, match="Scoring failed with OverflowError") as caught:
-        table.select(Distances([(queries.marginal(["kind"]), np.zeros(3))]), epsilon=1)
-    said = everything_said(caught.value)
-    assert not [shown for shown in (weight, rows * weight, rows * weight * 2**8) if str(shown) in said]
+    score = Distances([(queries.marginal(["kind"]), np.zeros(3)), (queries.marginal(["size"]), np.zeros(2))])
+    assert table.select(score, epsilon=1) in (0, 1)

@@ -257,13 +257,34 @@ def test_keyboard_interrupt_passes_through_and_the_charge_stays(data):
     assert budget.spent == 1
 
 
-def test_answers_that_could_wrap_around_are_refused(data):
-    huge = queries.DenseMatrix(("a",), np.array([[2**52, 2**52, 2**52]]))
-    many = Dataset.from_columns(DOMAIN, {name: codes * 300 for name, codes in COLUMNS.items()})
-    with pytest.raises(noise.TableReadError, match="overflow 64-bit"):
-        table(many, budget=Budget("1e9"), backend=Silent()).measure([huge], epsilons=["1e9"])
-    exact = table(data, budget=Budget("1e9"), backend=Silent()).measure([huge], epsilons=["1e9"])
-    assert exact[0].values.tolist() == [5 * 2**52]
+def test_entries_too_large_for_64_bits_are_refused_before_anything_is_spent(data, watched):
+    huge = queries.DenseMatrix(("a",), np.array([[2**31, 1, 0]]))
+    budget = Budget(1)
+    with pytest.raises(ValueError, match=r"entries up to 2,147,483,648, above the limit of 1,073,741,824"):
+        table(data, budget=budget).measure([huge], epsilons=[1])
+    assert budget.spent == 0 and watched.log == []
+
+
+def test_answers_saturate_and_never_fail_because_of_the_counts():
+    """A refusal of large counts would tell that they are large."""
+    domain = Domain({"a": 3})
+    steep = queries.DenseMatrix(("a",), np.array([[2**30, -(2**30), 1], [1, 1, 0], [2**30, 0, -(2**30)]]))
+    weights = [2**40, 3, 2**40 + 1]
+    data = Dataset.from_columns(domain, {"a": [0, 1, 2]}, weights=weights, max_weight=2**41)
+    private = noise.PrivateTable(data, Relation.ADD_REMOVE, Budget("1e20"), Silent())
+    (measured,) = private.measure([steep], epsilons=["1e20"])
+    assert measured.values.tolist() == [2**62, 2**40 + 3, -(2**30)]
+
+
+def test_an_error_of_a_query_is_withheld(data):
+    class Speaking(queries.Product):
+        def apply(self, counts, xp=np):
+            raise ValueError(f"count {counts}")
+
+    budget = Budget(1)
+    with pytest.raises(noise.TableReadError, match="Answering failed with ValueError") as caught:
+        table(data, budget=budget).measure([Speaking({"a": queries.identity()})], epsilons=[1])
+    assert budget.spent == 1 and caught.value.__context__ is None
 
 
 def test_counts_above_float32_stay_exact():

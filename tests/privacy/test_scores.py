@@ -308,7 +308,7 @@ def test_the_relation_must_be_named():
     ("score", "count"),
     [
         (Counts(MARGINAL), 2**53),
-        (Counts(q.DenseMatrix(("a",), [[2**40, 0, 0]])), 2**15),
+        (Counts(q.DenseMatrix(("a",), [[2**30, 0, 0]])), 2**25),
         (Errors(MARGINAL, [0, 0, 0], bits=20), 2**34),
         (Errors(MARGINAL, [0, 0, 0], weight=2.0**20, bits=0), 2**34),
         (Distances([(MARGINAL, [0, 0, 0], 1, 0)], bits=20), 2**34),
@@ -317,13 +317,11 @@ def test_the_relation_must_be_named():
         (Stack([Counts(MARGINAL), Errors(MARGINAL, [0, 0, 0], bits=24)]), 2**34),
     ],
 )
-def test_counts_beyond_exact_arithmetic_are_refused_without_showing_one(score, count):
+def test_counts_beyond_the_limit_saturate(score, count):
+    """An error would tell that a count is large; moved to the limit, no two values move apart."""
     at = {("a",): np.array([count, 0, 0])}
-    with pytest.raises(OverflowError, match=r"could pass 2\^53") as caught:
-        score.values(SMALL, at)
-    assert str(count) not in str(caught.value)
-    small = score.values(SMALL, {("a",): np.array([3, 0, 0])})
-    assert np.abs(small).max() < LIMIT
+    assert score.values(SMALL, at).max() == LIMIT - 1
+    assert np.abs(score.values(SMALL, {("a",): np.array([3, 0, 0])})).max() < LIMIT - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -368,7 +366,7 @@ def test_a_score_of_ones_own():
         Imbalance(("a",), "empty").check(SMALL)
     for broken, got in (("float", r"float64 \(1,\)"), ("long", r"int64 \(2,\)")):
         with pytest.raises(
-            TypeError, match=rf"imbalance score must give int64 values of shape \(1,\), got {got}"
+            TypeError, match=rf"imbalance score must give integers of shape \(1,\), got {got}"
         ):
             Imbalance(("a",), broken).values(SMALL, at)
     with pytest.raises(TypeError, match="exact tables must be int64, got float64"):

@@ -37,6 +37,7 @@ class LedgerJournal:
         self._account = account
         self._key = key
         self._request = dict(request)
+        self._run: object = None
         self._charge: Charge | None = None
         self._step = 0
 
@@ -82,13 +83,27 @@ class LedgerJournal:
             "head": self._ledger.head(),
         }
 
-    def begin(self, budget: Budget, relation: Relation, secure: bool) -> None:
+    def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
         """Reserve the whole budget in the ledger, durably.
 
+        Args:
+            run: whose journal this is: the first `PrivateTable` that begins, and no other.
+            budget: what the run may spend.
+            relation: which tables are neighbours.
+            secure: whether its noise is.
+
         Raises:
+            ValueError: another run's journal, or a budget that no single cost stands for.
             BudgetExceeded: the table's cap would be passed; nothing was charged.
             LedgerError: the ledger refuses or cannot be written; nothing was charged.
         """
+        if self._run is None:
+            self._run = run
+        if self._run is not run:
+            raise ValueError(
+                "A journal keeps one run, and this one has another already: make a new LedgerJournal for "
+                "each PrivateTable."
+            )
         if budget.unit == "renyi":
             raise ValueError(
                 "A run in a ledger is charged its whole budget beforehand, which must be an epsilon or "

@@ -6,8 +6,9 @@ never sees its values: the choke point computes them, adds the selection's noise
 A score of one's own is a frozen dataclass derived from `Score`, everything in it public, with
 
 * `kind`, `cliques`, `bits`, `candidates` and `to_dict`: what it is, in public terms;
-* `_values`: integers from exact int64 tables, by integer arithmetic. A score that is real by nature is
-  multiplied by `2**bits` and rounded; it must not raise because of what the counts are;
+* `_values`: integers from exact int64 tables, int64 or Python's own where those could overflow
+  (`queries.wide` helps). A score that is real by nature is multiplied by `2**bits` and rounded. It must
+  not raise because of what the counts are: whether it does would tell about them;
 * `_sensitivity`: the largest distance of one candidate's value on neighbouring tables, as an integer,
   from a proof. Where `_values` rounds, it is the real score's sensitivity times `2**bits`, rounded up,
   plus one (half for each of the two values rounded), plus twice the error of floats before rounding;
@@ -19,21 +20,20 @@ A score of one's own is a frozen dataclass derived from `Score`, everything in i
 from __future__ import annotations
 
 import abc
-import math
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
-from pgmjax.privacy.sensitivity import Sensitivity
+from pgmjax.privacy.sensitivity import Sensitivity, check_integral
+from pgmjax.queries import wide
 from pgmjax.queries.base import Query
 from pgmjax.relation import Relation
 
 LIMIT = 2**53
-"""Scores and exact answers stay below this, so that floats hold them too."""
+"""Scores are saturated below this, so that floats hold them too."""
 
 
 class Score(abc.ABC):
@@ -111,42 +111,41 @@ class Score(abc.ABC):
             domain: the domain of the table.
             tables: the exact int64 table of each of `cliques`, [size of each attribute].
 
+        Values beyond 2^53 are moved there, which takes none of them farther apart.
+
         Raises:
-            TypeError: values that are no int64 array [candidates].
-            OverflowError: counts too large for exact scores; the message holds no number of the data.
+            TypeError: values that are no array [candidates] of integers.
         """
         values = self._values(domain, tables)
         expected = (self.candidates(domain),)
-        if not isinstance(values, np.ndarray) or values.dtype != np.int64 or values.shape != expected:
+        integers = isinstance(values, np.ndarray) and (values.dtype == np.int64 or values.dtype == object)
+        if not integers or values.shape != expected:
             got = f"{getattr(values, 'dtype', type(values).__name__)} {getattr(values, 'shape', '')}"
-            raise TypeError(f"the {self.kind} score must give int64 values of shape {expected}, got {got}.")
-        if not (values.max() < LIMIT and values.min() > -LIMIT):
-            raise too_large(self.kind)
-        return values
+            raise TypeError(f"the {self.kind} score must give integers of shape {expected}, got {got}.")
+        return wide.saturated(values, LIMIT - 1)
+
+
+def check_query(query: Query, domain: Domain) -> None:
+    """Refuse a query that no score can be about: entries that are no integers, or too large ones.
+
+    Raises:
+        ValueError: what was expected and what came.
+    """
+    check_integral(query, domain)
+    wide.check_entries(query, domain)
 
 
 def exact_answers(query: Query, domain: Domain, table: np.ndarray) -> np.ndarray:
-    """Return the exact answers of an integral query, private, int64 [rows].
+    """Return the exact answers of an integral query, private, int64 or Python integers [rows].
 
     Raises:
         TypeError: a table that is not int64.
-        OverflowError: answers could reach `LIMIT`.
     """
     if table.dtype != np.int64:
         raise TypeError(f"exact tables must be int64, got {table.dtype}.")
-    largest = math.ceil(Fraction(query.linf_sensitivity(Relation.ADD_REMOVE, domain)))
-    if not float(np.abs(table).sum(dtype=np.float64)) * largest < LIMIT:
-        raise too_large("answers for a")
-    return np.asarray(query.apply(table), dtype=np.int64).reshape(-1)
+    return wide.answers(query, domain, table)
 
 
 def unique(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
     """Return cliques in their order, each once."""
     return tuple(dict.fromkeys(cliques))
-
-
-def too_large(what: str) -> OverflowError:
-    """Return the error for numbers beyond `LIMIT`; it says nothing about them."""
-    return OverflowError(
-        f"the {what} score could pass 2^53: use fewer bits, smaller weights or a smaller query."
-    )

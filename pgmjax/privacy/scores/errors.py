@@ -16,8 +16,9 @@ import numpy as np
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.privacy.amounts import as_text
-from pgmjax.privacy.scores.base import LIMIT, Score, too_large, unique
+from pgmjax.privacy.scores.base import Score, unique
 from pgmjax.privacy.scores.grid import DEFAULT_BITS, Target, Weights, grid_bits, on_grid
+from pgmjax.queries import wide
 from pgmjax.queries.base import Query
 from pgmjax.relation import Relation
 
@@ -88,11 +89,7 @@ class Errors(Score):
         self.target.check(domain)
 
     def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
-        errors = self.target.errors(domain, tables)
-        weight = self.weights.integers[0]
-        if not int(errors.max()) * weight < LIMIT:
-            raise too_large(self.kind)
-        return errors * weight
+        return wide.times(self.target.errors(domain, tables), self.weights.integers[0])
 
     def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int:
         return self.target.moves(domain, relation, "linf", max_weight) * self.weights.integers[0]
@@ -167,14 +164,11 @@ class Distances(Score):
             target.check(domain)
 
     def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
-        result = np.empty(len(self.targets), dtype=np.int64)
         parts = zip(self.targets, self.weights.integers, self.offsets, strict=True)
-        for place, (target, weight, offset) in enumerate(parts):
-            errors = target.errors(domain, tables)
-            if not weight * (float(errors.sum(dtype=np.float64)) + abs(offset)) < LIMIT:
-                raise too_large(self.kind)
-            result[place] = weight * (int(errors.sum()) - offset)
-        return result
+        values = [
+            weight * (wide.total(target.errors(domain, tables)) - offset) for target, weight, offset in parts
+        ]
+        return np.array(values, dtype=object)
 
     def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int:
         return max(

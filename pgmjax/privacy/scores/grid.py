@@ -13,8 +13,9 @@ from pgmjax import _checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.privacy.amounts import as_text
-from pgmjax.privacy.scores.base import LIMIT, exact_answers, too_large
-from pgmjax.privacy.sensitivity import Sensitivity, check_integral
+from pgmjax.privacy.scores.base import LIMIT, check_query, exact_answers
+from pgmjax.privacy.sensitivity import Sensitivity
+from pgmjax.queries import wide
 from pgmjax.queries.base import Query
 from pgmjax.queries.frozen_array import FrozenArray
 from pgmjax.relation import Relation
@@ -53,7 +54,7 @@ class Target:
 
     def check(self, domain: Domain) -> None:
         """Refuse a domain that the query does not fit or for which there are more or fewer estimates."""
-        check_integral(self.query, domain)
+        check_query(self.query, domain)
         rows, shape, got = self.query.num_rows(domain), self.query.shape(domain), self.estimate.array.shape
         if got not in ((rows,), shape):
             raise ValueError(
@@ -66,12 +67,10 @@ class Target:
         return Sensitivity.of(self.query, domain, relation, norm, max_weight).value * 2**self.bits
 
     def errors(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
-        """Return `2**bits * |exact answer - estimate|`, private, int64 [rows]."""
+        """Return `2**bits * |exact answer - estimate|`, private integers [rows]."""
         answers = exact_answers(self.query, domain, tables[self.query.clique])
-        estimate = self.estimate.array.reshape(-1)
-        if not int(np.abs(answers).max()) * 2**self.bits + int(np.abs(estimate).max()) < LIMIT:
-            raise too_large("errors")
-        return np.abs(answers * 2**self.bits - estimate)
+        # below 2^62 and 2^53 (the estimates' limit): the difference fits 64 bits
+        return abs(wide.times(answers, 2**self.bits) - self.estimate.array.reshape(-1))
 
 
 @dataclasses.dataclass(frozen=True)

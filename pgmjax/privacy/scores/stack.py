@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pgmjax import _checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
-from pgmjax.privacy.scores.base import LIMIT, Score, too_large, unique
+from pgmjax.privacy.scores.base import Score, unique
+from pgmjax.queries import wide
 from pgmjax.relation import Relation
 
 
@@ -22,7 +24,7 @@ class Stack(Score):
         scores: at least one, such as the `Errors` of every query of a workload.
 
     Raises:
-        TypeError: something that is no score.
+        TypeError: no sequence, or something in it that is no score.
         ValueError: none.
 
     Example:
@@ -38,7 +40,7 @@ class Stack(Score):
     scores: tuple[Score, ...]
 
     def __init__(self, scores: Iterable[Score]) -> None:
-        parts = tuple(scores)
+        parts = _checks.several("scores", scores, "scores")
         if not parts:
             raise ValueError("a selection needs at least one score, got none.")
         for part in parts:
@@ -81,12 +83,8 @@ class Stack(Score):
             score.check(domain)
 
     def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
-        parts = []
-        for score in self.scores:
-            values, unit = score.values(domain, tables), 2 ** (self.bits - score.bits)
-            if not int(np.abs(values).max()) * unit < LIMIT:
-                raise too_large(self.kind)
-            parts.append(values * unit)
+        bits = self.bits
+        parts = [wide.times(score.values(domain, tables), 2 ** (bits - score.bits)) for score in self.scores]
         return np.concatenate(parts)
 
     def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int:

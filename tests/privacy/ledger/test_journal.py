@@ -158,3 +158,30 @@ def test_a_failing_fit_is_made_again_from_the_stored_answers(ledger, monkeypatch
 def test_a_key_without_a_ledger_is_refused():
     with pytest.raises(ValueError, match="give the ledger too"):
         Marginals(epsilon=1, relation=ADD).run(DATA, Workload.of_marginals([("a",)]), key="x")
+
+
+def test_a_journal_is_for_one_run(ledger):
+    journal = LedgerJournal.of_table(ledger, DATA, "run", REQUEST)
+    PrivateTable(DATA, ADD, Budget("0.5"), None, journal).measure([A], epsilons=["0.5"], show_progress=False)
+    with pytest.raises(ValueError, match="make a new LedgerJournal for each PrivateTable"):
+        PrivateTable(DATA, ADD, Budget(2), None, journal).measure([A], epsilons=[2])
+    assert ledger.account("people").spent == Fraction(1, 2)
+
+
+def test_other_labels_are_another_question(tmp_path):
+    """Stored answers never come back under other names of the codes, or for another column."""
+    path = tmp_path / "t.csv"
+    path.write_text("sex,w1,w2\n" + "f,1,2\nm,2,1\n" * 3)
+    workload = Workload.of_marginals([("sex",)])
+    made = Marginals(epsilon="0.1", relation=ADD, estimator=Estimator(max_steps=5, progress=False))
+    with Ledger.create(tmp_path / "b.ledger") as ledger:
+        ledger.register("t", epsilon=1, relation="add-remove", digest=ledger.digest_of(path))
+        for labels, weights in (
+            (["f", "m"], "w1"),
+            (["m", "f"], "w1"),
+            (["f", "m"], "w2"),
+            (["f", "m"], "w1"),
+        ):
+            data = Dataset.read(path, Domain({"sex": {"labels": labels}}), weights=weights, max_weight=2)
+            made.run(data, workload, ledger=ledger)
+        assert ledger.account("t").spent == Fraction(3, 10)

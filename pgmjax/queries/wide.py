@@ -1,0 +1,99 @@
+"""Exact integer answers where 64 bits may not hold them, without ever failing because of the counts.
+
+An error that is raised for large counts would tell that they are large. So nothing here fails on a
+table: answers that could pass 64 bits are worked out as Python integers.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from pgmjax.domain import Domain
+from pgmjax.queries.base import Query
+from pgmjax.queries.sums import WeightedSum
+from pgmjax.relation import Relation
+
+LARGEST_ENTRY = 2**30
+"""The largest entry of a query that is measured or scored; see `answers`."""
+
+_SAFE = 2**62
+
+
+def largest_entry(query: Query, domain: Domain) -> int:
+    """Return a bound of all entries, for a sum of terms that of the terms' absolute values."""
+    if isinstance(query, WeightedSum):
+        terms = zip(query.coefficients, query.products, strict=True)
+        bound = sum(abs(Fraction(number)) * _entry(product, domain) for number, product in terms)
+        return math.ceil(bound)
+    return math.ceil(_entry(query, domain))
+
+
+def _entry(query: Query, domain: Domain) -> Fraction:
+    return Fraction(query.linf_sensitivity(Relation.ADD_REMOVE, domain))
+
+
+def check_entries(query: Query, domain: Domain) -> None:
+    """Refuse entries beyond `LARGEST_ENTRY`; to be called before any budget is spent.
+
+    Raises:
+        ValueError: the largest entry, and what to do.
+    """
+    largest = largest_entry(query, domain)
+    if largest > LARGEST_ENTRY:
+        raise ValueError(
+            f"The query on {query.clique} has entries up to {largest:,}, above the limit of "
+            f"{LARGEST_ENTRY:,} for queries that are measured: divide its matrix, or quantise it with "
+            "fewer bits."
+        )
+
+
+def answers(query: Query, domain: Domain, table: np.ndarray) -> np.ndarray:
+    """Return the exact answers of an integral query [rows]: int64 where they surely fit, else Python's own.
+
+    Where they may not, 64-bit arithmetic gives them modulo 2^64 and floats tell which multiple is missing:
+    with entries up to `LARGEST_ENTRY`, totals below 2^53 and up to 2^27 cells the floats are off by less
+    than 2^57.
+
+    Args:
+        query: passes `check_entries`.
+        domain: the domain of the table.
+        table: exact counts, int64 [size of each attribute].
+    """
+    wrapped = np.asarray(query.apply(table)).reshape(-1)
+    if wrapped.dtype != np.int64:
+        raise TypeError(f"The query on {query.clique} must answer with integers, got {wrapped.dtype}.")
+    if float(np.abs(table).sum(dtype=np.float64)) * largest_entry(query, domain) < _SAFE:
+        return wrapped
+    near = np.asarray(query.apply(table.astype(np.float64)), dtype=np.float64).reshape(-1)
+    turns = np.rint((near - wrapped) / 2.0**64)
+    whole = [int(part) + (int(turn) << 64) for part, turn in zip(wrapped, turns, strict=True)]
+    return np.array(whole, dtype=object)
+
+
+def times(values: np.ndarray, factor: int) -> np.ndarray:
+    """Return integers times a factor, exactly: int64 where they surely fit, else Python integers."""
+    if values.dtype == object or not values.size or _largest(values) * abs(factor) < _SAFE:
+        return values * factor
+    return values.astype(object) * factor
+
+
+def total(values: np.ndarray) -> int:
+    """Return the exact sum of integers."""
+    if values.dtype == object or float(np.abs(values).sum(dtype=np.float64)) < _SAFE:
+        return int(values.sum())
+    return int(values.astype(object).sum())
+
+
+def saturated(values: np.ndarray, limit: int) -> np.ndarray:
+    """Return integers as int64, those beyond ``-limit..limit`` moved to its ends.
+
+    No two values move apart by this, so that sensitivities stay as they are.
+    """
+    return np.clip(values, -limit, limit).astype(np.int64)
+
+
+def _largest(values: np.ndarray) -> int:
+    return max(abs(int(values.max())), abs(int(values.min())))
