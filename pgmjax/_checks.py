@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import math
 import numbers
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -36,6 +37,18 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = No
         bounds = f">= {low}" if high is None else f"<= {high}" if low is None else f"in {low}..{high}"
         raise ValueError(f"{name} must be an integer {bounds}, got {result}.")
     return result
+
+
+def several(name: str, value: Any, of: str) -> tuple[Any, ...]:
+    """Return the members of a list or other sequence; refuse one thing alone, text and mappings."""
+    if not isinstance(value, str | bytes | Mapping):
+        try:
+            members = iter(value)
+        except TypeError:
+            pass
+        else:
+            return tuple(members)
+    raise TypeError(f"{name} must be a sequence of {of}, got {type(value).__name__}: give a list.")
 
 
 def number(

@@ -63,7 +63,7 @@ def of_columns(columns: Mapping[str, Any], key: bytes) -> str:
         HMAC-SHA256, 64 hexadecimal digits.
 
     Raises:
-        TypeError: columns that are not integers.
+        TypeError: no mapping, a name that is no string, or columns that are not integers.
         ValueError: columns that are not one-dimensional.
 
     Example:
@@ -72,8 +72,13 @@ def of_columns(columns: Mapping[str, Any], key: bytes) -> str:
         True
     """
     keyed = _start(key, b"columns")
+    if not isinstance(columns, Mapping):
+        raise TypeError(f"columns must be a mapping from name to codes, got {type(columns).__name__}.")
+    for name in columns:
+        if not isinstance(name, str):
+            raise TypeError(f"The name of a column must be a string, got {type(name).__name__}.")
     for name in sorted(columns):
-        array = np.asarray(columns[name])
+        array = _array(name, columns[name])
         if array.dtype.kind not in "iu":
             raise TypeError(f"Column {name!r} must hold integer codes, got {array.dtype}.")
         if array.ndim != 1:
@@ -83,6 +88,15 @@ def of_columns(columns: Mapping[str, Any], key: bytes) -> str:
         for start in range(0, len(array), _CHUNK):
             keyed.update(array[start : start + _CHUNK].astype("<i8").tobytes())
     return keyed.hexdigest()
+
+
+def _array(name: str, codes: Any) -> np.ndarray:
+    try:
+        return np.asarray(codes)
+    except ValueError:  # lists of several lengths
+        raise ValueError(
+            f"Column {name!r} must be one-dimensional, got rows of several lengths: give one code a row."
+        ) from None
 
 
 def _of_files(key: bytes, kind: bytes, parts: Iterable[tuple[bytes, pathlib.Path]]) -> str:

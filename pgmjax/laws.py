@@ -16,6 +16,8 @@ import numpy as np
 
 from pgmjax import _checks
 
+_SINH = 710.0  # its hyperbolic sine is just below the largest float
+
 
 @dataclasses.dataclass(frozen=True)
 class DiscreteLaplace:
@@ -32,20 +34,24 @@ class DiscreteLaplace:
     scale: float
     noise: ClassVar[str] = "laplace"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", _checks.number("scale", self.scale, above=0))
+
     @property
     def variance(self) -> float:
         """2 q / (1 - q)^2 with q = exp(-1 / scale), in a form that loses nothing at large scales."""
-        return self.stddev**2
+        return self.stddev * self.stddev
 
     @property
     def stddev(self) -> float:
-        """The exact standard deviation."""
+        """The exact standard deviation; 0 where it is below all floats."""
         half = 0.5 / self.scale
-        return math.sqrt(0.5) / math.sinh(half)
+        return math.sqrt(0.5) / math.sinh(half) if half < _SINH else 0.0
 
     def probabilities(self, values: np.ndarray) -> np.ndarray:
         """Return the probability of each integer in `values` [n]."""
-        return math.tanh(0.5 / self.scale) * np.exp(-np.abs(np.asarray(values, float)) / self.scale)
+        with np.errstate(over="ignore"):
+            return math.tanh(0.5 / self.scale) * np.exp(-np.abs(np.asarray(values, float)) / self.scale)
 
     def outside(self, half_width: int) -> float:
         """Return the probability that noise is larger than `half_width` >= 0 in size."""
@@ -79,9 +85,16 @@ class DiscreteGaussian:
     scale: float
     noise: ClassVar[str] = "gaussian"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", _checks.number("scale", self.scale, above=0))
+
+    def _masses(self, values: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):  # a tiny scale's square would be zero
+            return np.exp(-0.5 * (values / self.scale) ** 2)
+
     def _support(self) -> tuple[np.ndarray, np.ndarray]:
         ends = np.arange(-math.ceil(40 * self.scale) - 1, math.ceil(40 * self.scale) + 2, dtype=np.float64)
-        return ends, np.exp(-(ends**2) / (2 * self.scale**2))
+        return ends, self._masses(ends)
 
     @property
     def _normaliser(self) -> float:
@@ -92,7 +105,7 @@ class DiscreteGaussian:
     def variance(self) -> float:
         """The exact variance: a sum over the law, which equals scale^2 to float64 from scale 4 on."""
         if self.scale >= 4:
-            return self.scale**2
+            return self.scale * self.scale
         ends, masses = self._support()
         return float((ends**2 * masses).sum() / masses.sum())
 
@@ -103,8 +116,7 @@ class DiscreteGaussian:
 
     def probabilities(self, values: np.ndarray) -> np.ndarray:
         """Return the probability of each integer in `values` [n]."""
-        squares = np.asarray(values, float) ** 2
-        return np.exp(-squares / (2 * self.scale**2)) / self._normaliser
+        return self._masses(np.asarray(values, float)) / self._normaliser
 
     def outside(self, half_width: int) -> float:
         """Return the probability that noise is larger than `half_width` >= 0 in size.

@@ -38,3 +38,25 @@ def test_good_values_come_back():
     assert _checks.number("tol", np.float32(0.5), above=0, below=1) == 0.5
     assert _checks.choice("loss", "l1", ("l1", "l2")) == "l1"
     assert _checks.optional("math", extra="x").pi > 3
+
+
+def test_several():
+    assert _checks.several("sizes", (n for n in [1, 2]), "integers") == (1, 2)
+    assert _checks.several("sizes", np.array([1, 2]), "integers") == (1, 2)
+    assert _checks.several("sizes", [], "integers") == ()
+
+
+@pytest.mark.parametrize("value", [3, None, "12", b"12", {1: 2}, np.array(3), len])
+def test_what_is_no_sequence(value):
+    with pytest.raises(TypeError, match=r"^sizes must be a sequence of integers, got .*: give a list"):
+        _checks.several("sizes", value, "integers")
+
+
+def broken():
+    yield 1
+    raise TypeError("of the caller's own")
+
+
+def test_a_sequences_own_error_passes():
+    with pytest.raises(TypeError, match=r"^of the caller's own$"):
+        _checks.several("sizes", broken(), "integers")

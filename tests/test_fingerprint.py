@@ -113,3 +113,22 @@ def test_missing_tables(tmp_path):
         fingerprint.of_path(tmp_path / "none.csv", KEY)
     with pytest.raises(ValueError, match=r"holds no \.parquet file"):
         fingerprint.of_path(tmp_path, KEY)
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "said"),
+    [
+        ({1: [1]}, TypeError, "The name of a column must be a string, got int"),
+        ({"age": [1], 1: [1]}, TypeError, "The name of a column must be a string, got int"),
+        ([[1]], TypeError, "columns must be a mapping from name to codes, got list"),
+        (
+            {"age": [[7], [7, 2]]},
+            ValueError,
+            "Column 'age' must be one-dim.* several lengths",
+        ),
+    ],
+)
+def test_columns_of_another_form(columns, error, said):
+    with pytest.raises(error, match=said) as refused:
+        fingerprint.of_columns(columns, KEY)
+    assert "7" not in str(refused.value)

@@ -70,3 +70,45 @@ def test_the_wide_gaussian_tail_meets_the_sum():
 def test_a_level_is_a_probability(level):
     with pytest.raises((ValueError, TypeError), match="level"):
         laws.DiscreteLaplace(1.0).half_width(level)
+
+
+@pytest.mark.parametrize("kind", [laws.DiscreteLaplace, laws.DiscreteGaussian])
+@pytest.mark.parametrize(
+    "scale, error, words",
+    [
+        (0.0, ValueError, "scale must be > 0, got 0"),
+        (-1.0, ValueError, "scale must be > 0"),
+        (math.nan, ValueError, "scale must be finite"),
+        (math.inf, ValueError, "scale must be finite"),
+        (True, TypeError, "scale must be a number, got bool"),
+        (np.True_, TypeError, "scale must be a number, got bool"),
+        ("1", TypeError, "scale must be a number, got str"),
+        (None, TypeError, "scale must be a number, got NoneType"),
+    ],
+)
+def test_scales_that_are_none(kind, scale, error, words):
+    with pytest.raises(error, match=words):
+        kind(scale)
+
+
+@pytest.mark.parametrize("kind", [laws.DiscreteLaplace, laws.DiscreteGaussian])
+def test_a_numpy_scale_becomes_a_float(kind):
+    assert type(kind(np.float64(2)).scale) is float and kind(np.float64(2)) == kind(2)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [laws.DiscreteLaplace, laws.DiscreteGaussian])
+@pytest.mark.parametrize("scale", [5e-324, 1e-200, 1e-5, 1e-4, 1 / 1421, 1e-3])
+def test_tiny_scales_are_no_noise(kind, scale):
+    law = kind(scale)
+    assert law.variance == 0 and 0 <= law.stddev < 1e-200
+    assert law.probabilities(np.arange(-2, 3)).tolist() == [0, 0, 1, 0, 0]
+    assert law.outside(0) == 0 and law.half_width(0.999) == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [laws.DiscreteLaplace, laws.DiscreteGaussian])
+def test_huge_scales_do_not_overflow(kind):
+    law = kind(1e200)
+    assert law.stddev == pytest.approx(1e200 * (2**0.5 if law.noise == "laplace" else 1), rel=1e-14)
+    assert law.variance == math.inf and law.outside(0) == 1 and (law.probabilities(np.arange(2)) > 0).all()

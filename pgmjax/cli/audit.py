@@ -45,6 +45,10 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Audit and print what was found; fails if something was."""
+    if arguments.pairs < 1:
+        raise ValueError(f"--pairs must be at least 1, got {arguments.pairs}.")
+    if arguments.runs < 0 or arguments.runs == 1:
+        raise ValueError(f"--runs must be at least 2, or 0 for none, got {arguments.runs}.")
     chosen = mechanisms.names()
     if arguments.mechanism != "all":
         chosen = {arguments.mechanism: chosen[arguments.mechanism]}

@@ -17,11 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax import _checks
+
 _LIMIT = 400  # decimal places on either side of the point: beyond it a short string is a huge integer
 _LONGEST = 1000
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?")
 _NOT_FINITE = re.compile(r"[+-]?(?:s?nan[0-9]*|inf(?:inity)?)", re.IGNORECASE)
-_LEAST, _MOST = Fraction(sys.float_info.min), Fraction(sys.float_info.max)
+LEAST, MOST = Fraction(sys.float_info.min), Fraction(sys.float_info.max)
+"""The least normal and the largest 64-bit float."""
 
 
 def _decimal(name: str, value: str) -> Fraction:
@@ -81,31 +84,39 @@ def exact(name: str, value: Any) -> Fraction:
 def _positive(name: str, value: Any) -> Fraction:
     result = exact(name, value)
     if result <= 0:
-        raise ValueError(f"{name} must be > 0, got {_shortened(value)}.")
+        raise ValueError(f"{name} must be > 0, got {shortened(value)}.")
     return result
 
 
-def _shortened(value: Any) -> str:
+def shortened(value: Any) -> str:
+    """Return a number for a message: exact where that is short, otherwise about what it is.
+
+    Example:
+        >>> shortened(Fraction(1, 3)), shortened(Fraction(1, 10**300))
+        ('1/3', 'about 1e-300')
+    """
     if isinstance(value, numbers.Rational):
         fraction = Fraction(int(value.numerator), int(value.denominator))
-        if max(abs(fraction.numerator), fraction.denominator) >= 10**60:
-            return "a fraction of more than 60 digits"  # Python refuses to print those of thousands
-        return as_text(fraction)
+        if max(abs(fraction.numerator), fraction.denominator) < 10**60:
+            return as_text(fraction)
+        if LEAST <= abs(fraction) <= MOST:
+            return f"about {float(fraction):.6g}"
+        return "a fraction of more than 60 digits"  # Python refuses to print those of thousands
     text = str(value).strip()
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _representable(name: str, value: Any, result: Fraction) -> Fraction:
     """Refuse what no normal float is near to: scales of noise and conversions are floats."""
-    if result < _LEAST:
+    if result < LEAST:
         zero = "0 or " if name == "delta" else ""
         raise ValueError(
             f"{name} must be {zero}at least {sys.float_info.min}, the least normal 64-bit float, got "
-            f"{_shortened(value)}."
+            f"{shortened(value)}."
         )
-    if result > _MOST:
+    if result > MOST:
         raise ValueError(
-            f"{name} must be at most {sys.float_info.max}, the largest 64-bit float, got {_shortened(value)}."
+            f"{name} must be at most {sys.float_info.max}, the largest 64-bit float, got {shortened(value)}."
         )
     return result
 
@@ -138,7 +149,7 @@ def exact_delta(value: Any) -> Fraction:
     """
     result = exact("delta", value)
     if not 0 <= result < 1:
-        raise ValueError(f"delta must be in [0, 1), got {_shortened(value)}.")
+        raise ValueError(f"delta must be in [0, 1), got {shortened(value)}.")
     return _representable("delta", value, result) if result else result
 
 
@@ -174,13 +185,15 @@ def split(total: Fraction, weights: Sequence[Any]) -> tuple[Fraction, ...]:
         weights: one positive number a part.
 
     Raises:
+        TypeError: weights that are no sequence of numbers.
         ValueError: no weights, or one that is not positive and finite.
 
     Example:
         >>> split(Fraction(1), [1, 2])
         (Fraction(1, 3), Fraction(2, 3))
     """
-    exact_weights = [_positive("a weight of the budget", weight) for weight in weights]
+    each = _checks.several("weights", weights, "numbers")
+    exact_weights = [_positive("a weight of the budget", weight) for weight in each]
     if not exact_weights:
         raise ValueError("There is nothing to divide the budget between: give at least one weight.")
     unit = total / sum(exact_weights)

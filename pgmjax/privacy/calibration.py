@@ -13,7 +13,7 @@ from pgmjax import _checks
 from pgmjax.domain import Domain
 from pgmjax.laws import Law
 from pgmjax.privacy.accounting import rho_for
-from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon, split
+from pgmjax.privacy.amounts import exact_delta, exact_epsilon, shortened, split
 from pgmjax.privacy.events import Event, Gaussian, Laplace
 from pgmjax.privacy.plans import Loss, Plan
 from pgmjax.privacy.scales import gaussian_for, laplace_for
@@ -129,6 +129,8 @@ def _ask(
         raise TypeError(f"queries must be a list of queries, got {type(queries).__name__}.")
     if not queries:
         raise ValueError("There is nothing to measure: give at least one query.")
+    if weights is not None:
+        weights = _checks.several("weights", weights, "numbers, one a query")
     if weights is not None and len(weights) != len(queries):
         raise ValueError(f"There must be one weight a query: expected {len(queries)}, got {len(weights)}.")
     shares = split(Fraction(1), [1] * len(queries) if weights is None else weights)
@@ -203,7 +205,7 @@ def _checked(
     plan = Plan(events, relation)
     loss = plan.epsilon(delta, method)
     if not Fraction(loss.epsilon) <= target:
-        raise _TooMuch(f"This noise costs {loss}, above the target {as_text(target)}.")
+        raise _TooMuch(f"This noise costs {loss}, above the target {shortened(target)}.")
     return Calibration(laws, events, plan, loss)
 
 

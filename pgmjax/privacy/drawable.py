@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from pgmjax import _checks
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.privacy.response import RandomizedResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
 
 
 def checked_noise(law: Any) -> Law:
-    """Return a law of noise whose scale can be drawn from: samplers take 0 for no noise at all."""
+    """Return a law of noise; laws refuse scales that are not > 0, which samplers take for no noise."""
     if not isinstance(law, DiscreteLaplace | DiscreteGaussian):
         raise TypeError(f"law must be a DiscreteLaplace or DiscreteGaussian, got {type(law).__name__}.")
-    _checks.number("scale", law.scale, above=0)
     return law
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from pgmjax.privacy import divergence
-from pgmjax.privacy.amounts import as_text, ceil_float, exact_epsilon, exact_rho
+from pgmjax.privacy.amounts import MOST, as_text, ceil_float, exact_epsilon, exact_rho
 from pgmjax.relation import Relation
 
 _ROUNDING = 1e-12  # relative, outward, as in `accounting`
-_MOST = Fraction(1e280)
 
 
 class Event(Protocol):
@@ -71,9 +71,9 @@ def _text(value: Any) -> Any:
 
 def times_rho(rho: Fraction, orders: np.ndarray) -> np.ndarray:
     """Return order * rho, rounded up."""
-    if rho > _MOST:
-        return np.full(np.shape(orders), np.inf)
-    return ceil_float(rho) * np.asarray(orders, np.float64) * (1 + _ROUNDING)
+    bound = math.inf if rho > MOST else ceil_float(rho)
+    with np.errstate(over="ignore"):
+        return bound * np.asarray(orders, np.float64) * (1 + _ROUNDING)
 
 
 @dataclasses.dataclass(frozen=True)

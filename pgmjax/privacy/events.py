@@ -110,7 +110,7 @@ def read_event(record: Mapping[str, Any]) -> Event:
     if not isinstance(record, Mapping):
         raise TypeError(f"The record of an event must be a mapping, got {type(record).__name__}.")
     kind = record.get("kind")
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise ValueError(f"The kind of an event must be one of {', '.join(_KINDS)}, got {kind!r}.")
     fields = dataclasses.fields(_KINDS[kind])
     needed = {field.name for field in fields if field.default is dataclasses.MISSING}
@@ -121,5 +121,10 @@ def read_event(record: Mapping[str, Any]) -> Event:
             f"{', '.join(given) or 'nothing'}."
         )
     if isinstance(given.get("scale"), str):
-        given["scale"] = float(given["scale"])
+        try:
+            given["scale"] = float(given["scale"])
+        except ValueError:
+            raise ValueError(
+                f"The scale of a {kind} event must be a number such as '10.0', got text that is none."
+            ) from None
     return _KINDS[kind](**given)

@@ -6,12 +6,15 @@ import collections
 import heapq
 import itertools
 import math
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from pgmjax import _checks
-from pgmjax.privacy.amounts import as_text, ceil_float, floor_float
+from pgmjax.privacy.amounts import ceil_float, floor_float, shortened
 from pgmjax.privacy.events import Event, Gaussian, Laplace
 
 Counted = Sequence[tuple[Event, int]]
@@ -27,6 +30,7 @@ class Unsupported(ValueError):
     """The losses of these events have no distribution here; another account must be used."""
 
 
+@np.errstate(over="ignore")  # dp-accounting's own cells, where losses are huge
 def epsilon(events: Counted, delta: Fraction) -> float:
     """Return an epsilon for which events together are (epsilon, delta)-DP, from their losses' laws.
 
@@ -36,7 +40,7 @@ def epsilon(events: Counted, delta: Fraction) -> float:
 
     Raises:
         Unsupported: Gaussian noise without shifts, an event known by its rho alone, noise of a scale
-            too large to list, or a delta below what float64 transforms can tell.
+            too large to list, losses beyond float64, or a delta below what its transforms can tell.
 
     Guarantees:
         An upper bound: Laplace and Gaussian events with shifts by the exact discrete law of each moved
@@ -54,7 +58,7 @@ def epsilon(events: Counted, delta: Fraction) -> float:
     reserve = _FFT * (number + len(parts))
     if reserve > float(delta) / 10:
         raise Unsupported(
-            f"pld unsupported: delta {as_text(delta)} is too small for {number} convolutions in float64."
+            f"pld unsupported: delta {shortened(delta)} is too small for {number} convolutions in float64."
         )
     interval = _interval(parts)
     library = _checks.optional("dp_accounting.pld.privacy_loss_distribution", extra="privacy")
@@ -71,7 +75,7 @@ def epsilon(events: Counted, delta: Fraction) -> float:
         heapq.heappush(waiting, (_size(both), next(order), both))
     result = float(waiting[0][2].get_epsilon_for_delta(floor_float(delta) - reserve))
     if not math.isfinite(result):
-        raise Unsupported(f"pld unsupported: delta {as_text(delta)} is below the mass cut off its tails.")
+        raise Unsupported(f"pld unsupported: delta {shortened(delta)} is below the mass cut off its tails.")
     return result * (1 + _ROUNDING)
 
 
@@ -104,13 +108,17 @@ def _parts(events: Counted) -> collections.Counter[_Part]:
 
 def _rho(part: _Part) -> float:
     kind, number, shift = part
-    return (shift / number) ** 2 / 2 if kind == "gaussian" else (shift * number) ** 2 / 2
+    move = shift / number if kind == "gaussian" else shift * number
+    return move * move / 2
 
 
 def _interval(parts: collections.Counter[_Part]) -> float:
     """Return the width of a cell: fine beside a typical loss, and few cells in all."""
     rho = sum(count * _rho(part) for part, count in parts.items())
     width = 2 * (rho + 2 * math.sqrt(40 * rho))
+    if not (sys.float_info.min <= rho and width <= sys.float_info.max):
+        size = "small" if rho < 1 else "large"
+        raise Unsupported(f"pld unsupported: losses this {size} cannot be listed in float64.")
     return max(_FINENESS * math.sqrt(2 * rho / sum(parts.values())), width / _CELLS)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pgmjax import _checks
 from pgmjax.privacy import divergence
-from pgmjax.privacy.amounts import as_text, ceil_float, exact_epsilon, exact_rho
+from pgmjax.privacy.amounts import ceil_float, exact_epsilon, exact_rho, shortened
 from pgmjax.privacy.event_base import Record, times_rho
 from pgmjax.privacy.scales import ceil_sqrt
 
@@ -28,6 +28,7 @@ class Laplace(Record):
         scale: the float that was drawn with, None where unknown.
 
     Raises:
+        TypeError: shifts that are no sequence, or a number of a wrong type.
         ValueError: a bad number, or an epsilon too small for the shifts at this scale.
 
     Guarantees:
@@ -50,7 +51,7 @@ class Laplace(Record):
         _set_noise(self)
         if self.shifts and self.scale and sum(self.shifts) > self.epsilon * Fraction(self.scale):
             raise ValueError(
-                f"epsilon {as_text(self.epsilon)} is too small for moves of {sum(self.shifts)} in all at "
+                f"epsilon {shortened(self.epsilon)} is too small for moves of {sum(self.shifts)} in all at "
                 f"scale {self.scale!r}: it must be at least their ratio."
             )
 
@@ -94,6 +95,7 @@ class Gaussian(Record):
         scale: the float that was drawn with, None where unknown.
 
     Raises:
+        TypeError: shifts that are no sequence, or a number of a wrong type.
         ValueError: a bad number, or a rho too small for the shifts at this scale.
 
     Guarantees:
@@ -114,7 +116,7 @@ class Gaussian(Record):
         _set_noise(self)
         if self.shifts and self.scale and self.squares > 2 * self.rho * Fraction(self.scale) ** 2:
             raise ValueError(
-                f"rho {as_text(self.rho)} is too small for moves of {self.squares} in squares at scale "
+                f"rho {shortened(self.rho)} is too small for moves of {self.squares} in squares at scale "
                 f"{self.scale!r}: it must be at least the squares over twice the scale's square."
             )
 
@@ -142,9 +144,10 @@ class Gaussian(Record):
 
 def _set_noise(event: Any) -> None:
     if event.shifts is not None:
-        if isinstance(event.shifts, str) or not event.shifts:
+        given = _checks.several("shifts", event.shifts, "whole numbers >= 1")
+        if not given:
             raise ValueError("shifts must be whole numbers >= 1, at least one, or None where unknown.")
-        shifts = tuple(_checks.integer("a shift", shift, low=1) for shift in event.shifts)
+        shifts = [_checks.integer("a shift", shift, low=1) for shift in given]
         object.__setattr__(event, "shifts", tuple(sorted(shifts, reverse=True)))
     if event.scale is not None:
         object.__setattr__(event, "scale", _checks.number("scale", event.scale, above=0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from pgmjax import _checks
 from pgmjax.privacy import loss_distributions
 from pgmjax.privacy.accounting import FINE_ORDERS, epsilon_of
-from pgmjax.privacy.amounts import as_text, exact_delta
+from pgmjax.privacy.amounts import LEAST, MOST, exact_delta, shortened
 from pgmjax.privacy.events import Event, check_relation
 from pgmjax.privacy.loss_distributions import Unsupported
 from pgmjax.privacy.renyi import epsilon_at
@@ -39,7 +40,7 @@ class Loss:
     note: str = ""
 
     def __str__(self) -> str:
-        epsilon = as_text(self.epsilon) if isinstance(self.epsilon, Fraction) else f"{self.epsilon:.6g}"
+        epsilon = shortened(self.epsilon) if isinstance(self.epsilon, Fraction) else f"{self.epsilon:.6g}"
         note = f" ({self.note})" if self.note else ""
         return f"epsilon {epsilon} at delta {_short(self.delta)} by {self.method}{note}"
 
@@ -56,7 +57,7 @@ class Plan:
         relation: which tables are neighbours; all events must hold under it.
 
     Raises:
-        TypeError: something that is no event.
+        TypeError: no sequence, or something in it that is no event.
         ValueError: no event, a count below 1, or an event of the other relation.
 
     Example:
@@ -75,7 +76,7 @@ class Plan:
     def __init__(self, events: Iterable[Event | tuple[Event, int]], relation: Relation):
         relation = Relation.parse(relation)
         counts: dict[Event, int] = {}
-        for entry in events:
+        for entry in _checks.several("events", events, "events or pairs (event, count)"):
             event, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)
             check_relation(event, relation)
             counts[event] = counts.get(event, 0) + _checks.integer("count", count, low=1, high=10**9)
@@ -137,7 +138,7 @@ class Plan:
         noun = "1 access" if self.accesses == 1 else f"{self.accesses} accesses"
         return (
             f"{noun} under {self.relation.value} together cost {self.epsilon(delta)}; rho "
-            f"{as_text(self.rho())}."
+            f"{shortened(self.rho())}."
         )
 
 
@@ -154,17 +155,17 @@ def _loss(plan: Plan, delta: Fraction, method: str) -> Loss:
                 f"{' and another method' if delta else ''}."
             )
         return Loss(total, delta, "basic")
-    if method == "zcdp":
-        return Loss(epsilon_of(plan.rho(), delta), delta, method)
-    if method == "rdp":
-        return Loss(_rdp(plan, delta), delta, method)
     if method == "pld":
         return Loss(loss_distributions.epsilon(plan.events, delta), delta, method)
-    return _best(plan, delta)
+    if method == "best":
+        return _best(plan, delta)
+    return _finite(Loss(_zcdp(plan, delta) if method == "zcdp" else _rdp(plan, delta), delta, method))
 
 
 def _best(plan: Plan, delta: Fraction) -> Loss:
     losses = [Loss(_rdp(plan, delta), delta, "rdp")]
+    if math.isinf(losses[0].epsilon):  # otherwise the rhos give nothing better
+        losses.append(Loss(_zcdp(plan, delta), delta, "zcdp"))
     total = plan.epsilon_pure()
     if total is not None:
         losses.append(Loss(total, delta, "basic"))
@@ -173,15 +174,31 @@ def _best(plan: Plan, delta: Fraction) -> Loss:
         losses.append(_loss(plan, delta, "pld"))
     except Unsupported as reason:
         note = str(reason).rstrip(".")
-    return dataclasses.replace(min(losses, key=lambda loss: loss.epsilon), note=note)
+    return dataclasses.replace(_finite(min(losses, key=lambda loss: loss.epsilon)), note=note)
+
+
+def _finite(loss: Loss) -> Loss:
+    if isinstance(loss.epsilon, float) and math.isinf(loss.epsilon):
+        raise ValueError(
+            f"The events cost more than any 64-bit float can say (by {loss.method}), which protects nothing: "
+            "spend less."
+        )
+    return loss
+
+
+def _zcdp(plan: Plan, delta: Fraction) -> float:
+    rho = plan.rho()
+    with np.errstate(over="ignore"):
+        return math.inf if rho > MOST else epsilon_of(max(rho, LEAST), delta)
 
 
 def _rdp(plan: Plan, delta: Fraction) -> float:
     divergences = np.zeros(FINE_ORDERS.size)
-    for event, count in plan.events:
-        divergences += count * event.renyi(FINE_ORDERS)
-    return epsilon_at(divergences, FINE_ORDERS, delta)
+    with np.errstate(over="ignore"):
+        for event, count in plan.events:
+            divergences += count * event.renyi(FINE_ORDERS)
+        return epsilon_at(divergences, FINE_ORDERS, delta)
 
 
 def _short(delta: Fraction) -> str:
-    return as_text(delta) if delta == 0 or delta >= Fraction(1, 1000) else f"{float(delta):g}"
+    return shortened(delta) if delta == 0 or delta >= Fraction(1, 1000) else f"{float(delta):g}"

@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmjax import _checks
 from pgmjax.privacy import scales
-from pgmjax.privacy.amounts import as_text, floor_float
+from pgmjax.privacy.amounts import floor_float, shortened
 
 LARGEST_SIZE = 2**31
 _LARGEST_CHANNEL = 4096
@@ -103,7 +103,7 @@ def response_for(size: int, epsilon: Fraction) -> RandomizedResponse:
     size = _checks.integer("size", size, low=2, high=LARGEST_SIZE)
     if epsilon > scales.STRONGEST:
         raise ValueError(
-            f"epsilon {as_text(epsilon)} means that no answer is ever a lie and protects nothing: spend at "
+            f"epsilon {shortened(epsilon)} means that no answer is ever a lie and protects nothing: spend at "
             f"most {scales.STRONGEST}."
         )
     uniform = Fraction(size - 1, size)
@@ -114,7 +114,7 @@ def response_for(size: int, epsilon: Fraction) -> RandomizedResponse:
     while not _within(size, lie, epsilon):
         if lie >= most:
             raise ValueError(
-                f"epsilon {as_text(epsilon)} is too small for randomised response over {size} categories: "
+                f"epsilon {shortened(epsilon)} is too small for randomised response over {size} categories: "
                 "its answers would be uniform to within a 64-bit float. Spend more."
             )
         lie = math.nextafter(lie, 1.0)

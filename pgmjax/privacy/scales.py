@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy.amounts import as_text, ceil_float
+from pgmjax.privacy.amounts import ceil_float, shortened
 
 # Within these limits noise of counts below 2**53 stays far inside int64, and is not zero for good.
 LARGEST_SCALE = 2.0**50
@@ -30,12 +30,12 @@ def laplace_for(sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
     scale = Fraction(max(sensitivity, 1)) / epsilon
     if scale > LARGEST_SCALE:
         raise ValueError(
-            f"epsilon {as_text(epsilon)} for a sensitivity of {sensitivity} asks for a noise scale above "
+            f"epsilon {shortened(epsilon)} for a sensitivity of {sensitivity} asks for a noise scale above "
             "2^50, which would overflow 64-bit counts: spend more, or measure less."
         )
     if scale * STRONGEST < 1:
         raise ValueError(
-            f"epsilon {as_text(epsilon)} for a sensitivity of {sensitivity} means no noise at all (zero "
+            f"epsilon {shortened(epsilon)} for a sensitivity of {sensitivity} means no noise at all (zero "
             f"but once in 10^27 draws) and protects nothing: spend at most {STRONGEST} times the sensitivity."
         )
     return DiscreteLaplace(ceil_float(scale))
@@ -61,12 +61,12 @@ def gaussian_for(sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
     variance = Fraction(max(sensitivity_squared, 1)) / (2 * rho)
     if variance > Fraction(LARGEST_SCALE) ** 2:
         raise ValueError(
-            f"rho {as_text(rho)} for a squared sensitivity of {sensitivity_squared} asks for a noise scale "
+            f"rho {shortened(rho)} for a squared sensitivity of {sensitivity_squared} asks for a noise scale "
             "above 2^50, which would overflow 64-bit counts: spend more, or measure less."
         )
     if 2 * variance * STRONGEST < 1:
         raise ValueError(
-            f"rho {as_text(rho)} for a squared sensitivity of {sensitivity_squared} means no noise at all "
+            f"rho {shortened(rho)} for a squared sensitivity of {sensitivity_squared} means no noise at all "
             f"(zero but once in 10^27 draws): spend at most {STRONGEST} times that square."
         )
     return DiscreteGaussian(ceil_sqrt(variance))

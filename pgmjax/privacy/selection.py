@@ -17,7 +17,7 @@ import numpy as np
 
 from pgmjax import _checks
 from pgmjax.privacy import scales
-from pgmjax.privacy.amounts import as_text, ceil_float
+from pgmjax.privacy.amounts import ceil_float, shortened
 
 SCORE_LIMIT = 2**53
 _NODES = 32
@@ -168,12 +168,12 @@ def _scale(sensitivity: int, epsilon: Fraction, monotone: bool) -> float:
     scale = factor * Fraction(max(sensitivity, 1)) / epsilon
     if scale > scales.LARGEST_SCALE:
         raise ValueError(
-            f"epsilon {as_text(epsilon)} for scores of sensitivity {sensitivity} asks for a scale above "
+            f"epsilon {shortened(epsilon)} for scores of sensitivity {sensitivity} asks for a scale above "
             "2^50, beyond any difference of scores: spend more."
         )
     if scale * scales.STRONGEST < 1:
         raise ValueError(
-            f"epsilon {as_text(epsilon)} for scores of sensitivity {sensitivity} leaves nothing to chance "
+            f"epsilon {shortened(epsilon)} for scores of sensitivity {sensitivity} leaves nothing to chance "
             "(once in 10^27 choices) and protects nothing: spend at most "
             f"{factor * scales.STRONGEST} times the sensitivity."
         )

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from pgmjax import mechanisms
 from pgmjax.audit import mutations
 from pgmjax.cli import main
@@ -56,3 +58,18 @@ def test_seeded_bugs_are_listed(capsys):
 def test_unknown_mechanism(capsys):
     assert main(["audit", "--mechanism", "magic"]) == 2
     assert "invalid choice" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--runs", "-1"], "--runs must be at least 2, or 0 for none, got -1"),
+        (["--runs", "1"], "--runs must be at least 2, or 0 for none, got 1"),
+        (["--pairs", "0"], "--pairs must be at least 1, got 0"),
+        (["--pairs", "-3"], "--pairs must be at least 1, got -3"),
+    ],
+)
+def test_numbers_out_of_range(capsys, words, said):
+    assert main(["audit", "--mechanism", "marginals", *words]) == 2
+    told = capsys.readouterr()
+    assert said in told.err and not told.out

@@ -169,3 +169,10 @@ def test_bad_use(file, table, tmp_path, capsys):
     assert "its budget stays as it is" in capsys.readouterr().err
     assert main(["ledger", "show", str(file), "--name", "nobody"]) == 2
     assert "accounts: people" in capsys.readouterr().err
+
+
+def test_a_tiny_epsilon_is_told_in_a_few_words(file, table, capsys):
+    assert init(file, table, epsilon="1e-300") == 2
+    said = capsys.readouterr().err
+    assert "A cap of epsilon about 1e-300 is out of range" in said and len(said) < 200
+    assert not file.exists()

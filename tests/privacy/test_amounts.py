@@ -152,6 +152,28 @@ def test_split_between_thousands():
     assert sum(parts) == 1 and parts[-1] == 6000 * parts[0] == Fraction(2, 6001)
 
 
+@pytest.mark.parametrize("weights", [3, "12", {1: 2}, np.array(3)])
+def test_weights_are_a_sequence(weights):
+    with pytest.raises(TypeError, match=r"weights must be a sequence of numbers, got .*: give a list"):
+        b.split(Fraction(1), weights)
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (Fraction(1, 3), "1/3"),
+        (Fraction(1, 10**300), "about 1e-300"),
+        (Fraction(-(10**80), 3), "about -3.33333e+79"),
+        (Fraction(1, 10**5000), "a fraction of more than 60 digits"),
+        (10**5000, "a fraction of more than 60 digits"),
+        ("1" * 70, "1" * 60 + "..."),
+    ],
+    ids=range(6),
+)
+def test_numbers_in_messages_are_short(value, text):
+    assert b.shortened(value) == text
+
+
 @pytest.mark.parametrize("weights", [[], [0], [1, -1], [math.nan]])
 def test_split_refuses(weights):
     with pytest.raises(ValueError, match="weight"):

@@ -115,6 +115,11 @@ def test_a_better_accountant_never_needs_more_noise_and_more_budget_never_more()
         ({"queries": ["a"]}, TypeError, "A query must be"),
         ({"queries": [DenseMatrix(("a",), [[0.5, 0, 0, 1]])]}, ValueError, "not integral"),
         ({"queries": [marginal(["z"])]}, ValueError, "z"),
+        (
+            {"weights": 3},
+            TypeError,
+            "weights must be a sequence of numbers, one a query, got int",
+        ),
         ({"weights": [1]}, ValueError, "one weight a query: expected 8, got 1"),
         ({"weights": [1] * 7 + [0]}, ValueError, "a weight of the budget must be > 0"),
         ({"max_weight": 0}, ValueError, "max_weight must be"),

@@ -130,6 +130,16 @@ def test_bad_rhos(kind, value, error):
         (lambda: e.Laplace(1, (1,), 0.0), ValueError, "scale must be > 0"),
         (lambda: e.Laplace("0.1", (2,), 10.0), ValueError, "epsilon 0.1 is too small for moves of 2"),
         (lambda: e.Gaussian("0.004", (1,), 10.0), ValueError, "rho 0.004 is too small for moves of 1"),
+        (lambda: e.Laplace(1, 3), TypeError, "shifts must be a sequence of whole numbers >= 1, got int"),
+        (lambda: e.Gaussian(1, "12"), TypeError, "shifts must be a sequence of whole numbers >= 1, got str"),
+        (lambda: e.Laplace("1e-100", (2,), 1.0), ValueError, "epsilon about 1e-100 is too small for moves"),
+        (lambda: e.Gaussian("1e-100", (2,), 1.0), ValueError, "rho about 1e-100 is too small for moves"),
+        (lambda: e.read_event({"kind": ["x"]}), ValueError, "kind of an event must be one of"),
+        (
+            lambda: e.read_event({"kind": "laplace", "epsilon": "1", "scale": "abc"}),
+            ValueError,
+            "The scale of a laplace event must be a number such as '10.0', got text that is none",
+        ),
         (lambda: e.read_event("pure"), TypeError, "must be a mapping"),
         (lambda: e.read_event({"epsilon": "1"}), ValueError, "kind of an event must be one of"),
         (lambda: e.read_event({"kind": "pure"}), ValueError, "must have epsilon, got nothing"),
@@ -140,3 +150,13 @@ def test_bad_rhos(kind, value, error):
 def test_refusals(make, error, words):
     with pytest.raises(error, match=words):
         make()
+
+
+def test_shifts_may_be_an_array():
+    assert e.Laplace(1, np.array([1, 2])).shifts == (2, 1)
+
+
+@pytest.mark.filterwarnings("error")
+def test_divergences_are_infinite_only_where_no_float_is_as_large():
+    values = e.Concentrated("1e300").renyi(np.array([2.0, 1e10]))
+    assert values[0] == pytest.approx(2e300) and values[1] == np.inf

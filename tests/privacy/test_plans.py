@@ -163,6 +163,12 @@ def test_statements():
         (lambda: Plan([], AR), ValueError, "at least one event"),
         (lambda: Plan([Pure(1)], None), ValueError, "there is no default"),
         (lambda: Plan([0.1], AR), TypeError, "An event must be"),
+        (
+            lambda: Plan(Pure(1), AR),
+            TypeError,
+            "events must be a sequence of .* Pure: give a list",
+        ),
+        (lambda: Plan({Pure(1): 2}, AR), TypeError, "events must be a sequence of events .*, got dict"),
         (lambda: Plan([(Pure(1), 0)], AR), ValueError, "count must be an integer"),
         (lambda: Plan([(Pure(1), 1.5)], AR), TypeError, "count must be an integer"),
         (lambda: Plan([Response(1)], AR), ValueError, "holds under replace-one only"),
@@ -183,3 +189,46 @@ def test_refusals(call, error, words):
 def test_bad_deltas(method, delta):
     with pytest.raises(ValueError, match="delta must be"):
         MWEM.epsilon(delta, method)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "event, low, high",
+    [
+        (Pure("1e200"), 0.99e200, 1.01e200),
+        (Pure("1e-200"), 0, 1e-199),
+        (Pure("1e3"), 999, 1001),
+        (Concentrated("1e290"), 1e290, 1.002e290),
+        (Concentrated("1.7e308"), 1.7e308, 1.702e308),
+        (Concentrated("1e-307"), 0, 1e-150),
+        (Gaussian("1e300", (1,)), 1e300, 1.001e300),
+    ],
+)
+def test_losses_beyond_floats_have_finite_costs(event, low, high):
+    """epsilon-DP costs at most epsilon, and rho-zCDP about rho where that is large."""
+    assert low <= Plan([event], AR).epsilon("1e-9").epsilon <= high
+
+
+@pytest.mark.parametrize("epsilon, size", [("1e200", "large"), ("1e-200", "small")])
+@pytest.mark.parametrize("make", [Pure, lambda x: Laplace(x, (1,))])
+def test_losses_that_no_distribution_holds(epsilon, size, make):
+    with pytest.raises(ValueError, match=f"pld unsupported: losses this {size} cannot be listed in float64"):
+        Plan([make(epsilon)], AR).epsilon("1e-9", "pld")
+
+
+def test_zcdp_of_extremes():
+    assert Plan([Concentrated("1e290")], AR).epsilon("1e-9", "zcdp").epsilon == pytest.approx(1e290, rel=0.02)
+    assert Plan([Pure("1e-200")], AR).epsilon("1e-9", "zcdp").epsilon < 1e-100
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("method", ["best", "rdp", "zcdp"])
+def test_an_infinite_cost_is_refused(method):
+    plan = Plan([(Concentrated("1e308"), 100)], AR)
+    with pytest.raises(ValueError, match=r"cost more than any 64-bit float can say .*: spend less"):
+        plan.epsilon("1e-9", method)
+
+
+def test_long_fractions_are_not_written_out():
+    said = Plan([Pure("1e-100")], AR).statement()
+    assert "cost epsilon about 1e-100 at delta 0 by basic; rho about 5e-201." in said

@@ -32,6 +32,8 @@ def test_a_query_of_sensitivity_zero_still_gets_noise():
 def test_scales_that_would_overflow_or_vanish_are_refused(law_for):
     with pytest.raises(ValueError, match="overflow 64-bit"):
         law_for(1, Fraction(1, 10**40))
+    with pytest.raises(ValueError, match=r"^(epsilon|rho) about 1e-300 for a"):
+        law_for(1, Fraction(1, 10**300))
     with pytest.raises(ValueError, match="no noise at all"):
         law_for(1, Fraction(65))
     assert law_for(1, Fraction(64)).stddev > 1e-15

@@ -145,6 +145,8 @@ def test_scales_out_of_range_are_refused(for_law):
     assert for_law(0, Fraction(1)) == for_law(1, Fraction(1))
     with pytest.raises(ValueError, match=r"scale above 2\^50"):
         for_law(1, Fraction(1, 10**40))
+    with pytest.raises(ValueError, match=r"^epsilon about 1e-300 for scores"):
+        for_law(1, Fraction(1, 10**300))
     with pytest.raises(ValueError, match=r"leaves nothing to chance .* at most 128 times"):
         for_law(1, Fraction(129))
     with pytest.raises(ValueError, match="at most 64 times"):

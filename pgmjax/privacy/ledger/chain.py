@@ -20,9 +20,25 @@ def text_of(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
-def digest_of(value: Any) -> str:
-    """Return the SHA-256 of `text_of` a value."""
-    return hashlib.sha256(text_of(value).encode()).hexdigest()
+def digest_of(name: str, value: Any) -> str:
+    """Return the SHA-256 of `text_of` a value.
+
+    Raises:
+        TypeError: the value, called `name`, holds something that JSON has no form for.
+        ValueError: it holds a number that is not finite, or itself.
+    """
+    try:
+        text = text_of(value)
+    except TypeError:
+        raise TypeError(
+            f"{name} must be JSON-able, and holds something else: give text, numbers, bools, None, and lists "
+            "and mappings of these with text as names."
+        ) from None
+    except (ValueError, RecursionError):
+        raise ValueError(
+            f"{name} must be JSON-able, and holds a number that is not finite, or itself: give finite ones."
+        ) from None
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def link(previous: str, kind: str, row: Mapping[str, Any]) -> str:

@@ -75,12 +75,14 @@ class Charge:
                 fail: then nothing is stored and nothing was shown.
 
         Raises:
+            TypeError: an argument of the wrong type, or a request that is not JSON-able.
+            ValueError: a step out of range, or a request with a number that is not finite.
             IdempotencyConflict: the stored answer of the step is one to another request.
             AttemptsExhausted: the charge was tried too often without a new answer.
             LedgerError: the answer could not be stored, and is not shown.
         """
         step = _checks.integer("step", step, low=0, high=_LARGEST_STEP)
-        asked = ledger_chain.digest_of(request)
+        asked = ledger_chain.digest_of("request", request)
         with self._file.reading() as connection:
             stored = self._stored(connection, step, asked)
         if stored is not None:

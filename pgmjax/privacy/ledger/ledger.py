@@ -115,6 +115,8 @@ class Ledger:
                 `Dataset`.
 
         Raises:
+            TypeError: no table, a name that is no string, or codes that are not integers.
+            ValueError: a column that is not one-dimensional.
             LedgerError: the key is missing, not this ledger's, or open to others.
         """
         with self._file.reading() as connection:
@@ -218,12 +220,16 @@ class Ledger:
     ) -> Charge:
         """Charge an account; when this returns, the charge is on disk and stays, whatever happens then.
 
+        The steps that the charge is then asked for are not held against its events: the ledger stores
+        what they answer and does not know what they do. That a run does no more than was charged is
+        kept by the run's own budget, as a `PrivateTable` with a `LedgerJournal` does.
+
         Args:
             account_name: the account.
             key: names this run. A run that is repeated under the same key, after a crash or for its
                 answers, is not charged again.
             request: what the run asks for: public, JSON-able, and the same in every repetition.
-            events: what the run does to the table.
+            events: all that the run does to the table, in all of its steps.
             relation: which tables are neighbours for these events; it must be the account's.
             secure: whether the noise protects.
 
@@ -254,7 +260,14 @@ class Ledger:
 
         Args:
             head: a head noted earlier; without one, an older copy put back is not noticed.
+
+        Raises:
+            TypeError: a head that is no string.
         """
+        if head is not None and not isinstance(head, str):
+            raise TypeError(
+                f"head must be a string, as `head` gave it earlier, or None, got {type(head).__name__}."
+            )
         with self._file.reading() as connection:
             return ledger_verify.verify(connection, head)
 

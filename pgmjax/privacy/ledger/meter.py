@@ -10,12 +10,11 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from pgmjax.privacy import accounting
-from pgmjax.privacy.amounts import as_text, exact_epsilon, exact_rho
+from pgmjax.privacy.amounts import exact_epsilon, exact_rho, shortened
 from pgmjax.privacy.event_base import Event
 from pgmjax.privacy.ledger.renyi import caps_of, orders_of
 from pgmjax.privacy.ledger.schema import LIMIT
@@ -53,20 +52,21 @@ class Meter:
             raise ValueError(f"measure must be one of {', '.join(map(repr, MEASURES))}, got {measure!r}.")
         if (measure == "pure") != (delta == 0):
             told = "needs delta 0" if measure == "pure" else "needs delta > 0"
-            raise ValueError(f"The measure {measure!r} {told}, got delta {as_text(delta)}.")
+            raise ValueError(f"The measure {measure!r} {told}, got delta {shortened(delta)}.")
         if measure == "renyi":
             orders = orders_of(epsilon, delta)
-            exact = caps_of(orders, epsilon, delta)
-            return cls(measure, PLACES, orders, tuple(_units(cap, PLACES, math.floor) for cap in exact))
-        cap = epsilon if measure == "pure" else accounting.rho_for(epsilon, delta)
-        places = _places(cap)
-        units = math.floor(cap * 10**places)
-        if not 1 <= units < LIMIT:
+            exact, places = caps_of(orders, epsilon, delta), PLACES
+        else:
+            orders = ()
+            exact = (epsilon if measure == "pure" else accounting.rho_for(epsilon, delta),)
+            places = _places(exact[0])
+        caps = tuple(math.floor(cap * 10**places) for cap in exact)
+        if not 1 <= max(caps) < LIMIT:
             raise ValueError(
-                f"A cap of {UNITS[measure]} {as_text(cap)} is out of range: an account holds at least 1e-12 "
-                f"and at most {LIMIT // 10**PLACES}."
+                f"A cap of {UNITS[measure]} {shortened(max(exact))} is out of range: an account holds at "
+                f"least 1e-12 and at most {LIMIT // 10**PLACES}."
             )
-        return cls(measure, places, (), (units,))
+        return cls(measure, places, orders, caps)
 
     @property
     def unit(self) -> str:
@@ -95,7 +95,7 @@ class Meter:
                     "use Laplace noise (delta 0), or register the table with a delta."
                 )
             costs.append(exact_epsilon(event.epsilon))
-        return (_units(sum(costs, Fraction(0)), self.places, math.ceil),)
+        return (self._units(sum(costs, Fraction(0))),)
 
     def _renyi(self, events: Sequence[Event]) -> tuple[int, ...]:
         sums = [Fraction(0)] * len(self.orders)
@@ -109,13 +109,15 @@ class Meter:
                     endless.add(k)
                 else:
                     sums[k] += Fraction(value)
-        return tuple(
-            LIMIT if k in endless else _units(cost, self.places, math.ceil) for k, cost in enumerate(sums)
-        )
+        return tuple(LIMIT if k in endless else self._units(cost) for k, cost in enumerate(sums))
+
+    def _units(self, cost: Fraction) -> int:
+        """Return a cost in units: at least one, and what is beyond counting is the limit."""
+        return min(max(math.ceil(cost * 10**self.places), 1), LIMIT)
 
     def fits(self, totals: Sequence[int]) -> bool:
-        """Tell whether totals keep within the cap, at one order at least."""
-        return any(total <= cap for total, cap in zip(totals, self.caps, strict=True))
+        """Tell whether totals keep within the cap, at one order at least; those beyond counting never do."""
+        return any(total <= cap and total < LIMIT for total, cap in zip(totals, self.caps, strict=True))
 
     def telling(self, totals: Sequence[int]) -> int:
         """Return which of the numbers to tell: the order of which most is left."""
@@ -134,9 +136,3 @@ def _places(cap: Fraction) -> int:
         if (cap * 10**places).denominator == 1:
             return places if cap * 10**places < LIMIT else PLACES
     return PLACES
-
-
-def _units(amount: Any, places: int, rounding: Any) -> int:
-    """Return an amount in units: costs are at least one, and what is beyond counting is the limit."""
-    units = int(rounding(amount * 10**places))
-    return min(units, LIMIT) if rounding is math.floor else min(max(units, 1), LIMIT)

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pgmjax import _checks
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.event_base import Event, check_relation
@@ -57,11 +58,12 @@ class Reservation:
 
         Raises:
             TypeError: an argument of the wrong type.
-            ValueError: another relation than the account's, or insecure noise.
+            ValueError: another relation than the account's, insecure noise, or a request with a number
+                that is not finite.
         """
         if not isinstance(request, Mapping):
             raise TypeError(f"request must be a mapping, got {type(request).__name__}.")
-        events = tuple(events)
+        events = _checks.several("events", events, "events")
         for event in events:
             check_relation(event, relation)
         if relation is not account.relation:
@@ -76,7 +78,7 @@ class Reservation:
                 "charged."
             )
         done = {"events": [event.to_dict() for event in events], "relation": relation.value, "secure": secure}
-        asked = ledger_chain.digest_of({"request": dict(request), **done})
+        asked = ledger_chain.digest_of("request", {"request": dict(request), **done})
         return cls(account, word("key", key), events, secure, asked)
 
     def make(self, file: LedgerFile, meter: Meter) -> Charge:

@@ -13,7 +13,7 @@ import sqlite3
 
 APPLICATION_ID = 0x50474D4C  # "PGML"
 FORMAT = 1
-LIMIT = 1 << 61  # amounts stay below it, so that two of them add up in 64 bits
+LIMIT = 1 << 61  # caps stay below it; sums end at it, fit no cap, and two of them add up in 64 bits
 
 _TABLES = """
 CREATE TABLE ledger(
@@ -84,7 +84,7 @@ CREATE TRIGGER charge_is_within_the_cap BEFORE INSERT ON charge
 WHEN NOT EXISTS (
     SELECT 1 FROM budget, json_each(budget.caps) AS cap JOIN json_each(NEW.totals) AS total
         ON total.key = cap.key
-    WHERE budget.account = NEW.account AND total.value <= cap.value)
+    WHERE budget.account = NEW.account AND total.value <= cap.value AND total.value < {LIMIT})
 BEGIN SELECT RAISE(ABORT, 'budget exceeded'); END;
 CREATE TRIGGER charge_is_secure BEFORE INSERT ON charge
 WHEN NEW.secure = 0 AND NOT EXISTS (SELECT 1 FROM budget WHERE account = NEW.account AND research = 1)

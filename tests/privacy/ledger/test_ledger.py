@@ -249,6 +249,10 @@ BAD_REGISTERS = [
     ({"measure": "gdp"}, ValueError, "measure must be one of 'pure', 'zcdp', 'renyi'"),
     ({"epsilon": "1e-41"}, ValueError, "out of range"),
     ({"epsilon": "1e7"}, ValueError, "out of range"),
+    ({"epsilon": "1e7", "delta": 1e-9}, ValueError, "out of range"),
+    ({"epsilon": "1e7", "delta": 1e-9, "measure": "renyi"}, ValueError, "cap of Renyi divergence .* range"),
+    ({"epsilon": "1e-300"}, ValueError, "A cap of epsilon about 1e-300 is out of range"),
+    ({"epsilon": 1, "delta": "1e-300", "measure": "pure"}, ValueError, "got delta about 1e-300"),
     ({"name": "a\nb"}, ValueError, "name must be 1 to 200 printable characters"),
     ({"name": 3}, TypeError, "name must be a string, got int"),
     ({"digest": ""}, ValueError, "digest must be"),
@@ -272,6 +276,12 @@ def odd(epsilon):
     return event
 
 
+def endless():
+    request = {}
+    request["ask"] = request
+    return request
+
+
 BAD_RESERVES = [
     ({"account_name": "other"}, ValueError, "There is no account 'other' in .*; accounts: table"),
     ({"account_name": None}, TypeError, "must be a string"),
@@ -289,8 +299,13 @@ BAD_RESERVES = [
     ({"key": ""}, ValueError, "key must be 1 to 200"),
     ({"key": "a\x00"}, ValueError, "key must be"),
     ({"request": [1]}, TypeError, "request must be a mapping, got list"),
-    ({"request": {"ask": float("nan")}}, ValueError, "JSON"),
-    ({"request": {"ask": np.zeros(2)}}, TypeError, "JSON"),
+    ({"request": {"ask": float("nan")}}, ValueError, "request must be JSON-able, .*: give finite ones"),
+    ({"request": {"ask": np.zeros(2)}}, TypeError, "request must be JSON-able, and holds something else"),
+    ({"request": {"ask": object()}}, TypeError, "request must be JSON-able, and holds something else"),
+    ({"request": {"ask": {1: 1, "1": 2}}}, TypeError, "with text as names"),
+    ({"request": endless()}, ValueError, "request must be JSON-able, and holds .* itself"),
+    ({"events": Pure(1)}, TypeError, "events must be a sequence of events, got Pure: give a list"),
+    ({"events": None}, TypeError, "events must be a sequence of events, got NoneType"),
 ]
 
 
@@ -322,6 +337,15 @@ def test_bad_answers_store_nothing(table, step, payload, error, said):
     charge = reserve(table)
     with pytest.raises(error, match=said):
         charge.answer(step, {}, lambda: payload)
+    assert charge.answers == 0
+
+
+def test_a_step_whose_request_is_none(table):
+    charge = reserve(table)
+    with pytest.raises(TypeError, match="request must be JSON-able"):
+        charge.answer(0, {"ask": object()}, lambda: b"")
+    with pytest.raises(ValueError, match="request must be JSON-able"):
+        charge.answer(0, {"ask": float("inf")}, lambda: b"")
     assert charge.answers == 0
 
 
@@ -357,6 +381,10 @@ def test_digests_of_tables(ledger, tmp_path):
     assert ledger.digest_of(columns) == ledger.digest_of({"age": [0, 1]}) != ledger.digest_of({"age": [1, 0]})
     with pytest.raises(TypeError, match="got int"):
         ledger.digest_of(3)
+    with pytest.raises(TypeError, match="name of a column must be a string, got int"):
+        ledger.digest_of({1: [1]})
+    with pytest.raises(ValueError, match="Column 'a' must be one-dimensional, got rows of several lengths"):
+        ledger.digest_of({"a": [[1], [1, 2]]})
     with Ledger.create(tmp_path / "other") as other:
         assert other.digest_of(columns) != ledger.digest_of(columns), "each ledger has a key of its own"
 

@@ -1,6 +1,7 @@
 """What accounts count in: nothing is gained by rounding, and Renyi accounts keep their promise."""
 
 import math
+import sqlite3
 from fractions import Fraction
 
 import numpy as np
@@ -166,3 +167,35 @@ def test_divergences_that_are_none(values):
 def test_a_promise_that_leaves_nothing():
     with pytest.raises(ValueError, match="No order allows anything"):
         Meter.for_promise("renyi", Fraction(1, 10**6), Fraction(1, 10**12))
+
+
+@pytest.mark.parametrize("measure", ["pure", "zcdp", "renyi"])
+@pytest.mark.parametrize(("epsilon", "about"), [("1e7", r"\d+\.?\d*"), ("1e300", r"about \S+e\+\d+")])
+def test_promises_beyond_counting_are_refused(measure, epsilon, about):
+    """A cap and a sum that both end at the limit would let in charge after charge."""
+    delta = Fraction(0) if measure == "pure" else DELTA
+    said = f"^A cap of .* {about} is out of range: an account holds at least 1e-12 and at most 2305843"
+    with pytest.raises(ValueError, match=said):
+        Meter.for_promise(measure, Fraction(epsilon), delta)
+
+
+@pytest.mark.parametrize("epsilon", ["2305800", "2305844"])
+def test_a_sum_beyond_counting_fits_no_renyi_cap(tmp_path, epsilon):
+    with Ledger.create(tmp_path / "budgets") as ledger:
+        ledger.register("t", epsilon=epsilon, delta=DELTA, measure="renyi", digest="a", relation="add-remove")
+        for key in ("1", "2"):
+            with pytest.raises(BudgetExceeded, match="Nothing was charged"):
+                ledger.reserve("t", key, {}, [Concentrated("1e290")], **RULES)
+        assert ledger.reserve("t", "3", {}, [Pure("0.1")], **RULES).total > 0
+
+
+def test_a_cap_at_the_limit_lets_nothing_in_that_ends_there(tmp_path):
+    """Such a cap is never registered; one that was written by something else is no way around."""
+    assert not Meter("renyi", 12, (2.0,), (LIMIT,)).fits((LIMIT,))
+    with Ledger.create(tmp_path / "budgets") as ledger, ledger._file.writing("", "") as connection:
+        budget = "'t', 'pure', 'add-remove', '1', '0', 12, '[]', ?, 'a', 0, 9, 'now'"
+        connection.execute(f"INSERT INTO budget VALUES (1, {budget})", (f"[{LIMIT}]",))
+        charge = "INSERT INTO charge VALUES (NULL, 't', 1, 'k', '', '[]', 1, ?, ?, 'now')"
+        with pytest.raises(sqlite3.IntegrityError, match="budget exceeded"):
+            connection.execute(charge, (f"[{LIMIT}]",) * 2)
+        connection.execute(charge, (f"[{LIMIT - 1}]",) * 2)

@@ -9,6 +9,7 @@ import pytest
 from pgmjax.privacy.events import Pure
 from pgmjax.privacy.ledger import Ledger, LedgerError
 from pgmjax.privacy.ledger import chain as ledger_chain
+from pgmjax.privacy.ledger.schema import LIMIT
 
 RULES = {"relation": "add-remove", "secure": True}
 
@@ -237,3 +238,19 @@ def test_a_file_cut_off_is_told(path):
     path.write_bytes(content[: len(content) // 2])
     with pytest.raises(LedgerError, match=r"damaged|not a ledger"), Ledger.open(path) as ledger:
         ledger.verify().raise_if_bad()
+
+
+def test_a_head_is_text(path):
+    with Ledger.open(path) as ledger, pytest.raises(TypeError, match=r"head must be a string, .*, got int"):
+        ledger.verify(3)
+
+
+def test_sums_beyond_counting_are_beyond_every_cap(path):
+    tamper(
+        path,
+        "DROP TRIGGER budget_is_not_changed",
+        "DROP TRIGGER charge_is_not_changed",
+        f"UPDATE budget SET caps = '[{LIMIT}]'",
+        f"UPDATE charge SET costs = '[{LIMIT}]', totals = '[{LIMIT}]'",
+    )
+    assert "Account table is charged beyond its cap." in faults(path)
