@@ -2,14 +2,17 @@
 
 A mechanism is one file with one frozen dataclass and one line here. The class has `name` (what the
 command line calls it), `summary` (one line) and `run(data, workload) -> Release`; it holds the table
-only as a `privacy.noise.PrivateTable`. Contract tests run over `__all__`.
+only as a `privacy.noise.PrivateTable`. One that works under one neighbouring relation only says so in
+`relations`, one that takes no weighted tables in `weighted_tables`. Contract tests run over `__all__`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from pgmjax.mechanisms.marginals import Marginals
+from pgmjax.relation import Relation
 
 __all__ = ["Marginals"]
 
@@ -23,3 +26,32 @@ def names() -> dict[str, type[Any]]:
     """
     classes = [globals()[name] for name in __all__]
     return {mechanism.name: mechanism for mechanism in classes}
+
+
+def relations(mechanism: type[Any]) -> tuple[Relation, ...]:
+    """Return the neighbouring relations under which a mechanism works.
+
+    Example:
+        >>> [relation.value for relation in relations(Marginals)]
+        ['add-remove', 'replace-one']
+    """
+    return getattr(mechanism, "relations", tuple(Relation))
+
+
+def takes_weights(mechanism: type[Any]) -> bool:
+    """Return whether a mechanism takes tables whose records have weights."""
+    return getattr(mechanism, "weighted_tables", True)
+
+
+_COMMON = ("epsilon", "relation", "delta", "estimator", "backend")
+
+
+def options(mechanism: type[Any]) -> dict[str, Any]:
+    """Return the options that a mechanism has beside those of all, with their defaults.
+
+    Example:
+        >>> options(Marginals)
+        {'split': 'equal'}
+    """
+    fields = dataclasses.fields(mechanism)
+    return {field.name: field.default for field in fields if field.name not in _COMMON}
