@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgmjax import _checks, demo, mechanisms, release_folder, report_text
-from pgmjax.cli import interrupts, output, spending
+from pgmjax.cli import interrupts, mechanism_options, output, spending
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator
@@ -73,10 +73,11 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--mechanism", default="marginals", choices=list(mechanisms.names()))
     group.add_argument(
-        "--split",
-        default="equal",
-        choices=["equal", "weighted"],
-        help="same budget for every workload entry (default), or in proportion to their weights",
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the mechanism, such as rounds=10; may be given again; see pgmjax mechanisms",
     )
     group.add_argument(
         "--ledger", metavar="FILE", help="charge the table's budget in this ledger, see pgmjax ledger init"
@@ -231,11 +232,12 @@ def _workload(arguments: argparse.Namespace, domain: Domain) -> Workload:
 def _mechanism(arguments: argparse.Namespace) -> Any:
     seed = arguments.insecure_seed
     backend = default_backend() if seed is None else SeededBackend(seed, insecure=True)
-    return mechanisms.names()[arguments.mechanism](
+    mechanism = mechanisms.names()[arguments.mechanism]
+    return mechanism(
         epsilon=arguments.epsilon,
         delta=arguments.delta,
         relation=Relation.parse(arguments.relation),
-        split=arguments.split,
+        **mechanism_options.read(mechanism, arguments.option),
         estimator=Estimator(
             max_steps=arguments.steps,
             solver=arguments.solver,

@@ -101,7 +101,7 @@ def test_weights_of_the_workload_share_out_the_budget(table):
     entries = [{"clique": ["age", "sex"], "weight": 3}, {"clique": ["region"], "weight": 1}]
     (table / "w.json").write_text(json.dumps(entries))
     for split in ("equal", "weighted"):
-        assert main(arguments(table, split=split, out=table / split, quiet=True)) == 0
+        assert main(arguments(table, option=f"split={split}", out=table / split, quiet=True)) == 0
     spread = {}
     for split in ("equal", "weighted"):
         rows = parquet.read_table(table / split / "measurements.parquet").to_pylist()
