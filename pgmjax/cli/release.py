@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace) -> None:
         with _ledger(arguments) as ledger:
             _release(arguments, mechanism, _data(arguments, domain), workload, out, ledger)
         record = release_folder.read(out).record
-        _tell(arguments, domain, out, {**record, "charged": mechanism.backend.drawn})
+        _tell(arguments, domain, out, record, mechanism.backend.drawn)
     except KeyboardInterrupt:
         said = spending.after_interrupt(mechanism, out, resumable=arguments.ledger is not None)
         raise interrupts.Interrupted(said) from None
@@ -171,7 +171,7 @@ def _release(
         raise RuntimeError(said) from error
 
 
-def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: Any) -> None:
+def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: Any, drawn: bool) -> None:
     """Print the outcome; the release is there, whether or not somebody reads this."""
     if sys.stdout is None or (arguments.quiet and not arguments.json):
         return
@@ -179,7 +179,7 @@ def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, reco
         if arguments.json:
             print(json.dumps({"out": str(out), **record}))
         else:
-            _print(arguments, domain, out, record)
+            _print(arguments, domain, out, record, drawn)
         sys.stdout.flush()
     except BrokenPipeError:
         output.discard()
@@ -272,7 +272,9 @@ def _example(domain: Domain) -> str:
     return f"{first.name}={first.code_names()[0]}"
 
 
-def _print(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: Any) -> None:
+def _print(
+    arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: Any, drawn: bool
+) -> None:
     fit = record["fit"]
     print(f"Release written to {out}")
     print(f"  report   {out / 'report.html'}")
@@ -281,7 +283,7 @@ def _print(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, rec
     print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
     kept = record["ledger"]
     if kept:
-        free = "" if record["charged"] else ", whose answers were there already: no further cost"
+        free = "" if drawn else ", whose answers were there already: no further cost"
         print(f"  ledger   {kept['account']}, charge {kept['charge']}{free}")
         print(f"  key      {kept['key']}\n  head     {kept['head']}")
     if arguments.demo:
