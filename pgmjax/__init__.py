@@ -5,7 +5,7 @@ The names here are the public interface. `Domain` and `Dataset` describe a table
 table under differential privacy and return a `Release`.
 """
 
-from pgmjax import losses, mechanisms, oracles, privacy, queries, solvers
+from pgmjax import losses, mechanisms, oracles, privacy, queries, solvers, workloads
 from pgmjax._version import __version__
 from pgmjax.attribute import Attribute
 from pgmjax.clique_vector import CliqueVector
@@ -48,4 +48,5 @@ __all__ = [
     "privacy",
     "queries",
     "solvers",
+    "workloads",
 ]
