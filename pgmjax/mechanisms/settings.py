@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax.dataset import Dataset
-from pgmjax.estimate import Estimator
+from pgmjax.estimate import Estimator, Fit
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.privacy.accounting import rho_for
 from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon
@@ -111,17 +111,23 @@ class Settings:
         workload: Workload,
         measurements: Sequence[LinearMeasurement],
         estimator: Estimator,
+        fit: Fit | None = None,
     ) -> Release:
         """Fit a model to what was measured and return the release, with what its budget says was spent.
+
+        Args:
+            mechanism: its command-line name.
+            table: what was measured.
+            workload: what was asked.
+            measurements: the noisy answers.
+            estimator: how the model is fitted.
+            fit: one to these answers that is there already; None makes one.
 
         Raises:
             FitError: the fit failed; it carries the measurements, which are paid for.
         """
-        total = table.public_total()
-        try:
-            fit = estimator.fit(table.domain, measurements, total=total)
-        except Exception as error:
-            raise FitError(str(error), tuple(measurements)) from error
+        if fit is None:
+            fit = self._fit(table, measurements, estimator)
         budget = table.budget
         if budget.unit == "epsilon":
             spent = Spent(budget.spent, Fraction(0))
@@ -144,6 +150,15 @@ class Settings:
             max_weight=table.max_weight,
             ledger=table.receipt(),
         )
+
+    def _fit(
+        self, table: PrivateTable, measurements: Sequence[LinearMeasurement], estimator: Estimator
+    ) -> Fit:
+        total = table.public_total()
+        try:
+            return estimator.fit(table.domain, measurements, total=total)
+        except Exception as error:
+            raise FitError(str(error), tuple(measurements)) from error
 
 
 def read_settings(epsilon: Any, delta: Any, relation: Any) -> Settings:
