@@ -80,7 +80,7 @@ class SharedPlan:
 
     def __init__(self, estimator: Settings):
         self.loss, self.solver, self.dtype = estimator.loss, estimator.solver, estimator.dtype
-        self.max_steps, self.tol = estimator.max_steps, estimator.tol
+        self.max_steps, self.tol, self.stop = estimator.max_steps, estimator.tol, estimator.stop
         self._estimator = estimator
         self._plans: dict[Any, oracles.Plan] = {}
         self._lock = threading.Lock()

@@ -18,6 +18,7 @@ from pgmjax.domain import Domain
 from pgmjax.fitting import End, Task, solve_task
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
+from pgmjax.noise_level import noise_level
 from pgmjax.plan.structure import Structure
 from pgmjax.progress import Progress
 from pgmjax.solvers.loop import Status
@@ -62,6 +63,9 @@ class Estimator:
             memory allows; within them it ends as STALLED.
         max_bytes: memory that a fit may use; None asks the device.
         progress: None shows a bar in terminals and notebooks, False never does.
+        stop: `optimum`, or `noise`: also end as NOISE_LEVEL once the loss is down to what the noise of the
+            measurements alone would give on average (for l2 half the number of measured values). Below it
+            a model follows the noise: the discrepancy principle of Morozov 1966.
 
     Example:
         >>> import pgmjax as pj
@@ -79,6 +83,7 @@ class Estimator:
     dtype: str = "float32"
     max_bytes: int | None = None
     progress: bool | None = None
+    stop: str = "optimum"
 
     def __post_init__(self) -> None:
         _checks.integer("max_steps", self.max_steps, low=1)
@@ -87,6 +92,9 @@ class Estimator:
         _checks.choice("oracle", self.oracle, ("auto", *oracles.names()))
         solvers.build(self.solver)
         losses.check(self.loss)
+        _checks.choice("stop", self.stop, ("optimum", "noise"))
+        if self.stop == "noise":
+            noise_level(self.loss, ())
 
     def plan(
         self,

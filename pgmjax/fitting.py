@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from pgmjax.domain import Domain
 from pgmjax.losses.base import BoundLoss
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
+from pgmjax.noise_level import noise_level
 from pgmjax.ops.flat import host_join, split
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.progress import Progress
@@ -55,6 +57,11 @@ class Settings(Protocol):
         ...
 
     @property
+    def stop(self) -> str:
+        """Where to end: "optimum" or "noise"."""
+        ...
+
+    @property
     def dtype(self) -> str:
         """Type on the device."""
         ...
@@ -83,6 +90,13 @@ class Task:
     def within(self, loss: float, gap: float) -> bool:
         """Whether a gap meets the tolerance."""
         return gap <= self.estimator.tol * max(1.0, loss)
+
+    @functools.cached_property
+    def level(self) -> float:
+        """The loss to stop at beside the tolerance: that of the noise alone, or none."""
+        if self.estimator.stop == "optimum":
+            return -math.inf
+        return noise_level(self.estimator.loss, self.measurements)
 
     def bind(self, dtype: str) -> BoundLoss:
         """The loss of the measurements."""
@@ -154,6 +168,8 @@ def _minimise(
         task.bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}")
 
     block = 50 if problem.oracle.forecast.work < 50_000_000 else 25
+    if task.level > -math.inf:
+        block = 10  # soon after it is reached, the loss is well below
     below, last = -math.inf, None
     while True:
         slack = float(problem.loss.slack())
@@ -173,6 +189,8 @@ def _minimise(
         below = max(below, solution.below)
         last = dataclasses.replace(solution, steps=done, below=below)
         loss = float(solution.point.loss)
+        if loss + slack <= task.level:
+            return dataclasses.replace(last, status=Status.NOISE_LEVEL), problem
         if slack == 0 or solution.status is Status.NOT_FINITE:
             return last, problem
         if task.within(loss, loss + slack - below):
@@ -190,7 +208,7 @@ def _minimise(
 
 def _stage_end(task: Task, slack: float) -> Callable[[float, float], bool]:
     """A stage ends when the tolerance is met, or when less smoothing promises more."""
-    return lambda loss, gap: task.within(loss, gap + slack) or gap < slack
+    return lambda loss, gap: task.within(loss, gap + slack) or gap < slack or loss + slack <= task.level
 
 
 def _in_float64(
@@ -211,6 +229,8 @@ def _in_float64(
     loss, slack = float(point.loss), float(bound.slack())
     below = max(solution.below, loss - gap)
     certified = dataclasses.replace(solution, point=point, below=below)
+    if solution.status is Status.NOISE_LEVEL:
+        return certified, bound
     if task.within(loss, max(loss + slack - below, 0.0)):
         return dataclasses.replace(certified, status=Status.CONVERGED), bound
     if solution.status is Status.MAX_STEPS or solution.steps >= task.estimator.max_steps:

@@ -32,12 +32,14 @@ class Status(enum.IntEnum):
         MAX_STEPS: the steps ran out before that.
         STALLED: the loss no longer falls at this precision; the gap says how far it may be.
         NOT_FINITE: the loss was not a finite number at the starting point.
+        NOISE_LEVEL: the loss is what the noise alone would give, where the fit was asked to stop there.
     """
 
     CONVERGED = 0
     MAX_STEPS = 1
     STALLED = 2
     NOT_FINITE = 3
+    NOISE_LEVEL = 4
 
 
 @dataclasses.dataclass(frozen=True)
