@@ -135,6 +135,20 @@ class MultiplicativeWeights(abc.ABC):
                 return done
         return sweeps
 
+    def marginal(self, clique: Clique) -> np.ndarray:
+        """Return the probabilities of any attributes, axes in the order of `clique`."""
+        names: Clique = ()
+        table = np.ones(())
+        for vector in self.vectors():
+            held = tuple(name for name in clique if name in vector.attributes)
+            if held:
+                names, table = names + held, np.multiply.outer(table, vector.marginal(held))
+        for name in clique:
+            if name not in names:
+                size = self.domain[name]
+                names, table = (*names, name), np.multiply.outer(table, np.full(size, 1 / size))
+        return table.transpose([names.index(name) for name in clique])
+
     def model(self, total: float) -> GraphicalModel:
         """Return the estimate as a model, with one clique for each table."""
         tables = {vector.attributes: vector.log_weights for vector in self.vectors()}

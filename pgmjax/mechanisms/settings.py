@@ -179,6 +179,21 @@ def check_request(data: Dataset, workload: Workload, relation: Relation, estimat
         ValueError: the workload does not fit the domain, its model exceeds the memory, or its answers
             cannot tell a total that is private.
     """
+    check_table_and_workload(data, workload)
+    queries = [entry.query for entry in workload.entries]
+    estimator.plan(data.domain, [query.clique for query in queries])
+    if relation is Relation.ADD_REMOVE or data.weighted:
+        _check_total_is_told(data, queries)
+    return queries
+
+
+def check_table_and_workload(data: Dataset, workload: Workload) -> None:
+    """Refuse what is no table, no workload, or a workload that does not fit the table's domain.
+
+    Raises:
+        TypeError: not a table or not a workload.
+        ValueError: the workload does not fit the domain.
+    """
     if not isinstance(data, Dataset):
         raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
     if not isinstance(workload, Workload):
@@ -186,11 +201,6 @@ def check_request(data: Dataset, workload: Workload, relation: Relation, estimat
             f"workload must be a pgmjax.Workload, got {type(workload).__name__}: see Workload.of_marginals."
         )
     workload.validate(data.domain)
-    queries = [entry.query for entry in workload.entries]
-    estimator.plan(data.domain, [query.clique for query in queries])
-    if relation is Relation.ADD_REMOVE or data.weighted:
-        _check_total_is_told(data, queries)
-    return queries
 
 
 def _check_total_is_told(data: Dataset, queries: Sequence[Query]) -> None:
