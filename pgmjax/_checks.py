@@ -62,7 +62,10 @@ def number(
     """Return `value` as a finite float within the stated bounds; refuse bools, NaN and infinities."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
-    result = float(value)
+    try:
+        result = float(value)
+    except OverflowError:
+        result = math.inf
     if not math.isfinite(result):
         raise ValueError(f"{name} must be finite, got {result}.")
     if above is not None and not result > above:

@@ -60,3 +60,8 @@ def broken():
 def test_a_sequences_own_error_passes():
     with pytest.raises(TypeError, match=r"^of the caller's own$"):
         _checks.several("sizes", broken(), "integers")
+
+
+def test_an_integer_beyond_floats_is_not_finite():
+    with pytest.raises(ValueError, match="x must be finite"):
+        _checks.number("x", 10**400)

@@ -137,7 +137,7 @@ def _show(arguments: argparse.Namespace) -> None:
 def _lines(account: Account, charges: list[ChargeRecord]) -> Iterator[list[str]]:
     if charges:
         unit = {"pure": "epsilon", "zcdp": "rho", "renyi": "divergence"}[account.measure]
-        yield ["time", "key", "events", f"{unit}", "total", "answers"]
+        yield ["time", "key", "events", unit, "total", "answers"]
     for charge in charges:
         kinds = [str(event.get("kind")) for event in charge.events]
         counted = {kind: kinds.count(kind) for kind in kinds}
