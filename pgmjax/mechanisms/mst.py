@@ -1,0 +1,184 @@
+"""MST: measure all attributes, choose a spanning tree of pairs that depend on each other most, measure it."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from pgmjax import _checks
+from pgmjax.cliques import Clique, as_clique
+from pgmjax.counting import check_memory
+from pgmjax.dataset import Dataset
+from pgmjax.estimate import Estimator
+from pgmjax.many_marginals import many_marginals
+from pgmjax.mechanisms.adaptive import Purse, check_adaptive, grid_for, law_for, most_moved, on_grid
+from pgmjax.mechanisms.settings import Settings, read_settings
+from pgmjax.mechanisms.spanning import Forest, largest_tree
+from pgmjax.model import GraphicalModel
+from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.scores import Distances
+from pgmjax.queries import marginal
+from pgmjax.relation import Relation
+from pgmjax.release import Release
+from pgmjax.workload import Workload
+
+
+@dataclasses.dataclass(frozen=True)
+class MST:
+    """Measure every attribute, then the pairs of a spanning tree that is chosen privately.
+
+    A third of the budget measures all attributes alone. A third chooses pairs, one after the other among
+    those that join parts not yet joined, by how far each pair's exact marginal is (in L1) from the model in
+    which all attributes are independent. A third measures the chosen pairs. The workload plays no part in
+    what is measured: the model is of the whole table, and any workload can be asked of it.
+
+    Args:
+        epsilon: all that may be spent: a number, or an exact string such as "1/3".
+        relation: which tables are neighbours; there is no default.
+        delta: 0 spends epsilon by discrete Laplace noise and permute-and-flip; more than 0 spends the rho
+            that fits both by discrete Gaussian noise and the exponential mechanism.
+        cliques: public cliques that are measured in any case, with the pairs; pairs are chosen to join what
+            they leave apart. They must not come from the table.
+        steps: solver steps at most of the fit to the attributes alone.
+        estimator: how models are fitted; None is `Estimator()`.
+        backend: source of noise; None is the secure one.
+
+    Raises:
+        TypeError: a parameter of the wrong type.
+        ValueError: a parameter outside its range.
+
+    Guarantees:
+        delta = 0: epsilon-DP. delta > 0: rho-zCDP, hence (epsilon, delta)-DP, for the largest rho that
+        converts to at most epsilon. The parts sum to the budget exactly. The model and which pairs may be
+        chosen are post-processing.
+
+    References:
+        McKenna, Miklau and Sheldon 2021, "Winning the NIST Contest: a scalable and general approach to
+        differentially private synthetic data". Its merging of rare values is left out.
+    """
+
+    epsilon: Any
+    relation: Relation
+    delta: Any = 0
+    cliques: tuple[Clique, ...] = ()
+    steps: int = 100
+    estimator: Estimator | None = None
+    backend: NoiseBackend | None = None
+
+    name: ClassVar[str] = "mst"
+    summary: ClassVar[str] = "measure all attributes and a spanning tree of the pairs that depend most"
+
+    def __post_init__(self) -> None:
+        settings = read_settings(self.epsilon, self.delta, self.relation)
+        for name in ("epsilon", "delta", "relation"):
+            object.__setattr__(self, name, getattr(settings, name))
+        given = _checks.several("cliques", self.cliques, "tuples of attribute names")
+        object.__setattr__(self, "cliques", tuple(tuple(clique) for clique in given))
+        _checks.integer("steps", self.steps, low=1)
+
+    def run(
+        self,
+        data: Dataset,
+        workload: Workload,
+        *,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        show_progress: bool | None = None,
+    ) -> Release:
+        """Make a release.
+
+        Args:
+            data: the private table.
+            workload: what the release is to answer; it does not change what is measured.
+            ledger: where the table's budget is kept; None keeps no account beyond this run.
+            key: the run's name in the ledger; None names it by what is asked. Asked again under the same
+                name it gives the same answers and costs nothing, also after an interruption.
+            show_progress: None shows a bar in terminals only, False never.
+
+        Raises:
+            ValueError: a bad workload or clique, a model too large for memory or a bad table; nothing was
+                spent.
+            BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
+            LedgerError: the ledger cannot be used; nothing was spent.
+            FitError: a fit failed after the spend; the error carries the measurements.
+        """
+        settings = Settings(self.epsilon, self.delta, self.relation)
+        estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
+        check_adaptive(data, workload, estimator)
+        domain = data.domain
+        given = [as_clique(domain, clique) for clique in self.cliques]
+        forest = Forest(domain.attributes)
+        for clique in given:
+            forest.join(clique)
+        edges = forest.parts - 1
+        self._check(data, settings, given, edges, estimator)
+        request = {"mechanism": self.name, "cliques": [list(clique) for clique in given], "steps": self.steps}
+        table = settings.open(data, workload, self.backend, request, ledger, key)
+        purse = Purse(table, estimator, table.public_total(), show_progress)
+
+        parts = _parts(table.budget.cap, len(domain), edges, len(given))
+        measured = purse.measure([(name,) for name in domain.attributes], parts.attributes)
+        if edges:
+            model = purse.fit(measured, self.steps).model
+            given += self._choose(purse, model, forest, parts.choices)
+        if given:
+            measured += purse.measure(given, table.budget.split([1] * len(given)))
+        return settings.release(self.name, table, workload, measured, estimator)
+
+    def _check(
+        self, data: Dataset, settings: Settings, given: list[Clique], edges: int, estimator: Estimator
+    ) -> None:
+        """Refuse what could not be gone through with; reads nothing of the table."""
+        domain = data.domain
+        pairs = list(itertools.combinations(domain.attributes, 2))
+        check_memory(domain, [*pairs, *given])
+        estimator.plan(domain, [(name,) for name in domain.attributes] + given + largest_tree(domain, given))
+        weight = data.max_weight if data.weighted else None
+        budget = settings.budget()
+        parts = _parts(budget.cap, len(domain), edges, len(given))
+        moves = most_moved(
+            [(name,) for name in domain.attributes], domain, self.relation, budget.unit, weight
+        )
+        for cost in (parts.attributes[0], *parts.measured):
+            law_for(moves, budget.unit, cost)
+        if parts.choices:
+            distance = most_moved(pairs, domain, self.relation, "epsilon", weight)
+            grid_for(distance, budget.unit, parts.choices[0])
+
+    def _choose(
+        self, purse: Purse, model: GraphicalModel, forest: Forest, costs: Sequence[Fraction]
+    ) -> list[Clique]:
+        """Choose pairs until all attributes are joined."""
+        table = purse.table
+        pairs = list(itertools.combinations(table.domain.attributes, 2))
+        expected = dict(zip(pairs, many_marginals(model, pairs), strict=True))
+        weight = table.max_weight if table.weighted else None
+        moves = most_moved(pairs, table.domain, table.relation, "epsilon", weight)
+        chosen: list[Clique] = []
+        for cost in costs:
+            bits = grid_for(moves, purse.unit, cost)
+            open_pairs = [pair for pair in pairs if not forest.joined(pair)]
+            candidates = [(marginal(pair), on_grid(expected[pair], bits)) for pair in open_pairs]
+            chosen.append(open_pairs[purse.choose(Distances(candidates, bits), cost)])
+            forest.join(chosen[-1])
+        return chosen
+
+
+@dataclasses.dataclass(frozen=True)
+class _Parts:
+    """The budget's parts: for attributes, for choices, and (as forecast) for what is measured at last."""
+
+    attributes: tuple[Fraction, ...]
+    choices: tuple[Fraction, ...]
+    measured: tuple[Fraction, ...]
+
+
+def _parts(cap: Fraction, attributes: int, choices: int, given: int) -> _Parts:
+    """Equal shares for the three steps, or for those of them that there are."""
+    numbers = (attributes, choices, choices + given)
+    share = cap / sum(number > 0 for number in numbers)
+    return _Parts(*((share / number,) * number if number else () for number in numbers))
