@@ -12,9 +12,10 @@ import dataclasses
 from typing import Any
 
 from pgmjax.mechanisms.marginals import Marginals
+from pgmjax.mechanisms.mwem import MWEM
 from pgmjax.relation import Relation
 
-__all__ = ["Marginals"]
+__all__ = ["MWEM", "Marginals"]
 
 
 def names() -> dict[str, type[Any]]:

@@ -1,0 +1,148 @@
+"""The rounds of MWEM: choose, measure, bring the estimate up to date."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from fractions import Fraction
+
+from pgmjax import queries
+from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.mechanisms.mwem_candidates import Candidates, expected_size
+from pgmjax.mechanisms.mwem_estimates import Estimate
+from pgmjax.mechanisms.settings import FitError
+from pgmjax.privacy.noise import PrivateTable
+from pgmjax.progress import Progress
+from pgmjax.queries import Query
+from pgmjax.total import estimate_total
+
+
+@dataclasses.dataclass(frozen=True)
+class Costs:
+    """What each step of a run may cost; all of it sums to the budget exactly.
+
+    Attributes:
+        total: of measuring the total, None where that is public.
+        choices: of each round's choice.
+        answers: of each round's measurement.
+    """
+
+    total: Fraction | None
+    choices: tuple[Fraction, ...]
+    answers: tuple[Fraction, ...]
+
+    @classmethod
+    def of(cls, table: PrivateTable, rounds: int, split: Fraction, total_share: Fraction | None) -> Costs:
+        """Divide what a table's budget has left.
+
+        Args:
+            table: whose budget it is.
+            rounds: all are equal.
+            split: the share of a round that measures.
+            total_share: the share of the whole that measures the total; None where it is public.
+        """
+        each = (1 - (total_share or 0)) / rounds
+        weights = [each * (1 - split), each * split] * rounds
+        if total_share is None:
+            parts = table.budget.split(weights)
+            return cls(None, parts[::2], parts[1::2])
+        parts = table.budget.split([total_share, *weights])
+        return cls(parts[0], parts[1::2], parts[2::2])
+
+
+@dataclasses.dataclass(frozen=True)
+class Rounds:
+    """A run of MWEM on one table.
+
+    Attributes:
+        table: with its budget, of which all is spent.
+        candidates: what is chosen from.
+        estimate: fresh; it is brought up to date.
+        rounds: how many are made, whatever their answers.
+        split: the share of a round's budget that measures.
+        total_share: the share of the budget that measures the total, where that is private.
+        max_cells: the most cells of the estimate after the last round, None without a limit.
+    """
+
+    table: PrivateTable
+    candidates: Candidates
+    estimate: Estimate
+    rounds: int
+    split: Fraction
+    total_share: Fraction
+    max_cells: int | None
+
+    def run(self, show_progress: bool | None) -> list[LinearMeasurement]:
+        """Make all rounds and return all that was measured, the total first where it is private.
+
+        Raises:
+            FitError: the estimate failed; the error carries what was measured so far.
+        """
+        public = self.table.public_total()
+        costs = Costs.of(self.table, self.rounds, self.split, self.total_share if public is None else None)
+        found: list[LinearMeasurement] = []
+        if costs.total is not None:
+            asked = queries.kronecker({self.table.domain.attributes[0]: queries.total()})
+            found += self._measure(asked, costs.total)
+        first = len(found)
+        with Progress("MWEM rounds", self.rounds, show_progress) as bar:
+            for number in range(self.rounds):
+                chosen = self._choose(number, costs, self._total(public, found), found)
+                found += self._measure(chosen, costs.answers[number])
+                with _paid_for(found):
+                    self.estimate.update(found[first:], self._total(public, found))
+                bar.advance()
+        return found
+
+    def _total(self, public: int | None, found: list[LinearMeasurement]) -> float:
+        return float(estimate_total(self.table.domain, found)[0] if public is None else public)
+
+    def _choose(self, number: int, costs: Costs, total: float, found: list[LinearMeasurement]) -> Query:
+        with _paid_for(found):
+            kept = self._within(number)
+            answers = self.estimate.answers(kept.queries, total)
+            offsets = [self._noise(query, costs.answers[number]) for query in kept.queries]
+        score = kept.score(answers, offsets)
+        cost = costs.choices[number]
+        pure = self.table.budget.unit == "epsilon"
+        place = self.table.select(score, epsilon=cost) if pure else self.table.select(score, rho=cost)
+        return kept.chosen(score, place)
+
+    def _within(self, number: int) -> Candidates:
+        """The candidates that the estimate may grow by in a round."""
+        if self.max_cells is None:
+            return self.candidates
+        cells = self.estimate.cells(self.candidates.cliques)
+        limit = max(self.max_cells * (number + 1) // self.rounds, min(cells))
+        return self.candidates.keep([i for i, held in enumerate(cells) if held <= limit])
+
+    def _noise(self, query: Query, cost: Fraction) -> float:
+        """The expected L1 norm of the noise that measuring a query would add (counts)."""
+        if not self.candidates.whole:
+            return 0.0
+        domain, relation = self.table.domain, self.table.relation
+        weight = self.table.max_weight if self.table.weighted else None
+        law: DiscreteLaplace | DiscreteGaussian
+        if self.table.budget.unit == "epsilon":
+            law = DiscreteLaplace(float(Fraction(query.l1_sensitivity(relation, domain, weight)) / cost))
+        else:
+            square = Fraction(query.l2_sensitivity_squared(relation, domain, weight))
+            law = DiscreteGaussian(float(square / (2 * cost)) ** 0.5)
+        return query.num_rows(domain) * expected_size(law)
+
+    def _measure(self, query: Query, cost: Fraction) -> tuple[LinearMeasurement, ...]:
+        costs = {f"{self.table.budget.unit}s": [cost]}
+        return self.table.measure([query], **costs, show_progress=False)
+
+
+@contextlib.contextmanager
+def _paid_for(found: list[LinearMeasurement]) -> Iterator[None]:
+    """Let a failure of the estimate keep what was measured, if anything was."""
+    try:
+        yield
+    except Exception as error:
+        if not found:
+            raise
+        raise FitError(str(error), tuple(found)) from error
