@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 
 from pgmjax import ops
-from pgmjax.cliques import Clique, as_clique
+from pgmjax.cliques import as_clique
 from pgmjax.model import GraphicalModel
 from pgmjax.plan import junction_tree
 from pgmjax.plan.forecast import require_cells
 from pgmjax.plan.structure import Structure, Variables
 
+_SMALL = 1 << 16
 _Factor = tuple[np.ndarray, Variables]
 
 
@@ -61,7 +62,7 @@ class _Tree:
         free = [(number[name],) for name in domain.attributes if name not in covered]
         self.tree = junction_tree.build(Structure(domain.shape, (*held, *free)))
         for clique in self.tree.cliques:
-            require_cells(self.tree.structure.cells(clique), "a table of the model's junction tree")
+            _require(self.tree.structure.cells(clique), "a table of the model's junction tree")
         self.given = self._conditionals(potentials.tables)
         self.tables = self._marginals()
         self.depth = [0] * len(self.tree.cliques)
@@ -90,7 +91,8 @@ class _Tree:
         return logs
 
     def _marginals(self) -> list[np.ndarray]:
-        tree, tables = self.tree, []
+        tree = self.tree
+        tables: list[np.ndarray] = []
         for n, given in enumerate(self.given):
             shared, above = tree.separator[n], tree.parent[n]
             if above >= 0:
@@ -101,7 +103,7 @@ class _Tree:
 
     def marginal(self, wanted: Variables) -> np.ndarray:
         """Probabilities [sizes of wanted]."""
-        require_cells(self.tree.structure.cells(wanted), "the marginal")
+        _require(self.tree.structure.cells(wanted), "the marginal")
         home = self.tree.containing(wanted)
         if home is not None:
             table = self._reduced(home, tuple(sorted(wanted)), self.tables)
@@ -156,12 +158,18 @@ class _Tree:
 
     def _product(self, factors: Sequence[_Factor], output: Variables) -> np.ndarray:
         """The product of tables, summed to the output."""
-        require_cells(self.tree.structure.cells(output), "a table between the attributes of a marginal")
+        _require(self.tree.structure.cells(output), "a table between the attributes of a marginal")
         names = {v: i for i, v in enumerate(sorted({v for _, variables in factors for v in variables}))}
         operands: list[Any] = []
         for table, variables in factors:
             operands += [table, [names[v] for v in variables]]
         return np.einsum(*operands, [names[v] for v in output], optimize=len(factors) > 1)
+
+
+def _require(cells: int, what: str) -> None:
+    """Refuse a table that does not fit; whether a small one does is not worth asking the system."""
+    if cells > _SMALL:
+        require_cells(cells, what)
 
 
 def _summed(table: np.ndarray, variables: Variables, kept: Variables) -> np.ndarray:
