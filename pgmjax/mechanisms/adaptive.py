@@ -86,7 +86,7 @@ def law_for(sensitivity: int, unit: str, cost: Fraction) -> Law:
 def expected_size(law: Law) -> float:
     """Return the expected absolute value of noise (counts), of the discrete law that is really drawn.
 
-    sqrt(2 / pi) * scale for a Gaussian law and the scale for a Laplace law, but for small scales.
+    About sqrt(2 / pi) * scale for a Gaussian law and the scale for a Laplace law, but for small scales.
 
     Example:
         >>> round(expected_size(DiscreteLaplace(10.0)), 3), round(expected_size(DiscreteLaplace(0.5)), 3)
@@ -96,7 +96,7 @@ def expected_size(law: Law) -> float:
         inverse = 1 / law.scale
         return 1 / math.sinh(inverse) if inverse < 700 else 0.0
     if law.scale >= GAUSSIAN_FROM:
-        return math.sqrt(2 / math.pi) * law.scale
+        return math.sqrt(2 / math.pi) * (law.scale - 1 / (12 * law.scale))  # Euler-Maclaurin
     values = np.arange(1, math.ceil(40 * law.scale) + 2)
     return float(2 * (values * law.probabilities(values)).sum())
 

@@ -1,4 +1,4 @@
-"""MST finds the tree of strongest dependences, spends its thirds exactly and goes on after an interruption."""
+"""MST finds the tree of strongest dependences, spends thirds exactly and goes on after an interruption."""
 
 import itertools
 from fractions import Fraction
