@@ -11,11 +11,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.marginals import Marginals
+from pgmjax.mechanisms.mst import MST
 from pgmjax.mechanisms.mwem import MWEM
+from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.relation import Relation
 
-__all__ = ["MWEM", "Marginals"]
+__all__ = ["MWEM", "Marginals", "PrivBayes"]
 
 
 def names() -> dict[str, type[Any]]:

@@ -13,6 +13,7 @@ from pgmjax.privacy import scales, selection
 from pgmjax.privacy.amounts import split
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, ParentScore, TotalVariation
+from pgmjax.progress import Progress
 from pgmjax.queries import marginal
 
 SCORES: dict[str, type[ParentScore]] = {
@@ -45,11 +46,19 @@ class Search:
     max_candidates: int
     max_cells: int
 
-    def run(self, table: PrivateTable, levels: Levels) -> list[Candidate]:
+    def run(self, table: PrivateTable, levels: Levels, show_progress: bool | None = None) -> list[Candidate]:
         """Return the marginals to measure, in the order in which the attributes joined.
 
         With a degree the network's first marginals are left out, since all of their attributes are in the
         first one of full degree.
+
+        Args:
+            table: what is asked; the choices are charged to its budget.
+            levels: its attributes.
+            show_progress: None shows a bar in terminals only, False never.
+
+        Raises:
+            ValueError: a budget for which there is no noise; nothing was spent.
         """
         names = list(table.domain)
         first = names[0] if self.first is None else self.first
@@ -64,15 +73,17 @@ class Search:
         costs = split(share, [1] * len(rest))
         marginals = len(names) - (degree or 0)
         self._check_amounts(table, records, costs[0], [others / len(names), table.budget.cap / marginals])
-        for cost in costs:
-            chosen = [each.child for each in network]
-            if degree is None:
-                found = parent_sets.of_cells(levels, chosen, rest, cells, self.max_candidates)
-            else:
-                found = parent_sets.of_degree(chosen, rest, degree, self.max_candidates)
-            found = parent_sets.that_fit(table.domain, network, found, self.max_cells)
-            network.append(found[self._choose(table, levels, found, cost, records)])
-            rest.remove(network[-1].child)
+        with Progress("choosing parents", len(costs), show_progress) as progress:
+            for cost in costs:
+                chosen = [each.child for each in network]
+                if degree is None:
+                    found = parent_sets.of_cells(levels, chosen, rest, cells, self.max_candidates)
+                else:
+                    found = parent_sets.of_degree(chosen, rest, degree, self.max_candidates)
+                found = parent_sets.that_fit(table.domain, network, found, self.max_cells)
+                network.append(found[self._choose(table, levels, found, cost, records)])
+                rest.remove(network[-1].child)
+                progress.advance()
         holds_all = degree is not None and len(network[degree].parents) == degree
         return network[degree:] if holds_all else network
 

@@ -141,8 +141,8 @@ class PrivBayes:
             show_progress: None shows a bar in terminals only, False never.
 
         Raises:
-            ValueError: a bad workload, settings that do not fit the domain, weights, or a bad table; nothing
-                was spent.
+            ValueError: a bad workload, settings that do not fit the domain or the memory, weights, or a bad
+                table; nothing was spent.
             BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
             LedgerError: the ledger cannot be used; nothing was spent.
             FitError: no model could be made after the spend; the error carries the measurements.
@@ -153,8 +153,7 @@ class PrivBayes:
         levels = self._check(data, workload, estimator)
         table = settings.open(data, workload, self.backend, self._request(), ledger, key)
         data.validate()
-        queries = [levels.query(each) for each in self._search().run(table, levels)]
-        estimator.plan(table.domain, [query.clique for query in queries])
+        queries = [levels.query(each) for each in self._search().run(table, levels, show_progress)]
         costs = {f"{table.budget.unit}s": table.budget.split([1] * len(queries))}
         measurements = table.measure(queries, **costs, show_progress=show_progress)
         if self.estimate == "engine":
@@ -196,6 +195,11 @@ class PrivBayes:
             )
         levels = Levels(domain, self.taxonomies)
         _check_answers(domain, workload, estimator)
+        cells = min(self.max_cells, domain.size())
+        try:
+            estimator.plan(Domain({"junction tree": cells}), [("junction tree",)])
+        except ModelTooLargeError as error:
+            raise ModelTooLargeError(f"max_cells allows models of {cells:,} cells. {error}") from error
         return levels
 
 

@@ -388,6 +388,7 @@ MISFITS = [
     ({"taxonomies": {"a": [[0, 1, 2]]}}, "must merge groups of the one before"),
     ({"taxonomies": {"a": [[0, 0, 1], [0, 1, 1]]}}, "must merge groups of the one before"),
     ({"estimator": Estimator(max_bytes=8)}, "5 answers need 40 bytes and 8 bytes is available"),
+    ({"estimator": Estimator(max_bytes=40)}, "max_cells allows models of 6 cells. The model needs about"),
 ]
 
 
