@@ -18,7 +18,7 @@ from pgmjax.mechanisms.mwem import MWEM
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.relation import Relation
 
-__all__ = ["MWEM", "Marginals", "PrivBayes"]
+__all__ = ["AIM", "MST", "MWEM", "Marginals", "PrivBayes"]
 
 
 def names() -> dict[str, type[Any]]:
