@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax import _checks
+from pgmjax.audit import limits
 from pgmjax.audit.outputs import Outputs
 from pgmjax.progress import Progress
 
@@ -87,8 +88,8 @@ def epsilon_lower_bound(
     delta = _checks.number("delta", delta, at_least=0, below=1)
 
     def bound(held: np.ndarray, of: int, other: np.ndarray, of_other: int) -> np.ndarray:
-        lowest = _at_least(held, of, alpha / _SIDES) - delta
-        highest = _at_most(other, of_other, alpha / _SIDES)
+        lowest = limits.at_least(held, of, alpha / _SIDES) - delta
+        highest = limits.at_most(other, of_other, alpha / _SIDES)
         return np.where(lowest > 0, np.log(np.maximum(lowest, 1e-300)) - np.log(highest), -np.inf)
 
     return dataclasses.replace(_best_of_both(first, second, bound, "epsilon", alpha, seed), delta=delta)
@@ -133,7 +134,10 @@ def mu_lower_bound(
     norm = _checks.optional("scipy.stats", extra="privacy").norm
 
     def bound(held: np.ndarray, of: int, other: np.ndarray, of_other: int) -> np.ndarray:
-        lowest, highest = _at_least(held, of, alpha / _SIDES), _at_most(other, of_other, alpha / _SIDES)
+        lowest, highest = (
+            limits.at_least(held, of, alpha / _SIDES),
+            limits.at_most(other, of_other, alpha / _SIDES),
+        )
         sure = (lowest > 0) & (highest < 1)
         return np.where(sure, norm.ppf(lowest) - norm.ppf(highest), -np.inf)
 
@@ -209,15 +213,3 @@ def _worth(
 ) -> np.ndarray:
     """The bound that the choosing halves would give, were they allowed to."""
     return bound(held, of, other, of_other)
-
-
-def _at_least(held: np.ndarray, of: int, alpha: float) -> np.ndarray:
-    """Clopper and Pearson's limit from below of the probability of an event."""
-    special = _checks.optional("scipy.special", extra="privacy")
-    return np.where(held > 0, special.betaincinv(np.maximum(held, 1), of - held + 1, alpha), 0.0)
-
-
-def _at_most(held: np.ndarray, of: int, alpha: float) -> np.ndarray:
-    """Clopper and Pearson's limit from above."""
-    special = _checks.optional("scipy.special", extra="privacy")
-    return np.where(held < of, special.betainccinv(held + 1, np.maximum(of - held, 1), alpha), 1.0)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax import mechanisms, random
 from pgmjax.audit import contracts, primitives
 from pgmjax.audit import mutations as changes
 from pgmjax.audit import mutations_contract as contract
@@ -25,11 +26,14 @@ from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.tape import NonInterferenceError
-from pgmjax.queries import marginal
+from pgmjax.queries import DenseMatrix, marginal
 from pgmjax.relation import Relation
+from pgmjax.workload import Workload
 
 _PAIRS = 16
+_MANY_PAIRS = 100
 _HEAVY = 2**31 - 1
+_WIDE = 110
 _ODD = 2**24 + 1  # the least whole number that is no 32-bit float
 
 
@@ -44,6 +48,8 @@ class Mutant:
         scope: where it can be seen: in "any" mechanism, in those that "select", in those that measure other
             "queries" than marginals, in the "specimen" alone, or in "none" since it lies in a primitive.
         detect: runs the layer, given a mechanism; raises an AssertionError on a fault.
+        relation: the one relation under which it can be seen, None for either.
+        weights: whether it can be seen with weights only.
     """
 
     name: str
@@ -51,25 +57,43 @@ class Mutant:
     apply: Callable[[], AbstractContextManager[Any]]
     scope: str
     detect: Callable[[Any], None]
+    relation: Relation | None = None
+    weights: bool = False
+
+    def concerns(self, mechanism: Any) -> bool:
+        """Whether a mechanism works on tables on which the bug can be seen."""
+        possible = self.relation in (None, *mechanisms.relations(mechanism))
+        return possible and (mechanisms.takes_weights(mechanism) or not self.weights)
 
 
 def replayed(mechanism: Any) -> None:
-    """L1 of a mechanism under both relations, both kinds of budget, without and with weights."""
-    for relation in Relation:
+    """L1 of a mechanism under its relations, both kinds of budget, without and with weights."""
+    weights = (None, 3) if mechanisms.takes_weights(mechanism) else (None,)
+    for relation in mechanisms.relations(mechanism):
         for delta in (0, "1e-6"):
-            for max_weight in (None, 3):
+            for max_weight in weights:
                 pairs = _PAIRS if max_weight is None else _PAIRS // 2
                 replay_mechanism(mechanism, relation, delta=delta, pairs=pairs, max_weight=max_weight)
 
 
+def replayed_on_many_tables(mechanism: Any) -> None:
+    """L1 with enough pairs that some lie on both sides of a threshold."""
+    for relation in mechanisms.relations(mechanism):
+        replay_mechanism(mechanism, relation, pairs=_MANY_PAIRS)
+
+
 def replayed_with_heavy_records(mechanism: Any) -> None:
     """L1 with weights up to 2^31 - 1, the sums of which need 64 bits."""
-    replay_mechanism(mechanism, Relation.ADD_REMOVE, pairs=_PAIRS, max_weight=_HEAVY)
+    replay_mechanism(mechanism, _relation(mechanism), pairs=_PAIRS, max_weight=_HEAVY)
 
 
 def replayed_at_large_epsilon(mechanism: Any) -> None:
     """L1 with Gaussian noise of a scale below 1."""
-    replay_mechanism(mechanism, Relation.ADD_REMOVE, epsilon=8, delta="1e-6", pairs=_PAIRS)
+    replay_mechanism(mechanism, _relation(mechanism), epsilon=8, delta="1e-6", pairs=_PAIRS)
+
+
+def _relation(mechanism: Any) -> Relation:
+    return mechanisms.relations(mechanism)[0]
 
 
 def noise(_: Any) -> None:
@@ -99,6 +123,14 @@ def replayed_with_full_weights(_: Any) -> None:
     check_pairs(run, [(records(number + 1), records(number)) for number in range(1, 5)], epsilon=1)
 
 
+def replayed_with_large_entries(mechanism: Any) -> None:
+    """L1 of a matrix whose columns lie 2^62 and more apart in squares, with entries that may be asked for."""
+    signs = random.generator(0).choice([-1, 1], (100, _WIDE))
+    workload = Workload([DenseMatrix(["a"], signs.astype(np.int64) * 2**29)])
+    domain = Domain({"a": _WIDE})
+    replay_mechanism(mechanism, Relation.REPLACE_ONE, delta="1e-6", pairs=2, domain=domain, workload=workload)
+
+
 def _primitive(name: str, layer: str, apply: Callable[[], Any], check: Callable[[], None]) -> Mutant:
     """Return a mutant of a primitive, whose check needs no mechanism."""
     return Mutant(name, layer, apply, "none", _Alone(check))
@@ -114,14 +146,35 @@ class _Alone:
 
 _MECHANISMS = (
     Mutant("every part of a split budget is the whole", "L1", changes.double_spend, "any", replayed),
-    Mutant("the true total under add/remove", "L1", changes.true_total, "any", replayed),
+    Mutant(
+        "the true total under add/remove",
+        "L1",
+        changes.true_total,
+        "any",
+        replayed,
+        relation=Relation.ADD_REMOVE,
+    ),
     Mutant("the domain taken from the table", "L1", changes.domain_from_data, "specimen", replayed),
-    Mutant("early stop on the true error", "L1", changes.early_stop, "specimen", replayed),
+    Mutant("early stop on the true error", "L1", changes.early_stop, "specimen", replayed_on_many_tables),
     Mutant("the true error among the results", "L1", changes.true_error, "specimen", replayed),
     Mutant("the range of the codes among the results", "L1", changes.true_range, "specimen", replayed),
-    Mutant("Laplace sensitivity of the other relation", "L1", changes.wrong_relation, "any", replayed),
-    Mutant("selection sensitivity of the other relation", "L1", changes.wrong_score, "select", replayed),
-    Mutant("the bound on weights forgotten", "L1", changes.forgotten_weight, "any", replayed),
+    Mutant(
+        "Laplace sensitivity of the other relation",
+        "L1",
+        changes.wrong_relation,
+        "any",
+        replayed,
+        relation=Relation.REPLACE_ONE,
+    ),
+    Mutant(
+        "selection sensitivity of the other relation",
+        "L1",
+        changes.wrong_score,
+        "select",
+        replayed,
+        relation=Relation.REPLACE_ONE,
+    ),
+    Mutant("the bound on weights forgotten", "L1", changes.forgotten_weight, "any", replayed, weights=True),
     Mutant("the L2 norm where Laplace noise needs L1", "L1", changes.wrong_norm, "queries", replayed),
     Mutant("the L2 sensitivity where its square belongs", "L1", changes.unsquared, "any", replayed),
     Mutant("a sensitivity of zero", "L1", changes.zero_sensitivity, "any", replayed),
@@ -131,7 +184,22 @@ _MECHANISMS = (
     ),
     Mutant("selection without the half", "L1", changes.no_half, "select", replayed),
     Mutant("floating-point noise", "L1", changes.float_noise, "any", replayed),
-    Mutant("counts wrap around at 32 bits", "L1", changes.narrow_counts, "any", replayed_with_heavy_records),
+    Mutant(
+        "counts wrap around at 32 bits",
+        "L1",
+        changes.narrow_counts,
+        "any",
+        replayed_with_heavy_records,
+        weights=True,
+    ),
+    Mutant(
+        "a sensitivity wraps around at 64 bits",
+        "L1",
+        changes.wrapped_squares,
+        "queries",
+        replayed_with_large_entries,
+        relation=Relation.REPLACE_ONE,
+    ),
     Mutant(
         "counts through 32-bit floats", "L1", changes.single_precision, "none", replayed_with_full_weights
     ),

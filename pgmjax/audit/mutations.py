@@ -18,7 +18,7 @@ from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity
-from pgmjax.queries import DenseMatrix
+from pgmjax.queries import DenseMatrix, exact
 from pgmjax.relation import Relation
 
 
@@ -157,6 +157,11 @@ def wrong_score() -> Any:
             lambda self, domain, relation, weight: true(self, domain, Relation.ADD_REMOVE, weight),
         )
     )
+
+
+def wrapped_squares() -> Any:
+    """Sums of squares of large integers in 64 bits, where floats would round and not wrap around."""
+    return replaced((exact, "_as_floats", lambda matrix: matrix))
 
 
 def noise_over_n() -> Any:

@@ -1,28 +1,120 @@
 """L1 of an audit: with the noise frozen, nothing public may differ between neighbouring tables.
 
 A mechanism is run on a table while a tape records what passes the choke point, then on a neighbour
-while the recorded releases are played back. Calls, parameters, shapes and results must repeat bit for
-bit, and the exact numbers may lie no further apart than the declared sensitivity. What the calls cost
-is worked out anew from sensitivities and noise scales and compared with what the result says was spent.
+while the recorded releases are played back. Calls, parameters, shapes, results, errors, warnings and
+what is printed must repeat bit for bit, and the exact numbers may lie no further apart than the declared
+sensitivity. What the calls cost is worked out anew from sensitivities and noise scales and compared with
+what the result says was spent.
 
-This is a test and no proof: it sees only the neighbours it is given, and only data that pass the choke
-point. A tape holds exact private numbers: audit on made-up tables.
+This is a test and no proof: it sees only the neighbours it is given. It does not see what is written to
+files, logs or a network, what a mechanism keeps on itself or in its module, how long it takes, and how
+often or in which order it reads a table. A tape holds exact private numbers: audit on made-up tables.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+import io
+import warnings
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
 
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy.selection import ExponentialMechanism
-from pgmjax.privacy.tape import Call, NonInterferenceError, Tape
+from pgmjax.audit.claims import check_claims, cost
+from pgmjax.audit.differences import differences
+from pgmjax.privacy.tape import NonInterferenceError, Tape
+
+__all__ = ["CannotAuditError", "Replayed", "check_pair", "check_pairs", "cost", "differences"]
 
 _Table = TypeVar("_Table")
-_ROUNDING = 1e-9
+_FROZEN = "With frozen noise "
+_NO_CALLS = (
+    "Nothing went through privacy.PrivateTable, the one place where a table is read and noise is added: "
+    "hand it the table, and read the table through it alone."
+)
+
+
+class CannotAuditError(ValueError):
+    """Nothing can be said of a mechanism: it fails on every table, or its noise is out of sight."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    """What came of a run: a result or an error, and what it said on the way."""
+
+    result: Any
+    error: Exception | None
+    said: dict[str, Any]
+
+
+def _watched(run: Callable[[_Table], Any], table: _Table) -> _Run:
+    streams = {"standard output": io.StringIO(), "standard error": io.StringIO()}
+    result, raised = None, None
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        contextlib.redirect_stdout(streams["standard output"]),
+        contextlib.redirect_stderr(streams["standard error"]),
+    ):
+        warnings.simplefilter("always")
+        try:
+            result = run(table)
+        except NonInterferenceError:
+            raise
+        except Exception as error:
+            raised = error
+    said: dict[str, Any] = {name: stream.getvalue() for name, stream in streams.items()}
+    said["warnings"] = [(each.category, str(each.message)) for each in caught]
+    return _Run(result, raised, said)
+
+
+def _fault(run: Callable[[_Table], Any], first: _Table, second: _Table) -> tuple[Tape, str | None]:
+    """Record on one table, play back on the other; return the tape and what differs, if something does."""
+    tape = Tape()
+    with tape.recording():
+        recorded = _watched(run, first)
+    replayed, stopped = None, None
+    try:
+        with tape.replaying():
+            replayed = _watched(run, second)
+    except NonInterferenceError as error:
+        stopped = str(error)
+    raised = recorded.error or (None if replayed is None else replayed.error)
+    if raised is None:
+        return tape, stopped or _changes(recorded, replayed, bool(tape.calls))
+    if replayed is None:
+        return tape, f"It raises {type(raised).__name__} on one of two neighbours. On the other: {stopped}"
+    if _described(recorded.error) == _described(replayed.error):
+        raise CannotAuditError(
+            f"The mechanism raises {type(raised).__name__} on a table and on its neighbour, so that it "
+            f"cannot be audited: {raised}"
+        ) from raised
+    if recorded.error is not None and replayed.error is not None:
+        return tape, "It raises an error on both neighbours, but not the same: errors show private numbers."
+    return tape, (
+        f"It raises {type(raised).__name__} on one of two neighbours only: whether it fails depends on the "
+        "table."
+    )
+
+
+def _described(error: Exception | None) -> tuple[Any, ...] | None:
+    return None if error is None else (type(error), str(error))
+
+
+def _changes(recorded: _Run, replayed: _Run | None, calls: bool) -> str | None:
+    assert replayed is not None
+    found = differences(recorded.result, replayed.result)
+    said = [name for name, text in recorded.said.items() if differences(text, replayed.said[name])]
+    if not found and not said:
+        return None
+    places = [*(["the results differ in " + ", ".join(found[:5])] if found else []), *_differing(said)]
+    text = f"{_FROZEN}{' and '.join(places)}: a private number got past the noise."
+    return text if calls else f"{text} {_NO_CALLS}"
+
+
+def _differing(said: list[str]) -> list[str]:
+    return [f"what is written to {', '.join(said)} differs"] if said else []
 
 
 def check_pair(run: Callable[[_Table], Any], first: _Table, second: _Table) -> Tape:
@@ -37,26 +129,20 @@ def check_pair(run: Callable[[_Table], Any], first: _Table, second: _Table) -> T
         The tape, for a look at the calls.
 
     Raises:
-        NonInterferenceError: as `Tape.replaying`, or the two results differ in any bit, or a release is
-            not int64.
+        NonInterferenceError: as `Tape.replaying`; the two results, what is printed or the warnings differ
+            in any bit; it raises on one table only; or a release is not int64.
+        CannotAuditError: it raises the same error on both tables (a ValueError).
+        TypeError: as `differences`.
     """
-    tape = Tape()
-    with tape.recording():
-        recorded = run(first)
-    with tape.replaying():
-        replayed = run(second)
+    tape, fault = _fault(run, first, second)
+    if fault is not None:
+        raise NonInterferenceError(fault)
     for number, (call, released) in enumerate(zip(tape.calls, tape.releases, strict=True), start=1):
         if released.dtype != np.int64 or call.exact.dtype != np.int64:
             raise NonInterferenceError(
                 f"Call {number} ({call.kind}) released {released.dtype} for {call.exact.dtype}: noise on "
                 "floating-point numbers shows which number it was added to; both must be int64."
             )
-    found = differences(recorded, replayed)
-    if found:
-        raise NonInterferenceError(
-            f"With frozen noise the results differ in {', '.join(found[:5])}: "
-            "a private number got past the noise."
-        )
     return tape
 
 
@@ -83,18 +169,24 @@ def check_pairs(
     *,
     epsilon: Any = None,
     rho: Any = None,
+    delta: Any = 0,
 ) -> Replayed:
-    """Check a mechanism on many pairs of neighbouring tables.
+    """Check a mechanism on many pairs of neighbouring tables, after two runs on one and the same.
 
     Args:
         run: takes a table and returns the release; must be deterministic but for its noise.
         neighbours: pairs of tables, such as `tables.neighbours` gives.
-        epsilon: what the mechanism claims to spend in pure epsilon, None if it claims none.
+        epsilon: what the mechanism claims to spend, None if it claims none.
         rho: what it claims to spend in zCDP, None if it claims none.
+        delta: with more than 0, epsilon is that of (epsilon, delta), and the calls may keep to it by
+            their pure epsilon, by their rho or by their Renyi divergences.
 
     Raises:
-        NonInterferenceError: as `check_pair`, or the calls cost more than was claimed.
-        ValueError: no pairs, or nothing passed the choke point, so that nothing was checked.
+        NonInterferenceError: as `check_pair`, the run is not deterministic, or the calls cost more than was
+            claimed.
+        CannotAuditError: as `check_pair`, or nothing passed the choke point, so that nothing was checked.
+        ValueError: no pairs.
+        TypeError: as `differences`.
 
     Example:
         >>> import pgmjax as pj
@@ -109,88 +201,41 @@ def check_pairs(
     pairs = calls = 0
     worst_epsilon: float | None = 0.0
     worst_rho = 0.0
+    failed: CannotAuditError | None = None
     for first, second in neighbours:
-        tape = check_pair(run, first, second)
-        pairs, calls = pairs + 1, max(calls, len(tape.calls))
-        spent = cost(tape.calls)
+        if not pairs:
+            _check_repeats(run, first)
+        pairs += 1
+        try:
+            tape = check_pair(run, first, second)
+        except CannotAuditError as error:  # other neighbours may fail alone, which is a leak
+            failed = failed or error
+            continue
+        calls = max(calls, len(tape.calls))
+        spent = check_claims(tape.calls, first, epsilon, rho, delta)
         worst_rho = max(worst_rho, spent[1])
         if worst_epsilon is not None:
             worst_epsilon = None if spent[0] is None else max(worst_epsilon, spent[0])
+    if not pairs:
+        raise ValueError("No pairs of tables were given, so that nothing was checked: give tables to run on.")
+    if failed is not None:
+        raise failed
     if not calls:
-        raise ValueError(
-            "Nothing passed the choke point, so that nothing was checked: give tables to run on."
-        )
-    _compare("epsilon", worst_epsilon, epsilon)
-    _compare("rho", worst_rho, rho)
+        raise CannotAuditError(f"Nothing passed the choke point, so that nothing was checked. {_NO_CALLS}")
     return Replayed(pairs, calls, worst_epsilon, worst_rho)
 
 
-def cost(calls: Iterable[Call]) -> tuple[float | None, float]:
-    """Return what calls cost in all: pure epsilon (None where a call has none) and rho.
-
-    Worked out from each call's sensitivity and noise scale alone, whatever was charged for it.
-
-    Raises:
-        NonInterferenceError: a law whose sensitivity is stated in another norm than it needs.
-    """
-    epsilon: float | None = 0.0
-    rho = 0.0
-    for call in calls:
-        if call.law is None:
-            continue
-        norm = {DiscreteLaplace: "l1", DiscreteGaussian: "l2_squared"}.get(type(call.law), "linf")
-        if call.sensitivity.norm != norm:
-            raise NonInterferenceError(
-                f"A {call.kind} call declares its sensitivity in {call.sensitivity.norm}, where its noise "
-                f"needs {norm}."
-            )
-        if isinstance(call.law, DiscreteGaussian):
-            epsilon = None
-            rho += call.sensitivity.value / (2 * call.law.scale**2)
-            continue
-        pure = call.sensitivity.value / call.law.scale * (1 if norm == "l1" else 2)
-        epsilon = None if epsilon is None else epsilon + pure
-        rho += pure**2 / (8 if isinstance(call.law, ExponentialMechanism) else 2)
-    return epsilon, rho
-
-
-def _compare(unit: str, spent: float | None, claimed: Any) -> None:
-    if claimed is None:
+def _check_repeats(run: Callable[[_Table], Any], table: _Table) -> None:
+    """Refuse randomness beside the noise, which would be taken for a leak."""
+    with Tape().recording():
+        _watched(run, table)  # what happens in a first run only, such as a warning, is no randomness
+    try:
+        tape, fault = _fault(run, table, table)
+    except CannotAuditError:  # left to the neighbours, some of which may fail alone
         return
-    if spent is None or spent > float(claimed) * (1 + _ROUNDING):
-        found = "no finite" if spent is None else f"{spent:.6g}"
+    if fault is not None:
         raise NonInterferenceError(
-            f"The calls cost {found} {unit} by their sensitivities and noise scales, but only "
-            f"{float(claimed):.6g} is claimed."
+            "The mechanism is not deterministic: with frozen noise, two runs on one and the same table "
+            f"differ ({fault.partition(':')[0].removeprefix(_FROZEN)}). Take all randomness from the "
+            "backend, or seed it." + ("" if tape.calls else f" {_NO_CALLS}")
         )
-
-
-def differences(first: Any, second: Any, name: str = "result") -> list[str]:
-    """Return the names of the parts in which two results differ, arrays and floats bit for bit.
-
-    Looks into dataclasses, mappings, sequences and arrays; other objects are compared by `==`.
-    """
-    if type(first) is not type(second):
-        return [name]
-    if hasattr(first, "__array__"):
-        left, right = np.asarray(first), np.asarray(second)
-        same = left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
-        return [] if same else [name]
-    if dataclasses.is_dataclass(first):
-        parts = [field.name for field in dataclasses.fields(first)]
-        pairs = [(f"{name}.{part}", getattr(first, part), getattr(second, part)) for part in parts]
-    elif isinstance(first, Mapping):
-        if list(first) != list(second):
-            return [name]
-        pairs = [(f"{name}[{key!r}]", first[key], second[key]) for key in first]
-    elif isinstance(first, list | tuple):
-        if len(first) != len(second):
-            return [name]
-        pairs = [
-            (f"{name}[{i}]", left, right) for i, (left, right) in enumerate(zip(first, second, strict=True))
-        ]
-    elif isinstance(first, float):
-        return [] if first.hex() == second.hex() else [name]
-    else:
-        return [] if first is second or bool(first == second) else [name]
-    return [found for part, left, right in pairs for found in differences(left, right, part)]

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from pgmjax.audit import primitives
-from pgmjax.audit.mechanism import lower_bound, replay_mechanism
-from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon
+from pgmjax import _checks
+from pgmjax.audit import contracts, primitives
+from pgmjax.audit.case import AuditCase
+from pgmjax.audit.mechanism import DOMAIN, replay_case
+from pgmjax.audit.replay import CannotAuditError
+from pgmjax.audit.smoke import NoMeasurementsError, bound_case
+from pgmjax.audit.tables import neighbours
+from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.tape import NonInterferenceError
 from pgmjax.relation import Relation
 
 _COLUMNS = ("mechanism", "relation", "claimed", "L1 pairs", "calls", "L3 lower bound", "verdict")
+_POWERLESS = "These black-box runs have no power: a bound of 0 shows neither a fault nor that there is none."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,11 +31,12 @@ class MechanismAudit:
         epsilon: what was claimed, exact, as text.
         delta: what was claimed, exact, as text.
         pairs: pairs of neighbouring tables that were replayed without fault.
-        calls: passages of the choke point in a run.
+        calls: passages of the choke point in a run, 0 where a fault kept them from being counted.
         bound: lower bound of epsilon from black-box runs; None where none were made.
         trials: black-box runs on each of two tables.
         alpha: the probability that the bound is too high.
         fault: what was found, None if nothing.
+        note: why there is no bound, or why it says nothing.
     """
 
     mechanism: str
@@ -42,6 +49,7 @@ class MechanismAudit:
     trials: int
     alpha: float
     fault: str | None
+    note: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -60,7 +68,7 @@ def audit_mechanism(
     epsilon: Any = 1,
     delta: Any = 0,
     pairs: int = 60,
-    trials: int = 500,
+    trials: int = 2000,
     alpha: float = 1e-6,
     seed: int = 0,
     show_progress: bool | None = None,
@@ -69,7 +77,7 @@ def audit_mechanism(
     """Audit a mechanism by replay (L1) and by black-box runs (L3).
 
     Args:
-        mechanism: a class such as those of `pgmjax.mechanisms`, see `replay_mechanism`.
+        mechanism: a class such as those of `pgmjax.mechanisms`, see `AuditCase`.
         relation: which tables are neighbours.
         epsilon: what it may spend.
         delta: 0 for pure differential privacy.
@@ -80,38 +88,63 @@ def audit_mechanism(
         show_progress: None shows a bar in terminals only, False never.
         options: more arguments of the mechanism.
 
+    Returns:
+        One line; whatever goes wrong while the mechanism runs is its `fault`.
+
+    Raises:
+        TypeError: a class that cannot be audited, see `AuditCase`.
+        ValueError: a bad number or relation.
+
     Example:
         >>> from pgmjax.audit import SelectAndMeasure
         >>> audit_mechanism(SelectAndMeasure, "add-remove", pairs=4, trials=0).passed
         True
     """
-    relation = Relation.parse(relation)
-    asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "seed": seed, **options}
-    claimed = exact_epsilon(epsilon), exact_delta(delta)
-    calls, bound, fault = 0, None, None
+    case = AuditCase(mechanism, Relation.parse(relation), epsilon, delta, seed, options)
+    trials = _checks.integer("trials", trials, low=0)
+    tables = _Counted(
+        neighbours(DOMAIN, case.relation, pairs=_checks.integer("pairs", pairs, low=1), seed=seed)
+    )
+    calls, bound, fault, note = 0, None, None, None
     try:
-        calls = replay_mechanism(mechanism, relation, pairs=pairs, **asked).calls
+        calls = replay_case(case, tables).calls
         if trials:
-            found = lower_bound(
-                mechanism, relation, trials=trials, alpha=alpha, show_progress=show_progress, **asked
-            )
-            bound = found.value
-            if bound > float(claimed[0]):
+            bound = bound_case(case, trials, alpha=alpha, show_progress=show_progress).value
+            note = None if bound else _POWERLESS
+            if bound > float(case.epsilon):
                 fault = f"The black-box lower bound {bound:.3g} is above the epsilon that is claimed."
-    except NonInterferenceError as error:
+    except NoMeasurementsError as error:
+        note = f"L3 is not possible: {error}"
+    except (NonInterferenceError, CannotAuditError) as error:
         fault = str(error)
+    except Exception as error:  # one mechanism's failure must not cost the others' lines
+        fault = f"{type(error).__name__}: {error}"
     return MechanismAudit(
         mechanism=mechanism.name,
-        relation=relation.value,
-        epsilon=as_text(claimed[0]),
-        delta=as_text(claimed[1]),
-        pairs=pairs,
+        relation=case.relation.value,
+        epsilon=as_text(case.epsilon),
+        delta=as_text(case.delta),
+        pairs=tables.done,
         calls=calls,
         bound=bound,
         trials=trials,
         alpha=alpha,
         fault=fault,
+        note=note,
     )
+
+
+class _Counted:
+    """Pairs of tables, counted once another one is asked for."""
+
+    def __init__(self, pairs: Iterable[Any]):
+        self._pairs = pairs
+        self.done = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for pair in self._pairs:
+            yield pair
+            self.done += 1
 
 
 def audit_primitives() -> dict[str, str | None]:
@@ -128,7 +161,13 @@ def audit_primitives() -> dict[str, str | None]:
         "rho to epsilon and delta (L0)": primitives.conversions_hold,
         "budgets add up": primitives.budgets_add_up,
         "a failed query is paid": primitives.a_failed_query_is_paid,
+        "scales cover their budget (L0)": contracts.scales_cover_their_budget,
+        "decimals are exact": contracts.decimals_are_exact,
+        "relations do not mix": contracts.relations_do_not_mix,
+        "noise comes before counts": contracts.noise_comes_before_counts,
         "bad numbers are refused": primitives.bad_numbers_are_refused,
+        "bad inputs are refused": contracts.bad_inputs_are_refused,
+        "insecure noise says so": contracts.insecure_noise_says_so,
     }
     return {name: _fault(check) for name, check in checks.items()}
 
@@ -138,6 +177,8 @@ def _fault(check: Callable[[], None]) -> str | None:
         check()
     except AssertionError as error:
         return str(error)
+    except Exception as error:  # the other checks still have their say
+        return f"{type(error).__name__}: {error}"
     return None
 
 
@@ -151,7 +192,6 @@ def as_table(audits: Sequence[MechanismAudit]) -> str:
 
 def _row(audit: MechanismAudit) -> tuple[str, ...]:
     delta = "" if audit.delta == "0" else f", delta {audit.delta}"
-    bound = "not run" if audit.bound is None else f"{audit.bound:.3f} ({audit.trials} runs)"
     verdict = "passed" if audit.passed else f"FAILED: {audit.fault}"
     return (
         audit.mechanism,
@@ -159,6 +199,13 @@ def _row(audit: MechanismAudit) -> tuple[str, ...]:
         f"epsilon {audit.epsilon}{delta}",
         str(audit.pairs),
         str(audit.calls),
-        bound,
+        _bound(audit),
         verdict,
     )
+
+
+def _bound(audit: MechanismAudit) -> str:
+    if audit.bound is None:
+        return "not run" if audit.note is None else "not possible"
+    shown = f"{audit.bound:.3f}" if audit.bound else "no power"
+    return f"{shown} ({audit.trials:,} runs)"

@@ -194,13 +194,6 @@ def test_a_mechanism_is_run_with_a_trial_number_of_its_own():
     assert arrays.exceeds(1.0)
 
 
-@pytest.mark.parametrize(("held", "of"), [(0, 10), (1, 10), (37, 100), (10, 10), (4999, 5000)])
-def test_confidence_limits_against_scipy(held, of):
-    truth = scipy.stats.binomtest(held, of).proportion_ci(1 - 2e-6, method="exact")
-    assert blackbox._at_least(np.array(held), of, 1e-6) == pytest.approx(truth.low, rel=1e-9)
-    assert blackbox._at_most(np.array(held), of, 1e-6) == pytest.approx(truth.high, rel=1e-9)
-
-
 def test_refused():
     with pytest.raises(ValueError, match="alpha must be < 1"):
         blackbox.epsilon_lower_bound([1, 2], [1, 2], alpha=1)

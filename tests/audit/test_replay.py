@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries
-from pgmjax.audit import mechanism, replay
+from pgmjax.audit import mechanism, replay, smoke
 from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.audit.tables import neighbours
 from pgmjax.domain import Domain
@@ -70,6 +70,32 @@ def test_made_up_neighbours_are_neighbours(relation, max_weight):
     assert {-1, 1} <= orders or relation is Relation.REPLACE_ONE
 
 
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("max_weight", [None, 4])
+def test_the_record_that_differs_has_extreme_codes(relation, max_weight):
+    """Every fourth pair: what one table has and the other has not lies in corners, with extreme weights."""
+    corners = set()
+    for number, (first, second) in enumerate(neighbours(DOMAIN, relation, pairs=80, max_weight=max_weight)):
+        if number % 4 != 3:
+            continue
+        moved = np.subtract(*(data.marginals([("a", "b")])[0] for data in (first, second)))
+        places = {(int(a), int(b)) for a, b in zip(*np.nonzero(moved), strict=True)}
+        assert places and places <= {(0, 0), (0, 1), (2, 0), (2, 1)}
+        assert set(np.abs(moved[moved != 0])) == {max_weight or 1}
+        if relation is Relation.REPLACE_ONE and max_weight is None:
+            assert len(places) == 2
+        corners |= places
+    assert len(corners) == 4
+
+
+def test_an_exact_number_that_moves_is_found():
+    moving = Call("public count", (), None, Sensitivity(1, "l1", Relation.ADD_REMOVE), np.zeros(1, np.int64))
+    with pytest.raises(NonInterferenceError, match="hands out exact numbers that neighbours move by 1"):
+        replay.cost([moving])
+    still = Call("public count", (), None, Sensitivity(0, "l1", Relation.REPLACE_ONE), np.zeros(1, np.int64))
+    assert replay.cost([still]) == (0.0, 0.0)
+
+
 def test_neighbours_are_made_up_again_from_the_seed():
     def codes(seed):
         pairs = neighbours(DOMAIN, Relation.ADD_REMOVE, pairs=8, seed=seed)
@@ -125,7 +151,7 @@ def test_the_specimen_is_sound(relation, delta, max_weight):
 
 def test_black_box_runs_of_the_specimen_stay_below_the_claim():
     """200 runs a table cannot show much; the bound must not pass the claim."""
-    found = mechanism.lower_bound(SelectAndMeasure, "add-remove", epsilon=1, trials=200, show_progress=False)
+    found = smoke.lower_bound(SelectAndMeasure, "add-remove", epsilon=1, trials=200, show_progress=False)
     assert 0 <= found.value <= 1 and found.draws == 200
 
 
@@ -134,7 +160,5 @@ def test_black_box_runs_find_a_mechanism_without_noise(monkeypatch):
     from pgmjax.audit import mutations
 
     with mutations.no_noise():
-        found = mechanism.lower_bound(
-            SelectAndMeasure, "add-remove", epsilon=1, trials=400, show_progress=False
-        )
+        found = smoke.lower_bound(SelectAndMeasure, "add-remove", epsilon=1, trials=400, show_progress=False)
     assert found.exceeds(1)

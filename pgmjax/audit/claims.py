@@ -1,0 +1,140 @@
+"""What calls cost by their sensitivities and noise scales alone, against what a mechanism claims to spend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from pgmjax.dataset import Dataset
+from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.privacy.accounting import rho_for
+from pgmjax.privacy.amounts import exact_delta, exact_epsilon, exact_rho
+from pgmjax.privacy.events import Event, Gaussian, Laplace, Selection
+from pgmjax.privacy.renyi import RenyiAccount
+from pgmjax.privacy.selection import ExponentialMechanism
+from pgmjax.privacy.shifts import shifts_of
+from pgmjax.privacy.tape import Call, NonInterferenceError
+
+_ROUNDING = 1e-9
+
+
+def check_claims(
+    calls: Sequence[Call], table: Any, epsilon: Any = None, rho: Any = None, delta: Any = 0
+) -> tuple[float | None, float]:
+    """Return what calls cost, as `cost`, and refuse more than is claimed.
+
+    Args:
+        calls: of one run.
+        table: what it was run on; its public parts make the account of (epsilon, delta) sharper.
+        epsilon: what is claimed, None if nothing is.
+        rho: what is claimed in zCDP, None if nothing is.
+        delta: with more than 0, the epsilon may also be kept to by rho or by Renyi divergences.
+
+    Raises:
+        NonInterferenceError: the calls cost more, or as `cost`.
+    """
+    spent = cost(calls)
+    epsilon = None if epsilon is None else exact_epsilon(epsilon)
+    rho = None if rho is None else exact_rho(rho)
+    if exact_delta(delta) == 0:
+        _compare("epsilon", spent[0], epsilon)
+    elif epsilon is not None:
+        _compare_approximate(calls, table, spent, epsilon, delta)
+    _compare("rho", spent[1], rho)
+    return spent
+
+
+def cost(calls: Iterable[Call]) -> tuple[float | None, float]:
+    """Return what calls cost in all: pure epsilon (None where a call has none) and rho.
+
+    Worked out from each call's sensitivity and noise scale alone, whatever was charged for it.
+
+    Raises:
+        NonInterferenceError: a law whose sensitivity is stated in another norm than it needs, or an exact
+            number that is handed out although it is not the same for all neighbours.
+    """
+    epsilon: float | None = 0.0
+    rho = 0.0
+    for call in calls:
+        if call.law is None:
+            if call.sensitivity.value:
+                raise NonInterferenceError(
+                    f"A {call.kind} call hands out exact numbers that neighbours move by "
+                    f"{call.sensitivity.value}: without noise only a sensitivity of 0 is private."
+                )
+            continue
+        norm = {DiscreteLaplace: "l1", DiscreteGaussian: "l2_squared"}.get(type(call.law), "linf")
+        if call.sensitivity.norm != norm:
+            raise NonInterferenceError(
+                f"A {call.kind} call declares its sensitivity in {call.sensitivity.norm}, where its noise "
+                f"needs {norm}."
+            )
+        if isinstance(call.law, DiscreteGaussian):
+            epsilon = None
+            rho += call.sensitivity.value / (2 * call.law.scale**2)
+            continue
+        pure = call.sensitivity.value / call.law.scale * (1 if norm == "l1" else 2)
+        epsilon = None if epsilon is None else epsilon + pure
+        rho += pure**2 / (8 if isinstance(call.law, ExponentialMechanism) else 2)
+    return epsilon, rho
+
+
+def _fits(spent: float | None, claimed: Fraction) -> bool:
+    return spent is not None and spent <= float(claimed) * (1 + _ROUNDING)
+
+
+def _compare(unit: str, spent: float | None, claimed: Fraction | None) -> None:
+    if claimed is None or _fits(spent, claimed):
+        return
+    raise NonInterferenceError(
+        f"The calls cost {_text(spent)} {unit} by their sensitivities and noise scales, but only "
+        f"{float(claimed):.6g} is claimed."
+    )
+
+
+def _compare_approximate(
+    calls: Sequence[Call], table: Any, spent: tuple[float | None, float], epsilon: Fraction, delta: Any
+) -> None:
+    allowed = rho_for(epsilon, delta)
+    if _fits(spent[0], epsilon) or _fits(spent[1], allowed):
+        return
+    found = _approximate_epsilon(calls, table, delta)
+    if not _fits(found, epsilon):
+        raise NonInterferenceError(
+            f"The calls cost {_text(spent[0])} epsilon, {spent[1]:.6g} rho and epsilon {found:.6g} at delta "
+            f"{float(exact_delta(delta)):g} by their sensitivities and noise scales, but only epsilon "
+            f"{float(epsilon):.6g} at that delta is claimed, which is {float(allowed):.6g} rho."
+        )
+
+
+def _text(spent: float | None) -> str:
+    return "no finite" if spent is None else f"{spent:.6g}"
+
+
+def _approximate_epsilon(calls: Sequence[Call], table: Any, delta: Any) -> float:
+    """The epsilon at delta of all calls, by the Renyi divergences of the laws that they were drawn from."""
+    if not calls:
+        return 0.0
+    account = RenyiAccount(calls[0].sensitivity.relation)
+    for call in calls:
+        if call.law is not None and call.sensitivity.value:
+            account.add(_event(call, table))
+    return account.epsilon(delta)
+
+
+def _event(call: Call, table: Any) -> Event:
+    moved = Fraction(call.sensitivity.value)
+    law: Any = call.law
+    scale = Fraction(law.scale)
+    if isinstance(law, DiscreteGaussian):
+        return Gaussian(moved / (2 * scale**2), scale=law.scale)
+    if isinstance(law, DiscreteLaplace):
+        shifts = None
+        if isinstance(table, Dataset):
+            bound = table.max_weight if table.weighted else None
+            shifts = shifts_of(call.parameters[0], table.domain, call.sensitivity.relation, bound)
+        if shifts is not None and sum(shifts) != moved:  # a wrong sensitivity, which the replay may tell
+            shifts = None
+        return Laplace(moved / scale, shifts, law.scale)
+    return Selection(2 * moved / scale, law.name)

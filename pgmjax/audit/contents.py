@@ -1,0 +1,184 @@
+"""What a value consists of: everything in it that a reader of a result could see.
+
+`parts_of` takes a value apart by its type, never by what the value says of itself: no `==`, no
+`__array__`, no iterator of a subclass is asked.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import dataclasses
+import datetime
+import decimal
+import enum
+import functools
+import inspect
+import os
+import pathlib
+import re
+import reprlib
+import struct
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from pgmjax.audit.parts import Parts
+from pgmjax.audit.parts_of_tables import LIBRARIES
+
+BY_IDENTITY = (enum.Enum, type, types.BuiltinFunctionType, types.ModuleType, types.CodeType)
+"""What is the same only where it is the same object."""
+
+_BY_STATEMENT = 1 << 9  # the flag of classes that are made when a program runs
+
+_NOTHING = object()
+
+
+def _mark(value: str | bytes) -> Parts:
+    return Parts(mark=value)
+
+
+def _numbers(code: str, *numbers: float) -> Parts:
+    return Parts(mark=struct.pack(code, *numbers))
+
+
+def _function(value: Any) -> Parts:
+    cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+    inside = [(f".{name}", cell) for name, cell in cells]
+    defaults = [(".__defaults__", value.__defaults__), (".__kwdefaults__", value.__kwdefaults__)]
+    return Parts((*inside, *defaults, (".__dict__", vars(value))), ((" (code)", value.__code__),))
+
+
+def _cell(value: Any) -> Parts:
+    try:
+        return Parts((("", value.cell_contents),))
+    except ValueError:  # a variable without a value yet
+        return Parts()
+
+
+def _mapping(items: Iterable[tuple[Any, Any]]) -> Parts:
+    items = list(items)
+    inside = tuple((f"[{reprlib.repr(key)}]", value) for key, value in items)
+    return Parts(inside, ((" (keys)", [key for key, _ in items]),))
+
+
+def _sequence(items: Iterable[Any]) -> Parts:
+    return Parts(tuple((f"[{i}]", item) for i, item in enumerate(items)))
+
+
+def _set(items: Iterable[Any]) -> Parts:
+    return _sequence(sorted(items, key=lambda item: (type(item).__qualname__, repr(item))))
+
+
+def _array(value: Any) -> Parts:
+    plain = np.ndarray.view(value, np.ndarray) if isinstance(value, np.ndarray) else np.asarray(value)
+    frame = ((" (dtype)", plain.dtype), (" (shape)", plain.shape))
+    if plain.dtype.hasobject:
+        return _sequence(plain.ravel().tolist()) + Parts(frame=frame)
+    return Parts(frame=frame, mark=plain.tobytes())
+
+
+def _frame(label: str, value: Any) -> Parts:
+    return Parts(frame=((f" ({label})", value),))
+
+
+_KINDS: tuple[tuple[Any, Callable[[Any], Parts]], ...] = (
+    # the first that fits; subclasses of these add their attributes
+    (types.FunctionType, _function),
+    (types.MethodType, lambda value: _sequence((value.__func__, value.__self__))),
+    (functools.partial, lambda value: _sequence((value.func, value.args, value.keywords))),
+    (types.CellType, _cell),
+    ((np.ndarray, np.generic), _array),
+    (np.dtype, lambda value: Parts(((".metadata", value.metadata),), mark=repr(value))),
+    (int, lambda value: _mark(hex(int.__pos__(value)))),
+    (float, lambda value: _numbers("<d", float.__pos__(value))),
+    (complex, lambda value: _numbers("<dd", complex.__pos__(value).real, complex.__pos__(value).imag)),
+    (str, lambda value: _mark(str.__str__(value))),
+    ((bytes, bytearray), lambda value: _mark(bytes(memoryview(value)))),
+    (array.array, lambda value: _frame("type", value.typecode) + _mark(bytes(memoryview(value).cast("B")))),
+    (decimal.Decimal, lambda value: _mark(decimal.Decimal.__repr__(value))),
+    ((datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo), lambda value: _mark(repr(value))),
+    (re.Pattern, lambda value: _sequence((value.pattern, value.flags))),
+    (pathlib.PurePath, lambda value: _mark(os.fspath(value))),
+    ((range, slice), lambda value: _sequence((value.start, value.stop, value.step))),
+    (
+        collections.defaultdict,
+        lambda value: _mapping(dict.items(value)) + Parts(((".default_factory", value.default_factory),)),
+    ),
+    (collections.OrderedDict, lambda value: _mapping(collections.OrderedDict.items(value))),
+    (dict, lambda value: _mapping(dict.items(value))),
+    (types.MappingProxyType, lambda value: _mapping(value.items())),
+    ((type({}.keys()), type({}.values()), type({}.items())), _sequence),
+    (list, lambda value: _sequence(list.__iter__(value))),
+    (tuple, lambda value: _sequence(tuple.__iter__(value))),
+    (set, lambda value: _set(set.__iter__(value))),
+    (frozenset, lambda value: _set(frozenset.__iter__(value))),
+    (
+        collections.deque,
+        lambda value: _sequence(collections.deque.__iter__(value)) + _frame("maxlen", value.maxlen),
+    ),
+    (BaseException, lambda value: Parts(((".args", value.args),))),
+    (types.SimpleNamespace, lambda value: Parts()),
+)
+
+_WHOLE = {kind for given, _ in _KINDS[:-2] for kind in (given if isinstance(given, tuple) else (given,))}
+
+
+def parts_of(value: Any) -> Parts:
+    """Return what a value consists of.
+
+    Raises:
+        TypeError: its contents are out of sight, as those of generators and of most classes written in C.
+    """
+    for base in type(value).__mro__:
+        library = LIBRARIES.get(base.__module__.partition(".")[0])
+        found = None if library is None else library(value)
+        if found is not None:
+            return found
+    for kinds, take in _KINDS:
+        if isinstance(value, kinds):
+            return take(value) if type(value) in _WHOLE else take(value) + _attributes(value)
+    if not all(map(_in_sight, type(value).__mro__)) or not _has_attributes(value):
+        raise TypeError(
+            f"A result holds a {type(value).__module__}.{type(value).__qualname__}, which shows nothing of "
+            "what is in it, so that two runs cannot be compared: return arrays, numbers, texts, lists, dicts "
+            "or dataclasses of these."
+        )
+    return _attributes(value)
+
+
+def _in_sight(base: type) -> bool:
+    """Whether a class keeps all that it keeps in attributes, as those made by a class statement do."""
+    made = bool(base.__flags__ & _BY_STATEMENT)
+    return base is object or (made and not isinstance(vars(base).get("__new__"), types.BuiltinFunctionType))
+
+
+def _has_attributes(value: Any) -> bool:
+    return hasattr(value, "__dict__") or any("__slots__" in vars(base) for base in type(value).__mro__)
+
+
+def _attributes(value: Any) -> Parts:
+    """Fields, `__dict__` and slots; what is only kept for later (`cached_property`) left out."""
+    kept = getattr(value, "__dict__", {})
+    inside = []
+    for name in dict.fromkeys(_names(value)):
+        if isinstance(inspect.getattr_static(type(value), name, None), functools.cached_property):
+            continue
+        held = kept[name] if name in kept else getattr(value, name, _NOTHING)
+        if held is not _NOTHING:
+            inside.append((f".{name}", held))
+    return Parts(tuple(inside), ((" (attributes)", tuple(name for name, _ in inside)),))
+
+
+def _names(value: Any) -> Iterator[str]:
+    if dataclasses.is_dataclass(value):
+        yield from (field.name for field in dataclasses.fields(value))
+    for base in type(value).__mro__:
+        slots = vars(base).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__"):
+                hidden = name.startswith("__") and not name.endswith("__")
+                yield f"_{base.__name__.lstrip('_')}{name}" if hidden else name
+    yield from getattr(value, "__dict__", ())
