@@ -83,6 +83,11 @@ class WatchedBackend:
         self._note()
         return self._backend.choose(law, scores)
 
+    def choose_several(self, law: SelectionLaw, scores: np.ndarray, draws: int) -> np.ndarray:
+        """Return the other backend's choices, int64 [draws]."""
+        self._note()
+        return self._backend.choose_several(law, scores, draws)
+
     def respond(self, law: RandomizedResponse, codes: np.ndarray) -> np.ndarray:
         """Return the other backend's answers, int64 [n]."""
         self._note()

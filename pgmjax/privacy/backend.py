@@ -68,6 +68,10 @@ class NoiseBackend(Protocol):
         """
         ...
 
+    def choose_several(self, law: SelectionLaw, scores: np.ndarray, draws: int) -> np.ndarray:
+        """Return the indices of independent choices by the same scores, int64 [draws]."""
+        ...
+
     def respond(self, law: RandomizedResponse, codes: np.ndarray) -> np.ndarray:
         """Return an answer for each true category, int64 [records].
 

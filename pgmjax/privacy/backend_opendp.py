@@ -18,6 +18,7 @@ from pgmjax.privacy.drawable import checked_noise, checked_response, checked_sel
 # A tenth of a second each at most, so that Ctrl-C is heard and threads end together.
 _NOISE_PIECE = 1 << 12
 _BITS_PIECE = 1 << 17
+_SCORES_PIECE = 1 << 18
 _MOST_THREADS = 8
 
 
@@ -116,9 +117,20 @@ class OpenDPBackend:
 
     def choose(self, law: selection.SelectionLaw, scores: np.ndarray) -> int:
         """Return the index of one candidate; scores are int64 [candidates], larger is better."""
+        return int(self.choose_several(law, scores, 1)[0])
+
+    def choose_several(self, law: selection.SelectionLaw, scores: np.ndarray, draws: int) -> np.ndarray:
+        """Return the indices of independent choices by the same scores, int64 [draws]."""
         law, scores = checked_selection(law), selection.checked_scores(scores)
         pure = isinstance(law, selection.PermuteAndFlip)
-        return int((calls.permute_and_flip if pure else calls.exponential)(law.scale)(scores))
+        chooser = (calls.permute_and_flip if pure else calls.exponential)(law.scale)
+        chosen = np.empty(draws, dtype=np.int64)
+
+        def fill(start: int, stop: int) -> None:
+            chosen[start:stop] = [chooser(scores) for _ in range(start, stop)]
+
+        _in_pieces(draws, max(1, _SCORES_PIECE // scores.size), fill)
+        return chosen
 
     def respond(self, law: response.RandomizedResponse, codes: np.ndarray) -> np.ndarray:
         """Return an answer for each true category, int64 [records].

@@ -94,6 +94,15 @@ class SeededBackend:
         noise = (self._generator.standard_exponential if pure else self._generator.gumbel)(size=scores.size)
         return int(np.argmax((scores - scores.max()) / law.scale + noise))
 
+    def choose_several(self, law: selection.SelectionLaw, scores: np.ndarray, draws: int) -> np.ndarray:
+        """Return the indices of independent choices by the same scores, int64 [draws]."""
+        law, scores = checked_selection(law), selection.checked_scores(scores)
+        if isinstance(law, selection.PermuteAndFlip):
+            return np.array([self.choose(law, scores) for _ in range(draws)], dtype=np.int64)
+        ends = np.cumsum(np.exp((scores - scores.max()) / law.scale))
+        chosen = np.searchsorted(ends, self._generator.random(draws) * ends[-1], side="right")
+        return np.minimum(chosen, scores.size - 1).astype(np.int64)
+
     def respond(self, law: response.RandomizedResponse, codes: np.ndarray) -> np.ndarray:
         """Return an answer for each true category, int64 [records]."""
         law = checked_response(law)

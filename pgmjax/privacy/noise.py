@@ -191,6 +191,30 @@ class PrivateTable:
             McSherry and Talwar 2007; McKenna and Sheldon 2020, "Permute-and-flip"; Cesar and Rogers 2021,
             "Bounding, concentrating, and truncating", for the bounded range.
         """
+        return int(self.select_several(score, 1, epsilon=epsilon, rho=rho, method=method)[0])
+
+    def select_several(
+        self, score: Score, draws: int, *, epsilon: Any = None, rho: Any = None, method: str | None = None
+    ) -> np.ndarray:
+        """Choose several times, independently, by the same scores, which are computed once.
+
+        Args:
+            score: as for `select`.
+            draws: how many choices, >= 1; a candidate may be chosen more than once.
+            epsilon: what each of them may cost; give this or `rho`.
+            rho: instead: what each may cost in zCDP.
+            method: as for `select`.
+
+        Returns:
+            The numbers of the chosen candidates, int64 [draws].
+
+        Raises:
+            As `select`.
+
+        Guarantees:
+            Each choice is as one of `select`, and all are charged: together they cost `draws` times
+            as much.
+        """
         planned = selecting.plan(
             score,
             epsilon,
@@ -201,10 +225,11 @@ class PrivateTable:
             self._relation,
             self._weight_bound(),
             self._backend,
+            draws,
         )
         check_memory(self.domain, list(score.cliques))
-        self._charge([planned.event])
-        return int(self._kept({"select": planned.describe()}, lambda: self._chosen(planned))[0])
+        self._charge([planned.event] * planned.draws)
+        return self._kept({"select": planned.describe()}, lambda: self._chosen(planned))
 
     def public_count(self) -> int:
         """Return the exact number of records, which is public where records are replaced.
@@ -267,7 +292,17 @@ class PrivateTable:
         tables = self._marginals(planned.score.cliques)
         exact = self._withheld("Scoring", selecting.exact_scores, planned, tables)
         call = tapes.Call("selection", (planned.score,), planned.law, planned.sensitivity, exact)
-        return self._pass(call, lambda: np.array([self._backend.choose(planned.law, exact)], dtype=np.int64))
+        if planned.draws == 1:
+            return self._pass(
+                call, lambda: np.array([self._backend.choose(planned.law, exact)], dtype=np.int64)
+            )
+        drawn = functools.cache(lambda: self._backend.choose_several(planned.law, exact, planned.draws))
+        if self._tape is None:
+            return drawn()
+        # a passage each, so that whoever adds up what calls cost counts every draw
+        return np.concatenate(
+            [self._pass(call, lambda i=i: drawn()[i : i + 1]) for i in range(planned.draws)]  # type: ignore[misc]
+        )
 
     def _marginals(self, cliques: Sequence[Clique]) -> dict[Clique, np.ndarray]:
         wanted = list(dict.fromkeys(cliques))

@@ -22,6 +22,7 @@ from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.relation import Relation
 
 METHODS = ("permute-and-flip", "exponential")
+MOST_DRAWS = 10**6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Planned:
         domain: of the tables it is asked of.
         law: with which probabilities, given the scores.
         sensitivity: how far a score moves between neighbours.
-        event: what it costs.
+        event: what one draw costs.
+        draws: how many independent choices are made from the same scores.
     """
 
     score: Score
@@ -41,6 +43,7 @@ class Planned:
     law: SelectionLaw
     sensitivity: Sensitivity
     event: Selection
+    draws: int = 1
 
     @property
     def candidates(self) -> int:
@@ -49,7 +52,13 @@ class Planned:
 
     def describe(self) -> dict[str, Any]:
         """Return what was asked, for the records."""
-        return {"score": self.score.to_dict(), "method": self.law.name, "scale": self.law.scale}
+        several = {} if self.draws == 1 else {"draws": self.draws}
+        return {
+            "score": self.score.to_dict(),
+            "method": self.law.name,
+            "scale": self.law.scale,
+            **several,
+        }
 
 
 def plan(
@@ -62,12 +71,13 @@ def plan(
     relation: Relation,
     max_weight: int | None,
     backend: NoiseBackend,
+    draws: int = 1,
 ) -> Planned:
     """Return a score with the law that its cost buys.
 
     Raises:
-        TypeError: not a score, or a cost that is no number.
-        ValueError: a score that does not fit the domain, no such method, or a cost out of range.
+        TypeError: not a score, or a cost or number of draws that is no number.
+        ValueError: a score that does not fit the domain, no such method, or a number out of range.
     """
     if not isinstance(score, Score):
         raise TypeError(f"score must be a pgmjax.privacy.Score, got {type(score).__name__}.")
@@ -80,11 +90,12 @@ def plan(
         raise ValueError(
             "Selection for a rho is by the exponential mechanism: permute-and-flip takes epsilon."
         )
+    draws = _checks.integer("draws", draws, low=1, high=MOST_DRAWS)
     cost = exact_epsilon(epsilon) if rho is None else _epsilon_for(exact_rho(rho))
     score.check(domain)
     sensitivity = score.sensitivity(domain, relation, max_weight)
     make = backend.permute_and_flip if method == "permute-and-flip" else backend.exponential
-    return Planned(score, domain, make(sensitivity.value, cost), sensitivity, Selection(cost, method))
+    return Planned(score, domain, make(sensitivity.value, cost), sensitivity, Selection(cost, method), draws)
 
 
 def _epsilon_for(rho: Fraction) -> Fraction:
