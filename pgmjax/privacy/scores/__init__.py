@@ -3,6 +3,7 @@
 from pgmjax.privacy.scores.base import Score
 from pgmjax.privacy.scores.counts import Counts
 from pgmjax.privacy.scores.errors import Distances, Errors
+from pgmjax.privacy.scores.overshoots import Overshoots
 from pgmjax.privacy.scores.stack import Stack
 
-__all__ = ["Counts", "Distances", "Errors", "Score", "Stack"]
+__all__ = ["Counts", "Distances", "Errors", "Overshoots", "Score", "Stack"]

@@ -1,0 +1,54 @@
+"""0/1 queries: what counts as one, which records they count, sums of their rows."""
+
+import numpy as np
+import pytest
+
+from pgmjax import queries as q
+from pgmjax.domain import Domain
+from pgmjax.queries import indicators
+
+DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
+FITTING = [
+    q.marginal(["b", "a"]),
+    q.Product({"c": q.prefix(), "a": q.identity()}),
+    q.Product({"c": q.all_ranges(), "b": q.total()}),
+    q.Product({"c": q.subset([0, 2])}),
+    q.DenseMatrix(("a", "b"), [[1, 0, 0, 1, 0, 1], [0, 0, 0, 0, 0, 0]]),
+]
+
+
+@pytest.mark.parametrize("query", FITTING)
+def test_sums_of_rows_and_answers_are_those_of_the_matrix(query):
+    indicators.check(query, DOMAIN)
+    matrix = query.matrix(DOMAIN)
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, len(matrix), 9)
+    shape = DOMAIN.shape_of(query.clique)
+    assert np.array_equal(indicators.sum_of_rows(query, DOMAIN, rows), matrix[rows].sum(0).reshape(shape))
+    records = np.stack([rng.integers(0, size, 7) for size in DOMAIN.shape], axis=1)
+    places = [DOMAIN.attributes.index(name) for name in query.clique]
+    cells = np.ravel_multi_index(tuple(records[:, places].T), shape)
+    assert np.array_equal(indicators.answers_of(DOMAIN, query, records), matrix[:, cells].sum(1))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        q.DenseMatrix(("a",), [[1, -1, 0]]),
+        q.DenseMatrix(("a",), [[2, 0, 0]]),
+        q.DenseMatrix(("a",), [[0.5, 0, 0]]),
+        q.Product({"c": q.mean()}),
+    ],
+)
+def test_other_entries_are_refused(query):
+    with pytest.raises(ValueError, match="entries 0 and 1 only"):
+        indicators.check(query, DOMAIN)
+
+
+@pytest.mark.parametrize(
+    "records, words",
+    [([[0, 0]], r"shape \[records, 3\]"), ([[0, 2, 0]], "codes from 0"), ([[-1, 0, 0]], "codes from 0")],
+)
+def test_codes_of_no_record(records, words):
+    with pytest.raises(ValueError, match=words):
+        indicators.check_codes(DOMAIN, np.array(records))
