@@ -1,0 +1,26 @@
+"""Strategies of the matrix mechanism (HDMM): which queries to measure so that a workload errs least.
+
+A strategy is chosen from the workload alone, before anything private is touched: `strategy` makes one
+by name, `candidates` all of them with their expected errors. `local_least_squares` and
+`global_least_squares` answer a workload from noisy answers without a model.
+"""
+
+from pgmjax.strategies.choose import NAMES, SPLITS, candidates, strategy
+from pgmjax.strategies.errors import expected_error, root_mean_square, svd_bound
+from pgmjax.strategies.least_squares import global_least_squares, local_least_squares
+from pgmjax.strategies.strategy import LocalStrategy, MarginalStrategy, Strategy
+
+__all__ = [
+    "NAMES",
+    "SPLITS",
+    "LocalStrategy",
+    "MarginalStrategy",
+    "Strategy",
+    "candidates",
+    "expected_error",
+    "global_least_squares",
+    "local_least_squares",
+    "root_mean_square",
+    "strategy",
+    "svd_bound",
+]

@@ -1,0 +1,147 @@
+"""Strategies by name, and the best of all by expected error."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.cliques import Clique
+from pgmjax.domain import Domain
+from pgmjax.queries import Product, marginal, total
+from pgmjax.relation import Relation
+from pgmjax.strategies import groups, weighted_marginals
+from pgmjax.strategies.errors import NORMS
+from pgmjax.strategies.strategy import MarginalStrategy, Strategy, entry_terms, unit_variances, weighted_error
+from pgmjax.workload import Workload
+
+NAMES = ("workload", "identity", "h2", "hb", "wavelet", "union", "kron", "marginals")
+SPLITS = ("optimal", "equal")
+
+
+@functools.lru_cache(maxsize=64)
+def strategy(
+    name: str,
+    workload: Workload,
+    domain: Domain,
+    norm: str,
+    relation: Relation,
+    *,
+    split: str = "optimal",
+    restarts: int = 5,
+    seed: int = 0,
+) -> Strategy:
+    """Return a strategy for a workload; it depends on nothing but these arguments.
+
+    Args:
+        name: one of `NAMES`: the workload's own queries; all cells of each group's attributes; trees,
+            wavelets; "union" (OPT_+), "kron" (OPT_kron), "marginals" (OPT_M).
+        workload: what is to be answered; weights enter the error squared.
+        domain: the attributes.
+        norm: "l1" for Laplace, "l2" for Gaussian noise.
+        relation: which tables are neighbours.
+        split: of the budget between the queries: "optimal" by expected error, or "equal".
+        restarts: random starts where a strategy is optimised.
+        seed: of the random starts.
+
+    Raises:
+        ValueError: an argument out of range, or a workload that this kind of strategy cannot answer.
+
+    Example:
+        >>> domain = Domain({"a": 2, "b": 3})
+        >>> workload = Workload([["a", "b"], ["a"]])
+        >>> made = strategy("identity", workload, domain, "l1", Relation.ADD_REMOVE)
+        >>> [round(share, 3) for share in made.shares]
+        [0.591, 0.409]
+    """
+    _checks.choice("strategy", name, NAMES)
+    _checks.choice("norm", norm, NORMS)
+    _checks.choice("split", split, SPLITS)
+    _checks.integer("restarts", restarts, low=1)
+    workload.validate(domain)
+    search = {"restarts": restarts, "seed": seed}
+    if name == "marginals":
+        return _marginals(workload, domain, norm, split, **search)
+    if name == "kron":
+        clique = _attributes(workload, domain)
+        return groups.whole_product(workload, clique, domain, norm, relation, **search)
+    return groups.grouped(name, workload, domain, norm, relation, split=split, **search)
+
+
+def candidates(
+    workload: Workload,
+    domain: Domain,
+    norm: str,
+    relation: Relation,
+    *,
+    fits: Callable[[Sequence[Clique]], bool] = lambda cliques: True,
+    split: str = "optimal",
+    restarts: int = 5,
+    seed: int = 0,
+) -> list[tuple[Strategy, float]]:
+    """Return all strategies that can answer a workload, best first, with their errors.
+
+    Args:
+        workload: what is to be answered.
+        domain: the attributes.
+        norm: "l1" for Laplace, "l2" for Gaussian noise.
+        relation: which tables are neighbours.
+        fits: whether a model of these cliques can be fitted; others are left out.
+        split: as in `strategy`.
+        restarts: as in `strategy`.
+        seed: as in `strategy`.
+
+    Returns:
+        pairs of a strategy and its expected squared error, entries weighted by their squared weights, in
+        units of ``2 / epsilon**2`` or ``1 / (2 rho)``.
+
+    Raises:
+        ValueError: none of them can.
+    """
+    found = []
+    for name in NAMES:
+        if name == "kron" and not fits([_attributes(workload, domain)]):
+            continue
+        try:
+            made = strategy(name, workload, domain, norm, relation, split=split, restarts=restarts, seed=seed)
+        except ValueError as error:
+            refusal = error
+            continue
+        if fits([query.clique for query in made.queries]):
+            variances = unit_variances(made, norm, relation, domain)
+            found.append((made, weighted_error(made, variances, workload)))
+    if not found:
+        raise ValueError(f"no strategy can answer this workload: {refusal}")
+    return sorted(found, key=lambda pair: pair[1])
+
+
+def _attributes(workload: Workload, domain: Domain) -> Clique:
+    named = {name for entry in workload.entries for name in entry.clique}
+    return tuple(name for name in domain.attributes if name in named)
+
+
+def _marginals(
+    workload: Workload, domain: Domain, norm: str, split: str, restarts: int, seed: int
+) -> MarginalStrategy:
+    attributes = _attributes(workload, domain)
+    terms = entry_terms(workload, domain)
+    spectrum = weighted_marginals.Spectrum.of(terms, attributes, domain)
+    squares = np.array([[float(entry.weight) ** 2] for entry in workload.entries])
+    competing = weighted_marginals.Spectrum(
+        spectrum.sets, spectrum.marginals, spectrum.values * squares, spectrum.reach
+    )
+    weights, _ = weighted_marginals.optimise(competing, norm, restarts=restarts, seed=seed)
+    places = tuple(int(place) for place in np.flatnonzero(weights))
+    queries = [spectrum.marginals[place] for place in places]
+    shares = weights[list(places)] ** (1 if norm == "l1" else 2)
+    shares = np.ones(len(places)) if split == "equal" else shares
+    shares = shares / shares.sum()
+    return MarginalStrategy(
+        "marginals",
+        tuple(marginal(each) if each else Product({attributes[0]: total()}) for each in queries),
+        tuple(shares.tolist()),
+        places,
+        spectrum,
+    )

@@ -1,0 +1,125 @@
+"""Strategies of one attribute that need no optimisation: trees and wavelets, as integer matrices.
+
+References:
+    Hay et al. 2010, "Boosting the accuracy of differentially private histograms" (H2); Qardaji et al.
+    2013, "Understanding hierarchical methods" (HB); Xiao et al. 2011, "Privelet" (wavelet).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from pgmjax import _checks
+
+
+def identity(size: int) -> np.ndarray:
+    """Return the identity [size, size]."""
+    return np.eye(_size(size), dtype=np.int64)
+
+
+def total(size: int) -> np.ndarray:
+    """Return the row of ones [1, size]; it answers the total alone."""
+    return np.ones((1, _size(size)), np.int64)
+
+
+def hierarchy(size: int, branching: int, root: bool = True) -> np.ndarray:
+    """Return a tree of ranges: every node counts its codes, the leaves are the codes themselves.
+
+    A node's codes are cut into `branching` parts as equal as can be, until every part is one code. A node
+    with fewer codes has as many children.
+
+    Args:
+        size: codes, >= 1.
+        branching: children a node, >= 2.
+        root: whether the total is asked too.
+
+    Returns:
+        int64 [nodes, size], zeros and ones.
+    """
+    size, branching = _size(size), _checks.integer("branching", branching, low=2)
+    level, rows = [(0, size)], [(0, size)] if root or size == 1 else []
+    while any(high - low > 1 for low, high in level):
+        level = [part for low, high in level for part in _parts(low, high, branching)]
+        rows += level
+    codes = np.arange(size)
+    bounds = np.array(list(dict.fromkeys(rows)))
+    return ((codes >= bounds[:, :1]) & (codes < bounds[:, 1:])).astype(np.int64)
+
+
+def h2(size: int) -> np.ndarray:
+    """Return the binary tree of ranges with its root.
+
+    Example:
+        >>> h2(2).tolist()
+        [[1, 1], [1, 0], [0, 1]]
+    """
+    return hierarchy(size, 2)
+
+
+def hb(size: int) -> np.ndarray:
+    """Return the tree without root whose branching is best for ranges; the identity for small sizes."""
+    size = _size(size)
+    return identity(size) if size < 3 else hierarchy(size, hb_branching(size), root=False)
+
+
+def hb_branching(size: int) -> int:
+    """Return the branching of `hb`: the least average variance of a range, levels counted without root.
+
+    Example:
+        >>> [hb_branching(size) for size in (64, 128, 256, 512, 1024)]
+        [64, 128, 16, 23, 32]
+    """
+
+    def cost(branching: int) -> float:
+        levels = _levels(size, branching)
+        return (branching - 1) * levels**3 - 2 * (branching + 1) * levels**2 / 3
+
+    return min(range(2, _checks.integer("size", size, low=2) + 1), key=cost)
+
+
+def wavelet(size: int) -> np.ndarray:
+    """Return the Haar wavelet: the total, and at each level one half of a node less the other.
+
+    A size that is no power of two is filled up with codes that no record has.
+
+    Example:
+        >>> wavelet(4).tolist()
+        [[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 0, 0], [0, 0, 1, -1]]
+    """
+    size = _size(size)
+    full = 2 ** math.ceil(math.log2(size)) if size > 1 else 1
+    rows = [np.ones(full, np.int64)]
+    width = full
+    while width > 1:
+        for low in range(0, full, width):
+            row = np.zeros(full, np.int64)
+            row[low : low + width // 2], row[low + width // 2 : low + width] = 1, -1
+            rows.append(row)
+        width //= 2
+    result = np.stack(rows)[:, :size]
+    return result[np.abs(result).sum(axis=1) > 0]
+
+
+FIXED = {"identity": identity, "h2": h2, "hb": hb, "wavelet": wavelet}
+"""Those that can answer any workload of an attribute, by name."""
+
+
+def _parts(low: int, high: int, branching: int) -> list[tuple[int, int]]:
+    parts = min(branching, high - low)
+    ends = [low + -(-(high - low) * part // parts) for part in range(parts + 1)]
+    return list(itertools.pairwise(ends))
+
+
+def _levels(size: int, branching: int) -> int:
+    levels, reach = 0, 1
+    while reach < size:
+        reach *= branching
+        levels += 1
+    return levels
+
+
+def _size(size: int) -> int:
+    return _checks.integer("the size of a strategy's attribute", size, low=1)

@@ -1,0 +1,217 @@
+"""Answers to a workload straight from noisy answers, without a model: the baselines.
+
+Local least squares answers each query from one measurement that spans it; global least squares fits
+one vector of all cells to everything, where that fits in memory. Neither keeps counts from being
+negative. Both take released numbers only.
+
+References:
+    Li et al. 2015, "The matrix mechanism"; Fong and Saunders 2011, "LSMR"; McKenna et al. 2019, section 5.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.cliques import as_clique
+from pgmjax.domain import Domain
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, total
+from pgmjax.queries.block import contract
+from pgmjax.strategies.strategy import entry_trace
+from pgmjax.workload import Workload
+
+MAX_CELLS = 20_000_000
+"""The most cells that global least squares takes without being told otherwise."""
+
+_SUPPORT = 1e-6
+
+
+def local_least_squares(
+    domain: Domain, workload: Workload, measurements: Sequence[LinearMeasurement]
+) -> list[np.ndarray]:
+    """Answer each entry by least squares from the one measurement that answers it best.
+
+    Args:
+        domain: the attributes.
+        workload: what is to be answered.
+        measurements: noisy answers, each with one standard deviation for all its rows.
+
+    Returns:
+        float64 [rows] an entry, row-major in the order of its clique (counts).
+
+    Raises:
+        ValueError: an entry that no single measurement can answer.
+
+    Example:
+        >>> import pgmjax as pj
+        >>> noisy = pj.LinearMeasurement(("a",), [3, 5], stddev=1.0)
+        >>> workload = Workload([{"clique": ["a"], "queries": {"a": "prefix"}}])
+        >>> local_least_squares(pj.Domain({"a": 2}), workload, [noisy])
+        [array([3., 8.])]
+    """
+    answers = []
+    for position, entry in enumerate(workload.entries):
+        able = [each for each in measurements if _answers(entry.query, each.query, domain)]
+        if not able:
+            raise ValueError(
+                f"workload entry {position} on {entry.clique} cannot be answered from any one of the "
+                f"{len(measurements)} measurements: use global_least_squares or the model."
+            )
+        best = min(able, key=lambda each: _error(entry.query, each, domain))
+        answers.append(_answer(entry.query, best, domain))
+    return answers
+
+
+def global_least_squares(
+    domain: Domain,
+    workload: Workload,
+    measurements: Sequence[LinearMeasurement],
+    *,
+    max_cells: int = MAX_CELLS,
+    max_steps: int = 2000,
+) -> list[np.ndarray]:
+    """Answer all entries from one vector of cells, the least-squares solution of least norm (LSMR).
+
+    Each answer weighs as one over its standard deviation.
+
+    Args:
+        domain: the attributes; those that nothing measures or asks are left out.
+        workload: what is to be answered.
+        measurements: noisy answers.
+        max_cells: refuse more cells than this.
+        max_steps: of LSMR.
+
+    Returns:
+        float64 [rows] an entry, row-major in the order of its clique (counts).
+
+    Raises:
+        ValueError: more cells than `max_cells`.
+    """
+    from scipy.sparse.linalg import LinearOperator, lsmr
+
+    cliques = [*(each.clique for each in measurements), *workload.cliques]
+    used = {name for clique in cliques for name in clique}
+    names = tuple(name for name in domain.attributes if name in used)
+    cells = domain.size(names)
+    if cells > _checks.integer("max_cells", max_cells, low=1):
+        raise ValueError(
+            f"global least squares needs a vector of {cells:,} cells, above the limit of {max_cells:,}: use "
+            "the model or local_least_squares."
+        )
+    shape = domain.shape_of(names)
+    ends = np.cumsum([each.values.size for each in measurements])
+
+    def forwards(vector: np.ndarray) -> np.ndarray:
+        table = vector.reshape(shape)
+        parts = [
+            each.query.apply(_marginal(table, names, each.clique)).reshape(-1) / each.row_stddevs()
+            for each in measurements
+        ]
+        return np.concatenate(parts)
+
+    def backwards(residual: np.ndarray) -> np.ndarray:
+        table = np.zeros(shape)
+        for each, part in zip(measurements, np.split(residual, ends[:-1]), strict=True):
+            spread = _transposed(each.query, domain, part / each.row_stddevs())
+            table += _broadcast(spread, each.clique, names)
+        return table.reshape(-1)
+
+    operator = LinearOperator((int(ends[-1]), cells), matvec=forwards, rmatvec=backwards, dtype=np.float64)
+    noisy = np.concatenate([each.flat_values() / each.row_stddevs() for each in measurements])
+    solved = lsmr(operator, noisy, atol=1e-10, btol=1e-10, maxiter=max_steps)[0].reshape(shape)
+    return [
+        np.asarray(entry.query.apply(_marginal(solved, names, entry.clique)), float).reshape(-1)
+        for entry in workload.entries
+    ]
+
+
+def _error(asked: Query, measurement: LinearMeasurement, domain: Domain) -> float:
+    trace = entry_trace(asked, measurement.query, domain)
+    return trace * float(measurement.row_stddevs().max()) ** 2
+
+
+def _answers(asked: Query, measured: Query, domain: Domain) -> bool:
+    """Whether a query is a combination of another's rows, as far as is looked for."""
+    if asked == measured:
+        return True
+    if not isinstance(measured, Product) or not set(asked.clique) <= set(measured.clique):
+        return False
+    blocks = measured.factors(domain)[0][1]
+    if isinstance(asked, DenseMatrix) and len(asked.clique) > 1:
+        return all(block == identity() for block in blocks.values()) and len(blocks) == len(asked.clique)
+    return all(
+        _reconstruction(term.get(name, total()), block, domain[name])[1]
+        for _, term in asked.factors(domain)
+        for name, block in blocks.items()
+    )
+
+
+def _answer(asked: Query, measurement: LinearMeasurement, domain: Domain) -> np.ndarray:
+    measured = measurement.query
+    if asked == measured and not isinstance(measured, Product):
+        return measurement.flat_values()
+    values = measurement.flat_values().reshape(measured.shape(domain))
+    if isinstance(asked, DenseMatrix) and len(asked.clique) > 1:
+        table = _marginal(values, measured.clique, asked.clique)
+        return np.asarray(asked.apply(table), float).reshape(-1)
+    blocks = measured.factors(domain)[0][1]
+    result: Any = 0.0
+    for coefficient, term in asked.factors(domain):
+        answered: Any = values
+        for axis, (name, block) in enumerate(blocks.items()):
+            wanted = term.get(name, total())
+            if block == identity():
+                answered = wanted.apply(answered, axis)
+            else:
+                answered = contract(_reconstruction(wanted, block, domain[name])[0], answered, axis, np)
+        result = result + float(coefficient) * _marginal(answered, measured.clique, asked.clique)
+    return np.asarray(result).reshape(-1)
+
+
+@functools.lru_cache(maxsize=512)
+def _reconstruction(wanted: AttributeQuery, measured: AttributeQuery, size: int) -> tuple[np.ndarray, bool]:
+    """Return ``W A^+`` [rows, measured rows], and whether it gives W back from A; nothing for all cells."""
+    if measured == identity():
+        return np.empty((0, 0)), True
+    if measured == wanted == total():
+        return np.ones((1, 1)), True
+    strategy = measured.matrix(size).astype(np.float64)
+    workload = wanted.matrix(size).astype(np.float64)
+    found = workload @ np.linalg.pinv(strategy)
+    missed = np.abs(found @ strategy - workload).max()
+    return found, bool(missed <= _SUPPORT * max(1.0, np.abs(workload).max()))
+
+
+def _marginal(table: np.ndarray, names: Sequence[str], clique: Sequence[str]) -> np.ndarray:
+    """Sum a table over the attributes outside a clique, and put its axes in the clique's order."""
+    clique = as_clique(names, clique)
+    rest = tuple(axis for axis, name in enumerate(names) if name not in clique)
+    kept = [name for name in names if name in clique]
+    return table.sum(axis=rest).transpose([kept.index(name) for name in clique])
+
+
+def _broadcast(table: np.ndarray, clique: Sequence[str], names: Sequence[str]) -> np.ndarray:
+    """Put a clique's axes in the order of `names`, with axes of length 1 for the others."""
+    order = [clique.index(name) for name in names if name in clique]
+    sizes = iter(table.transpose(order).shape)
+    return table.transpose(order).reshape([next(sizes) if name in clique else 1 for name in names])
+
+
+def _transposed(query: Query, domain: Domain, answers: np.ndarray) -> np.ndarray:
+    """Apply a query's transpose: answers [rows] to a table of its clique."""
+    shape = domain.shape_of(query.clique)
+    if isinstance(query, DenseMatrix):
+        return (query.entries.array.T @ answers).reshape(shape)
+    result = np.zeros(shape)
+    for coefficient, blocks in query.factors(domain):
+        table = answers.reshape(query.shape(domain))
+        for axis, name in enumerate(query.clique):
+            if blocks[name] != identity():
+                table = contract(blocks[name].matrix(domain[name]).T.astype(float), table, axis, np)
+        result += float(coefficient) * table
+    return result

@@ -1,0 +1,132 @@
+"""OPT_0: the best strategy of one attribute among the p-identities, for Laplace noise.
+
+A p-identity is ``[I; Theta] D``: each code by itself and p weighted sums over codes, with columns
+scaled to L1 norm 1. It can answer any workload, and by the Woodbury identity its error and the
+gradient cost O(size^2 p).
+
+References:
+    McKenna et al. 2018, "Optimizing error of high-dimensional statistical queries under differential
+    privacy", section 5.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.random import generator
+from pgmjax.strategies.minimise import minimise
+
+
+def p_identity(theta: np.ndarray) -> np.ndarray:
+    """Return the strategy [size + p, size] of weights [p, size], columns of L1 norm 1.
+
+    Example:
+        >>> p_identity(np.ones((1, 2))).tolist()
+        [[0.5, 0.0], [0.0, 0.5], [0.5, 0.5]]
+    """
+    theta = np.asarray(theta, np.float64)
+    return np.concatenate([np.eye(theta.shape[1]), theta]) / (1 + theta.sum(axis=0))
+
+
+def default_rows(gram: np.ndarray) -> int:
+    """Return how many weighted sums are worth having: a 16th of the codes, one for simple workloads.
+
+    Simple is a combination of the identity and the total, whose Gram matrix has one number on the diagonal
+    and another off it.
+    """
+    size = len(gram)
+    off = gram[~np.eye(size, dtype=bool)]
+    scale = 1e-9 * max(1.0, float(np.abs(gram).max()))
+    flat = off.size == 0 or (np.ptp(off) <= scale and np.ptp(np.diag(gram)) <= scale)
+    return 1 if flat else max(1, size // 16)
+
+
+def p_identity_error(gram: Any, theta: Any) -> Any:
+    """Return ``tr(gram (A^T A)^-1)`` of the p-identity of `theta` [p, size], a JAX scalar.
+
+    With ``S = diag(1 + column sums of theta)`` the inverse is
+    ``S (I - theta^T (I + theta theta^T)^-1 theta) S``.
+    """
+    scales = 1 + theta.sum(axis=0)
+    rows = theta * scales
+    factor = jnp.linalg.cholesky(jnp.eye(len(theta), dtype=theta.dtype) + theta @ theta.T)
+    half = jax.scipy.linalg.solve_triangular(factor, rows, lower=True)
+    return (jnp.diagonal(gram) * scales**2).sum() - ((half @ gram) * half).sum()
+
+
+_value_and_gradient = jax.jit(jax.value_and_grad(p_identity_error, argnums=1))
+
+
+def optimise(
+    gram: np.ndarray,
+    rows: int | None = None,
+    *,
+    restarts: int = 5,
+    seed: int = 0,
+    start: np.ndarray | None = None,
+    max_steps: int = 1000,
+) -> tuple[np.ndarray, float]:
+    """Return the weights of the best p-identity found, and its error in units (its sensitivity is 1).
+
+    The search is local, from random starts; it reads nothing but the workload.
+
+    Args:
+        gram: ``W^T W`` of the workload [size, size].
+        rows: p; None is `default_rows`.
+        restarts: random starts, 0 or more (at least one without `start`).
+        seed: of the random starts.
+        start: weights [rows, size] to start from besides.
+        max_steps: of each start.
+
+    Returns:
+        weights [p, size] >= 0, and the total expected squared error in units of ``2 / epsilon**2``.
+
+    Raises:
+        ValueError: a Gram matrix that is not square and finite, or arguments out of range.
+
+    Example:
+        >>> from pgmjax.queries import prefix
+        >>> from pgmjax.strategies.grams import block_gram
+        >>> weights, error = optimise(block_gram(prefix(), 32), restarts=2)
+        >>> weights.shape, error < 32 * 3.0**2
+        ((2, 32), True)
+    """
+    gram = check_gram(gram)
+    rows = default_rows(gram) if rows is None else _checks.integer("rows", rows, low=1)
+    _checks.integer("restarts", restarts, low=1 if start is None else 0)
+    starts = [] if start is None else [np.maximum(start, 0)]
+    random = generator(seed)
+    starts += [random.random((rows, len(gram))) for _ in range(restarts)]
+    scale = float(np.trace(gram)) or 1.0
+    with jax.enable_x64(True):
+        evaluate = functools.partial(_value_and_gradient, jnp.asarray(gram / scale))
+        ends = [minimise(evaluate, each, low=0.0, max_steps=max_steps) for each in starts]
+    weights, error = min(ends, key=lambda end: end[1])
+    return weights, error * scale
+
+
+def uniform_error(gram: np.ndarray, weight: float) -> float:
+    """Return the error of the identity with one row of equal weights, in units, by closed form.
+
+    References:
+        Li et al. 2015; the strategy between identity and total.
+    """
+    size = len(gram)
+    inner = float(np.trace(gram)) - weight**2 * float(gram.sum()) / (1 + size * weight**2)
+    return (1 + weight) ** 2 * inner
+
+
+def check_gram(gram: Any) -> np.ndarray:
+    """Return a Gram matrix in float64; refuse one that is not square and finite."""
+    gram = np.asarray(gram, np.float64)
+    if gram.ndim != 2 or gram.shape[0] != gram.shape[1] or not gram.size:
+        raise ValueError(f"a Gram matrix must be square, [size, size], got shape {gram.shape}.")
+    if not np.isfinite(gram).all():
+        raise ValueError("a Gram matrix must be finite.")
+    return gram

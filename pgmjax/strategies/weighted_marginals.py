@@ -1,0 +1,187 @@
+"""OPT_M: every marginal measured with a budget of its own, none for most.
+
+The Gram matrices of marginals, and so those of any workload as far as marginals can tell, share
+their eigenvectors: for a set S of attributes, the tables that vary in S and sum to zero along each
+attribute of it. A marginal on C has the eigenvalue ``prod(sizes outside C)`` for S within C and 0
+otherwise. So the error is a sum over sets S of ``multiplicity * workload / strategy``, one division
+each; for Gaussian noise it is convex in the squared weights.
+
+References:
+    McKenna et al. 2018, section 7; Xiao et al. 2023, "An optimal and scalable matrix mechanism for
+    noisy marginals under convex loss functions", for the basis.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax.cliques import Clique
+from pgmjax.domain import Domain
+from pgmjax.random import generator
+from pgmjax.strategies.grams import Term
+from pgmjax.strategies.minimise import minimise
+
+MAX_SETS = 20_000
+"""Sets of attributes at most; beyond these only the small ones are candidates, then none."""
+
+_ALL_SUBSETS = 10
+_NEGLIGIBLE = 1e-4
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Spectrum:
+    """A workload, as far as marginals can tell.
+
+    Attributes:
+        sets: the sets S on which the workload asks anything; the empty one is the total.
+        marginals: the candidates to be measured.
+        values: trace of the workload's Gram matrix over each set's tables [entries, sets].
+        reach: eigenvalue of each marginal on each set [marginals, sets].
+    """
+
+    sets: tuple[Clique, ...]
+    marginals: tuple[Clique, ...]
+    values: np.ndarray
+    reach: np.ndarray
+
+    @classmethod
+    def of(cls, entries: Sequence[Sequence[Term]], attributes: Clique, domain: Domain) -> Spectrum:
+        """Return the spectrum of a workload, from the Gram matrices of its entries.
+
+        Raises:
+            ValueError: too many sets of attributes.
+        """
+        sets: dict[frozenset[str], None] = {}
+        for term in itertools.chain.from_iterable(entries):
+            if 2 ** len(term.factors) > MAX_SETS:
+                raise ValueError(f"a query on {len(term.factors)} attributes has too many subsets.")
+            sets |= dict.fromkeys(_subsets(tuple(term.factors)))
+        candidates = dict(sets)
+        if len(attributes) <= _ALL_SUBSETS:
+            candidates |= dict.fromkeys(_subsets(attributes))
+        if len(candidates) > MAX_SETS:
+            raise ValueError(f"the workload has {len(candidates):,} sets of attributes: too many to weigh.")
+        places = {each: place for place, each in enumerate(sets)}
+        values = np.zeros((len(entries), len(sets)))
+        for row, terms in zip(values, entries, strict=True):
+            for term in terms:
+                _add(row, places, term, attributes, domain)
+        reach = np.array([[_eigenvalue(c, s, attributes, domain) for s in sets] for c in candidates])
+        named = functools.partial(_ordered, attributes)
+        return cls(tuple(map(named, sets)), tuple(map(named, candidates)), values, reach)
+
+    def errors(self, precisions: np.ndarray) -> np.ndarray:
+        """Return the expected squared error of each entry [entries], by least squares from all marginals.
+
+        Args:
+            precisions: one over the variance of the noise of each marginal's cells [marginals], 0 where
+                it is not measured.
+
+        Raises:
+            ValueError: a set on which the workload asks something is not measured.
+        """
+        strengths = precisions @ self.reach
+        asked = np.abs(self.values).max(axis=0) > 0
+        if (strengths[asked] <= 0).any():
+            raise ValueError("these marginals cannot answer the workload.")
+        return self.values[:, asked] @ (1 / strengths[asked])
+
+
+def optimal_gaussian_error(spectrum: Spectrum, domain: Domain, attributes: Clique) -> float:
+    """Return the least error any strategy has for a workload of marginals with Gaussian noise, in units.
+
+    It is below what weighted marginals reach, unless the workload is closed under subsets.
+    """
+    many = [math.prod(domain[name] - 1 for name in each) for each in spectrum.sets]
+    roots = np.sqrt(spectrum.values.sum(axis=0) * np.array(many, dtype=float))
+    return float(roots.sum() ** 2 / domain.size(attributes))
+
+
+def optimise(
+    spectrum: Spectrum, norm: str = "l1", *, restarts: int = 5, seed: int = 0
+) -> tuple[np.ndarray, float]:
+    """Return the weights of the best marginals found [marginals], and the error in units (see `errors`).
+
+    Weights are of a sum (l1) or sum of squares (l2) of 1; a marginal's noise is one over its weight.
+
+    Args:
+        spectrum: the workload.
+        norm: "l1" for Laplace, "l2" for Gaussian noise.
+        restarts: random starts, beside those at the whole table and at equal weights.
+        seed: of the random starts.
+    """
+    number = len(spectrum.marginals)
+    random = generator(seed)
+    largest = np.argmax([len(each) for each in spectrum.marginals])
+    whole = np.full(number, 0.05 / number)
+    whole[largest] = 1.0
+    asked = (np.abs(spectrum.values).max(axis=0) > 0).astype(float)
+    starts = [whole, np.full(number, 1.0 / number), *random.random((restarts, number)) ** 2]
+    values = spectrum.values.sum(axis=0)
+    scale = float(np.abs(values).sum()) or 1.0
+    with jax.enable_x64(True):
+        given = (jnp.asarray(values / scale), jnp.asarray(asked), jnp.asarray(spectrum.reach))
+        evaluate = functools.partial(_evaluations[norm], *given)
+        ends = [minimise(evaluate, start, low=0.0, max_steps=2000, tolerance=1e-10) for start in starts]
+        weights, error = min(ends, key=lambda end: end[1])
+        kept = np.where(weights > _NEGLIGIBLE * weights.max(), weights, 0.0)
+        trimmed = float(evaluate(jnp.asarray(kept))[0])
+    if trimmed <= error * (1 + 1e-3):
+        weights, error = kept, trimmed
+    return weights / (weights.sum() if norm == "l1" else np.linalg.norm(weights)), error * scale
+
+
+def _error(values: Any, asked: Any, reach: Any, weights: Any, *, norm: str) -> Any:
+    strengths = weights**2 @ reach
+    parts = jnp.where(asked > 0, values / jnp.where(asked > 0, strengths, 1.0), 0.0)
+    sensitivity = weights.sum() ** 2 if norm == "l1" else (weights**2).sum()
+    return sensitivity * parts.sum()
+
+
+_evaluations = {
+    norm: jax.jit(jax.value_and_grad(functools.partial(_error, norm=norm), argnums=3))
+    for norm in ("l1", "l2")
+}
+
+
+def _subsets(names: Clique) -> list[frozenset[str]]:
+    return [frozenset(c) for k in range(len(names) + 1) for c in itertools.combinations(names, k)]
+
+
+def _ordered(attributes: Clique, names: frozenset[str]) -> Clique:
+    return tuple(name for name in attributes if name in names)
+
+
+def _eigenvalue(
+    marginal: frozenset[str], tables: frozenset[str], attributes: Clique, domain: Domain
+) -> float:
+    if not tables <= marginal:
+        return 0.0
+    return float(math.prod(domain[name] for name in attributes if name not in marginal))
+
+
+def _add(
+    row: np.ndarray, places: dict[frozenset[str], int], term: Term, attributes: Clique, domain: Domain
+) -> None:
+    """Add a term's trace over each set's tables: along an attribute the mean, or all that sums to zero."""
+    means, rests = {}, {}
+    outside = 1.0
+    for name in attributes:
+        factor = term.factors.get(name)
+        if factor is None:
+            outside *= domain[name]
+        else:
+            means[name] = float(factor.sum()) / domain[name]
+            rests[name] = float(np.trace(factor)) - means[name]
+    for each in _subsets(tuple(means)):
+        inside = math.prod(rests[name] if name in each else means[name] for name in means)
+        row[places[each]] += term.coefficient * outside * inside
