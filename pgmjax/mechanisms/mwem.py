@@ -13,7 +13,7 @@ from pgmjax.mechanisms.mwem_estimates import ARMS, Estimate, make
 from pgmjax.mechanisms.mwem_rounds import Rounds
 from pgmjax.mechanisms.settings import Settings, check_table_and_workload, read_settings
 from pgmjax.privacy.amounts import as_text, exact
-from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.relation import Relation
 from pgmjax.release import Release
@@ -142,6 +142,7 @@ class MWEM:
         table = settings.open(data, workload, self.backend, self._request(), ledger, key)
         rounds = len(data.domain) if self.rounds is None else self.rounds
         course = Rounds(table, candidates, estimate, rounds, self.split, self.total_share, self.max_cells)
+        course.check(default_backend() if self.backend is None else self.backend)
         measurements = course.run(show_progress)
         return settings.release(self.name, table, workload, measurements, estimator, estimate.fit())
 

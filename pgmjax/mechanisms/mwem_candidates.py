@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
-from pgmjax.laws import DiscreteLaplace, Law
+from pgmjax.mechanisms.adaptive import whole_weights
 from pgmjax.mechanisms.query_rows import row
 from pgmjax.privacy.scores import Distances, Errors, Score, Stack
 from pgmjax.queries import Query, marginal
@@ -27,13 +26,13 @@ class Candidates:
     Attributes:
         domain: the attributes.
         queries: the queries, one a candidate where `whole`, otherwise a candidate a row.
-        weights: what their errors are multiplied by.
+        weights: what their errors are multiplied by, whole numbers.
         whole: whether all rows of a query are chosen and measured together.
     """
 
     domain: Domain
     queries: tuple[Query, ...]
-    weights: tuple[Fraction, ...]
+    weights: tuple[int, ...]
     whole: bool
 
     @classmethod
@@ -43,13 +42,14 @@ class Candidates:
         A marginal has the sum of the weights of the workload's entries on its clique.
         """
         if select == "queries":
-            entries = workload.entries
-            return cls(domain, tuple(e.query for e in entries), tuple(e.weight for e in entries), False)
+            whole = whole_weights([entry.weight for entry in workload.entries])
+            return cls(domain, tuple(entry.query for entry in workload.entries), tuple(whole), False)
         weights = [
             sum((e.weight for e in workload.entries if set(e.clique) == set(clique)), Fraction(0))
             for clique in workload.cliques
         ]
-        return cls(domain, tuple(marginal(clique) for clique in workload.cliques), tuple(weights), True)
+        marginals = tuple(marginal(clique) for clique in workload.cliques)
+        return cls(domain, marginals, tuple(whole_weights(weights)), True)
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -72,20 +72,25 @@ class Candidates:
             offsets: the error that measuring each whole query is expected to leave, its noise in L1.
         """
         estimates = [np.clip(answer, -_MOST, _MOST) for answer in answers]
-        weights = [float(weight) for weight in self.weights]
         if not self.whole:
-            return Stack([Errors(*each) for each in zip(self.queries, estimates, weights, strict=True)])
+            parts = zip(self.queries, estimates, self.weights, strict=True)
+            return Stack([Errors(*part) for part in parts])
         bounded = [min(offset, _MOST) for offset in offsets]
-        return Distances(zip(self.queries, estimates, weights, bounded, strict=True))
+        return Distances(zip(self.queries, estimates, self.weights, bounded, strict=True))
 
     def check(self) -> None:
         """Refuse what cannot be scored, before any budget is spent.
 
         Raises:
-            ValueError: a query that is not integral, or a weight too small for the scores' grid.
+            ValueError: a query that is not integral, or has entries that are too large.
         """
-        answers = [np.zeros(query.num_rows(self.domain)) for query in self.queries]
-        self.score(answers, [0.0] * len(answers)).check(self.domain)
+        self.blank().check(self.domain)
+
+    def blank(self) -> Score:
+        """Return a score of the sensitivity that theirs has, which looks at no estimate."""
+        return self.score(
+            [np.zeros(q.num_rows(self.domain)) for q in self.queries], [0.0] * len(self.queries)
+        )
 
     def chosen(self, score: Score, number: int) -> Query:
         """Return the query to measure, from the number that the selection gave."""
@@ -94,19 +99,3 @@ class Candidates:
         assert isinstance(score, Stack)
         place, at = score.locate(self.domain, number)
         return row(self.queries[place], self.domain, at)
-
-
-def expected_size(law: Law) -> float:
-    """Return the expected size of noise, E abs(noise) (counts).
-
-    Example:
-        >>> from pgmjax.laws import DiscreteGaussian
-        >>> round(expected_size(DiscreteLaplace(100.0)), 2), round(expected_size(DiscreteGaussian(100.0)), 2)
-        (100.0, 79.79)
-    """
-    if isinstance(law, DiscreteLaplace):
-        return 1 / math.sinh(1 / law.scale) if law.scale > 1e-2 else 0.0
-    if law.scale > 100:
-        return law.scale * math.sqrt(2 / math.pi)
-    values = np.arange(math.ceil(40 * law.scale) + 1)
-    return float(2 * values @ law.probabilities(values))

@@ -13,10 +13,10 @@ from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.many_marginals import many_marginals
 from pgmjax.measurements import LinearMeasurement
+from pgmjax.mechanisms.adaptive import check_cells
 from pgmjax.mechanisms.factored_weights import FactoredWeights
 from pgmjax.mechanisms.multiplicative_weights import FullVector, MultiplicativeWeights
 from pgmjax.model import GraphicalModel
-from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.plan.growth import candidate_cells
 from pgmjax.queries import Query
 from pgmjax.solvers.loop import Status
@@ -76,20 +76,10 @@ class Engine(Estimate):
         return [int(cells) for cells in candidate_cells(self._domain, self._cliques, cliques)]
 
     def check(self, smallest: Clique, most: int | None) -> None:
-        """Plan the smallest candidate, and forecast the memory of a model at the limit by its cells."""
-        plan = self._estimator.plan(self._domain, [smallest])
-        if most is None:
-            return
-        reached = min(most, self._domain.size(self._domain.attributes))
-        need = plan.peak_bytes * reached // self._domain.size(smallest)
-        limit = self._estimator.max_bytes
-        if limit is None:
-            limit = available_bytes()
-        if reached > self._domain.size(smallest) and need > limit:
-            raise ModelTooLargeError(
-                f"A model of {reached:,} cells, up to which candidates are let grow, needs about "
-                f"{readable_bytes(need)}, and {readable_bytes(limit)} is available: lower max_cells."
-            )
+        """Plan the smallest candidate, and forecast the memory of a model at the limit."""
+        self._estimator.plan(self._domain, [smallest])
+        if most is not None:
+            check_cells(min(most, self._domain.size(self._domain.attributes)), self._estimator)
 
     def update(self, measurements: Sequence[LinearMeasurement], total: float) -> None:
         """Fit all measurements."""

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Iterator
 from fractions import Fraction
 
 from pgmjax import queries
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.measurements import LinearMeasurement
-from pgmjax.mechanisms.mwem_candidates import Candidates, expected_size
+from pgmjax.mechanisms.adaptive import expected_size, law_for
+from pgmjax.mechanisms.mwem_candidates import Candidates
 from pgmjax.mechanisms.mwem_estimates import Estimate
 from pgmjax.mechanisms.settings import FitError
+from pgmjax.privacy import selecting
+from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.progress import Progress
 from pgmjax.queries import Query
+from pgmjax.relation import Relation
 from pgmjax.total import estimate_total
 
 
@@ -43,7 +48,7 @@ class Costs:
             split: the share of a round that measures.
             total_share: the share of the whole that measures the total; None where it is public.
         """
-        each = (1 - (total_share or 0)) / rounds
+        each = (1 - (total_share or Fraction(0))) / rounds
         weights = [each * (1 - split), each * split] * rounds
         if total_share is None:
             parts = table.budget.split(weights)
@@ -74,18 +79,39 @@ class Rounds:
     total_share: Fraction
     max_cells: int | None
 
+    @functools.cached_property
+    def costs(self) -> Costs:
+        """What each step costs."""
+        public = self.table.relation is Relation.REPLACE_ONE and not self.table.weighted
+        return Costs.of(self.table, self.rounds, self.split, None if public else self.total_share)
+
+    def check(self, backend: NoiseBackend) -> None:
+        """Refuse costs for which no noise can be drawn for some candidate, before anything is spent.
+
+        Raises:
+            ValueError: the noise would overflow or vanish: which sensitivity, and what to change.
+        """
+        domain, unit = self.table.domain, self.table.budget.unit
+        each = [self.candidates.keep([place]).blank() for place in range(len(self.candidates.queries))]
+        cost, weight = self.costs.choices[0], self._max_weight
+        epsilon, rho = (cost, None) if unit == "epsilon" else (None, cost)
+        for score in (self.candidates.blank(), *each):
+            selecting.plan(score, epsilon, rho, None, unit, domain, self.table.relation, weight, backend)
+        for moves in {self._moves(query) for query in self.candidates.queries}:
+            law_for(moves, unit, self.costs.answers[0])
+        if self.costs.total is not None:
+            law_for(self._moves(_total_query(self.table)), unit, self.costs.total)
+
     def run(self, show_progress: bool | None) -> list[LinearMeasurement]:
         """Make all rounds and return all that was measured, the total first where it is private.
 
         Raises:
             FitError: the estimate failed; the error carries what was measured so far.
         """
-        public = self.table.public_total()
-        costs = Costs.of(self.table, self.rounds, self.split, self.total_share if public is None else None)
+        public, costs = self.table.public_total(), self.costs
         found: list[LinearMeasurement] = []
         if costs.total is not None:
-            asked = queries.kronecker({self.table.domain.attributes[0]: queries.total()})
-            found += self._measure(asked, costs.total)
+            found += self._measure(_total_query(self.table), costs.total)
         first = len(found)
         with Progress("MWEM rounds", self.rounds, show_progress) as bar:
             for number in range(self.rounds):
@@ -122,19 +148,27 @@ class Rounds:
         """The expected L1 norm of the noise that measuring a query would add (counts)."""
         if not self.candidates.whole:
             return 0.0
-        domain, relation = self.table.domain, self.table.relation
-        weight = self.table.max_weight if self.table.weighted else None
-        law: DiscreteLaplace | DiscreteGaussian
-        if self.table.budget.unit == "epsilon":
-            law = DiscreteLaplace(float(Fraction(query.l1_sensitivity(relation, domain, weight)) / cost))
-        else:
-            square = Fraction(query.l2_sensitivity_squared(relation, domain, weight))
-            law = DiscreteGaussian(float(square / (2 * cost)) ** 0.5)
-        return query.num_rows(domain) * expected_size(law)
+        law = law_for(self._moves(query), self.table.budget.unit, cost)
+        return query.num_rows(self.table.domain) * expected_size(law)
+
+    @property
+    def _max_weight(self) -> int | None:
+        return self.table.max_weight if self.table.weighted else None
+
+    def _moves(self, query: Query) -> int:
+        """How far answers move between neighbours: of all rows in L1 or squared L2, or of any single one."""
+        pure, whole = self.table.budget.unit == "epsilon", self.candidates.whole
+        norm = ("l1" if pure else "l2_squared") if whole else "linf"
+        moved = Sensitivity.of(query, self.table.domain, self.table.relation, norm, self._max_weight).value
+        return moved if pure or whole else moved**2
 
     def _measure(self, query: Query, cost: Fraction) -> tuple[LinearMeasurement, ...]:
         costs = {f"{self.table.budget.unit}s": [cost]}
         return self.table.measure([query], **costs, show_progress=False)
+
+
+def _total_query(table: PrivateTable) -> Query:
+    return queries.kronecker({table.domain.attributes[0]: queries.total()})
 
 
 @contextlib.contextmanager

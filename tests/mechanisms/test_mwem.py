@@ -1,0 +1,377 @@
+"""MWEM: what it chooses by, what it measures with, what it spends, and what its estimates are."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pgmjax import queries
+from pgmjax.audit import replay_mechanism
+from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
+from pgmjax.estimate import Estimator
+from pgmjax.mechanisms import MWEM
+from pgmjax.mechanisms.mwem_candidates import Candidates
+from pgmjax.mechanisms.mwem_estimates import ARMS, Engine, Weights
+from pgmjax.mechanisms.mwem_rounds import Costs
+from pgmjax.mechanisms.settings import FitError
+from pgmjax.plan.growth import candidate_cells
+from pgmjax.privacy.accounting import rho_for
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.noise import PrivateTable
+from pgmjax.relation import Relation
+from pgmjax.workload import Workload
+
+ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
+DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
+RNG = np.random.default_rng(5)
+CODES = {"a": RNG.integers(0, 3, 600)}
+CODES["b"] = (CODES["a"] + (RNG.random(600) < 0.2)) % 2
+CODES["c"] = (CODES["a"] + 2 * CODES["b"] * (RNG.random(600) < 0.8)) % 4
+DATA = Dataset.from_columns(DOMAIN, CODES)
+WORKLOAD = Workload.of_marginals([("a", "b"), ("b", "c"), ("c", "a")])
+MIXED = Workload([["a", "b"], ["b", "c"], {"clique": ["c"], "queries": {"c": "prefix"}, "weight": 2}])
+SHORT = Estimator(max_steps=20, max_bytes=10**9, progress=False)
+FINE = Estimator(max_steps=3000, tol=1e-9, dtype="float64", progress=False)
+
+pytestmark = pytest.mark.filterwarnings("ignore:the noisy answers put the total")
+
+
+def make(epsilon=1, relation=REPLACE, seed=0, **settings):
+    settings = {"backend": SeededBackend(seed, insecure=True), "estimator": SHORT} | settings
+    return MWEM(epsilon, relation, **settings)
+
+
+def table_of(clique):
+    found = np.zeros(DOMAIN.shape_of(clique), np.int64)
+    np.add.at(found, tuple(CODES[name] for name in clique), 1)
+    return found
+
+
+@pytest.fixture
+def scores(monkeypatch):
+    """The scores that were selected by, in order."""
+    seen, select = [], PrivateTable.select
+
+    def spy(self, score, **given):
+        seen.append(score)
+        return select(self, score, **given)
+
+    monkeypatch.setattr(PrivateTable, "select", spy)
+    return seen
+
+
+@pytest.mark.parametrize("relation, moves", [(ADD, 1), (REPLACE, 2)])
+def test_a_whole_marginal_is_scored_by_its_error_beyond_the_noise(relation, moves, scores):
+    """First round: ||M x - uniform||_1 - E||noise||_1, of sensitivity 1 or, with records replaced, 2."""
+    release = make(relation=relation, rounds=2, seed=2).run(DATA, WORKLOAD)
+    score = scores[0]
+    unit = 2**score.bits
+    assert score.sensitivity(DOMAIN, relation).value == moves * unit
+    share = Fraction(1, 4) if relation is REPLACE else Fraction(19, 80)
+    noise = 1 / np.sinh(float(share) / moves)  # E|discrete Laplace of scale moves / share|
+    total = 600.0 if relation is REPLACE else float(release.measurements[0].values[0])
+    found = score.values(DOMAIN, {clique: table_of(clique) for clique in WORKLOAD.cliques}) / unit
+    for value, clique in zip(found, WORKLOAD.cliques, strict=True):
+        cells = DOMAIN.size(clique)
+        expected = np.abs(table_of(clique) - total / cells).sum() - cells * noise
+        assert value == pytest.approx(expected, abs=0.01 * cells)
+    measured = release.measurements[-1]
+    assert measured.law.scale == pytest.approx(moves / float(share))
+    assert measured.query == queries.marginal(measured.clique)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_single_queries_are_scored_by_their_own_errors(relation, scores):
+    """Sensitivity 1 under both relations, times the largest weight."""
+    release = make(relation=relation, rounds=2, select="queries").run(DATA, MIXED)
+    score = scores[0]
+    unit = 2**score.bits
+    assert score.candidates(DOMAIN) == 6 + 8 + 4
+    assert score.sensitivity(DOMAIN, relation).value == 2 * unit
+    total = 600.0 if relation is REPLACE else float(release.measurements[0].values[0])
+    found = score.values(DOMAIN, {c: table_of(c) for c in MIXED.cliques}) / unit
+    exact = np.concatenate([e.query.apply(table_of(e.clique)).reshape(-1) for e in MIXED.entries])
+    uniform = np.concatenate([np.full(6, total / 6), np.full(8, total / 8), total * np.arange(1, 5) / 4])
+    weights = np.repeat([1, 1, 2], [6, 8, 4])
+    np.testing.assert_allclose(found, weights * np.abs(exact - uniform), atol=0.01)
+    asked = release.measurements[-1].query
+    assert asked.num_rows(DOMAIN) == 1 and set(np.unique(asked.matrix(DOMAIN))) <= {0, 1}
+    share = Fraction(1, 4) if relation is REPLACE else Fraction(19, 80)
+    assert release.measurements[-1].law.scale == pytest.approx(1 / float(share))
+
+
+def test_candidates_are_marginals_or_the_workloads_queries():
+    double = Workload([["a", "b"], {"clique": ["b", "a"], "queries": {"a": "prefix"}, "weight": 3}, ["c"]])
+    whole = Candidates.of(DOMAIN, double, "marginals")
+    assert whole.queries == (queries.marginal(("a", "b")), queries.marginal(("c",)))
+    assert whole.weights == (4, 1)
+    single = Candidates.of(DOMAIN, double, "queries")
+    assert single.queries == tuple(entry.query for entry in double.entries) and single.weights == (1, 3, 1)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize("select", ["marginals", "queries"])
+@pytest.mark.parametrize("max_weight", [None, 3], ids=["unweighted", "weighted"])
+def test_replay_on_neighbours(relation, arm, select, max_weight):
+    """Sensitivities, costs and everything between: bit for bit the same but for released numbers."""
+    delta = "1e-6" if max_weight is None else 0
+    if arm == "engine" and select == "marginals":
+        return  # in the contract tests, with more pairs
+    pairs, options = (1, {"rounds": 2}) if arm == "engine" else (4, {})
+    seen = replay_mechanism(
+        MWEM,
+        relation,
+        delta=delta,
+        pairs=pairs,
+        max_weight=max_weight,
+        select=select,
+        estimate=arm,
+        **options,
+    )
+    assert seen.pairs == pairs and seen.calls > 0
+
+
+@pytest.mark.parametrize("unit", ["epsilon", "rho"])
+@pytest.mark.parametrize("total_share", [None, Fraction(1, 20), Fraction(1, 3)])
+def test_budgets_sum_exactly(unit, total_share):
+    for cap in ("1", "0.1", "1/3", "0.7"):
+        for rounds in (1, 2, 3, 7, 10, 31, 100):
+            for split in ("1/2", "0.9", "1/3", "0.123456789"):
+                table = PrivateTable(DATA, ADD, Budget(cap, unit))
+                costs = Costs.of(table, rounds, Fraction(split), total_share)
+                assert len(costs.choices) == len(costs.answers) == rounds
+                parts = [*costs.choices, *costs.answers] + ([] if costs.total is None else [costs.total])
+                assert sum(parts) == Fraction(cap) and min(parts) > 0
+                assert (costs.total or 0) == (total_share or 0) * Fraction(cap)
+                rest = Fraction(cap) - (costs.total or 0)
+                assert sum(costs.answers) == rest * Fraction(split)
+
+
+@pytest.mark.parametrize("rounds, split", [(1, "1/2"), (3, "0.9"), (7, "1/3")])
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("delta", [0, "1e-9"])
+def test_all_is_spent_and_no_more(rounds, split, relation, delta):
+    made = make("0.7", relation, delta=delta, rounds=rounds, split=split, estimate=ARMS[2])
+    release = made.run(DATA, WORKLOAD)
+    if delta == 0:
+        assert release.spent.epsilon == Fraction(7, 10)
+    else:
+        cap = rho_for(Fraction(7, 10), Fraction(delta))
+        assert cap * Fraction(1 - 10**-9 * rounds) < release.spent.rho <= cap
+    assert len(release.measurements) == rounds + (relation is ADD)
+
+
+def test_rounds_are_one_an_attribute_by_default_and_never_fewer():
+    """No early end, also where every answer is met already."""
+    empty = Dataset.from_columns(
+        DOMAIN, {name: np.arange(24) // step for name, step in zip("abc", (8, 12, 6), strict=True)}
+    )
+    for arm in ARMS:
+        assert len(make(estimate=arm, epsilon=300).run(empty, WORKLOAD).measurements) == 3
+    assert len(make(estimate=ARMS[1], rounds=5).run(DATA, WORKLOAD).measurements) == 5
+
+
+def test_the_engine_reproduces_all_answers_without_noise():
+    """Epsilon huge, T = all candidates: every marginal of the workload is met."""
+    release = make(epsilon=300, rounds=3, estimator=FINE).run(DATA, WORKLOAD)
+    assert {m.clique for m in release.measurements} == set(WORKLOAD.cliques)
+    for measurement in release.measurements:
+        answers = release.model.answer(measurement.query).reshape(-1)
+        np.testing.assert_allclose(answers, measurement.flat_values(), atol=0.01)
+        np.testing.assert_allclose(answers, table_of(measurement.clique).reshape(-1), atol=0.5)
+
+
+@pytest.mark.parametrize("arm", ARMS[1:])
+def test_the_baselines_near_all_answers_without_noise(arm):
+    release = make(epsilon=300, rounds=3, estimate=arm, sweeps=1500).run(DATA, WORKLOAD)
+    for measurement in release.measurements:
+        answers = release.model.answer(measurement.query).reshape(-1)
+        np.testing.assert_allclose(answers, measurement.flat_values(), atol=0.2)
+    assert release.fit.gap == release.fit.loss
+
+
+def simplex_projection(values, total):
+    """The nearest table that is not negative and sums to the total, by bisection of the threshold."""
+    low, high = values.min() - total, values.max()
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.maximum(values - middle, 0).sum() > total else (low, middle)
+    return np.maximum(values - low, 0)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1])
+def test_one_full_dimensional_marginal_is_projected_onto_the_simplex(epsilon):
+    workload = Workload.of_marginals([("a", "b", "c")])
+    release = make(epsilon, rounds=1, estimator=FINE).run(DATA, workload)
+    measured = release.measurements[0].flat_values()
+    expected = simplex_projection(measured, 600.0)
+    assert measured.min() < 0
+    np.testing.assert_allclose(release.model.marginal(("a", "b", "c")).reshape(-1), expected, atol=0.05)
+
+
+def test_full_and_factored_weights_make_the_same_release():
+    made = [make(estimate=arm, rounds=4).run(DATA, WORKLOAD) for arm in ARMS[1:]]
+    for first, second in zip(*(release.measurements for release in made), strict=True):
+        assert first.query == second.query and first.values.tolist() == second.values.tolist()
+    tables = [release.model.marginal(("a", "b", "c")) for release in made]
+    np.testing.assert_allclose(tables[0], tables[1], rtol=1e-9)
+
+
+def test_without_history_only_the_newest_answer_is_used(monkeypatch):
+    from pgmjax.mechanisms.multiplicative_weights import MultiplicativeWeights
+
+    seen, sweep = [], MultiplicativeWeights.sweep
+    monkeypatch.setattr(
+        MultiplicativeWeights,
+        "sweep",
+        lambda self, asked, *more: seen.append(len(asked)) or sweep(self, asked, *more),
+    )
+    for history, lengths in ((True, [1, 2, 3]), (False, [1, 1, 1])):
+        seen.clear()
+        make(estimate=ARMS[1], rounds=3, history=history).run(DATA, WORKLOAD)
+        assert seen == lengths
+
+
+WIDE = Domain(dict.fromkeys("abcdefgh", 10))
+WIDE_DATA = Dataset.from_columns(WIDE, {name: np.arange(500) % (3 + i) for i, name in enumerate("abcdefgh")})
+PAIRS = Workload.all_kway(WIDE, 2)
+
+
+def test_candidates_stay_within_the_cells_of_each_round():
+    """By a model's junction tree for the engine, by merged factors for the baseline."""
+    asked = make(rounds=4, max_cells=900, seed=3).run(WIDE_DATA, PAIRS).measurements
+    for number in range(4):
+        before = [m.clique for m in asked[:number]]
+        cells = candidate_cells(WIDE, before, [asked[number].clique])[0]
+        least = min(candidate_cells(WIDE, before, PAIRS.cliques))
+        assert cells <= max(900 * (number + 1) // 4, least)
+    for max_cells in (900, 2000):
+        release = make(rounds=6, max_cells=max_cells, estimate=ARMS[2]).run(WIDE_DATA, PAIRS)
+        assert sum(table.size for table in release.model.potentials.tables) <= max_cells
+
+
+def test_the_whole_domain_is_refused_before_anything_is_spent(spending):
+    with pytest.raises(
+        ValueError, match=r"whole domain of 8 attributes hold 100,000,000 cells .*2.24 GiB; 954 MiB"
+    ):
+        make(estimate=ARMS[1]).run(WIDE_DATA, PAIRS)
+    with pytest.raises(
+        ValueError, match=r"No candidate is within max_cells = 99: the smallest, on .* needs 100"
+    ):
+        make(max_cells=99).run(WIDE_DATA, PAIRS)
+    with pytest.raises(ValueError, match=r"over factors hold 100,000,000 cells"):
+        make(max_cells=10**9, estimate=ARMS[2]).run(WIDE_DATA, PAIRS)
+    with pytest.raises(ValueError, match=r"A model of max_cells = 100,000,000 cells would .* lower"):
+        make(max_cells=10**9).run(WIDE_DATA, PAIRS)
+    quarter = Workload([{"clique": ["a"], "matrix": [[0.25] * 10]}])
+    with pytest.raises(ValueError, match="integral"):
+        make(select="queries").run(WIDE_DATA, quarter)
+    assert spending == []
+
+
+@pytest.mark.parametrize("select", ["marginals", "queries"])
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        ({"epsilon": 1e9}, "protects nothing"),
+        ({"epsilon": 1e9, "delta": "1e-9"}, "protects nothing|no noise at all"),
+        ({"epsilon": "1e-15"}, "above 2\\^50"),
+        ({"epsilon": 150, "rounds": 1, "split": "0.999"}, "no noise at all"),
+        ({"epsilon": 1, "split": "1e-15"}, "above 2\\^50"),
+        ({"epsilon": 1, "split": "0.999999999999999"}, "above 2\\^50"),
+        ({"epsilon": 1, "rounds": 1, "total_share": "1e-18"}, "above 2\\^50"),
+    ],
+)
+def test_parts_that_no_noise_can_be_drawn_for_spend_nothing(select, relation, settings, words, spending):
+    if "total_share" in settings and relation is REPLACE:
+        return  # the total is public
+    with pytest.raises(ValueError, match=words):
+        make(relation=relation, select=select, **settings).run(DATA, MIXED)
+    assert spending == []
+
+
+def test_a_failure_on_the_way_keeps_what_was_paid_for():
+    """Without a limit the factors grow until the guard stops them."""
+    little = Estimator(max_bytes=24 * 1500)
+    with pytest.raises(
+        FitError, match=r"merged for .* hold [0-9,]+ cells .* 35.2 KiB is available"
+    ) as caught:
+        make(rounds=10, max_cells=None, estimate=ARMS[2], estimator=little).run(WIDE_DATA, PAIRS)
+    assert 2 <= len(caught.value.measurements) < 10
+
+
+@pytest.fixture
+def spending(monkeypatch):
+    """What was charged, read or counted."""
+    log = []
+    for owner, name in ((Budget, "charge"), (Dataset, "marginals"), (Dataset, "count")):
+        monkeypatch.setattr(owner, name, lambda *given, name=name: log.append(name))
+    return log
+
+
+@pytest.mark.parametrize(
+    "relation, select, arm, kind",
+    [
+        (ADD, "marginals", ARMS[0], Engine),
+        (REPLACE, "queries", ARMS[0], Engine),
+        (ADD, "queries", ARMS[2], Weights),
+    ],
+)
+def test_an_interrupted_run_goes_on_in_the_ledger(relation, select, arm, kind, tmp_path, monkeypatch):
+    """Stopped in the third round: the same answers come back, the rest follows, one charge in all."""
+    # secure noise, which no seed repeats
+    made = MWEM(1, relation, rounds=4, select=select, estimate=arm, estimator=SHORT)
+    with Ledger.create(tmp_path / "b.ledger") as ledger:
+        ledger.register("people", epsilon=1, relation=relation.value, digest=ledger.digest_of(DATA))
+        update, before = kind.update, []
+
+        def stop(self, measurements, total):
+            before[:] = measurements
+            if len(measurements) == 3:
+                raise KeyboardInterrupt
+            update(self, measurements, total)
+
+        monkeypatch.setattr(kind, "update", stop)
+        with pytest.raises(KeyboardInterrupt):
+            made.run(DATA, MIXED, ledger=ledger)
+        monkeypatch.setattr(kind, "update", update)
+        releases = [made.run(DATA, MIXED, ledger=ledger) for _ in range(2)]
+        account = ledger.account("people")
+        assert account.spent == 1 and account.charges == 1
+    asked = [[(m.query, m.values.tolist()) for m in release.measurements] for release in releases]
+    first = len(asked[0]) - 4
+    assert asked[0][first : first + 3] == [(m.query, m.values.tolist()) for m in before]
+    assert asked[0] == asked[1] and releases[0].spent.epsilon == 1 and releases[0].secure
+    for clique in MIXED.cliques:
+        tables = [release.model.marginal(clique) for release in releases]
+        np.testing.assert_array_equal(tables[0], tables[1])
+
+
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        ({"rounds": 0}, "rounds must be an integer >= 1, got 0"),
+        ({"split": 0}, r"split must be a share of the budget in \(0, 1\), got 0"),
+        ({"split": "1"}, r"split must be a share .* got 1"),
+        ({"total_share": "1.5"}, "total_share must be a share"),
+        ({"select": "rows"}, "select must be one of 'marginals', 'queries', got 'rows'"),
+        ({"estimate": "mw"}, "estimate must be one of 'engine', 'multiplicative-weights', 'factored"),
+        ({"max_cells": 0}, "max_cells must be an integer >= 1"),
+        ({"sweeps": 0}, "sweeps must be an integer >= 1"),
+        ({"history": False}, "history=False is for the multiplicative weights"),
+    ],
+)
+def test_settings_that_do_not_add_up(settings, words):
+    with pytest.raises(ValueError, match=words):
+        make(**settings)
+
+
+@pytest.mark.parametrize("settings", [{"rounds": 2.0}, {"split": True}, {"history": 1}, {"max_cells": "9"}])
+def test_settings_of_a_wrong_type(settings):
+    with pytest.raises(TypeError):
+        make(**settings)
