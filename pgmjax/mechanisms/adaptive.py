@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -14,24 +14,14 @@ from pgmjax.cliques import Clique
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator, Fit
-from pgmjax.laws import DiscreteLaplace, Law
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.settings import FitError, check_table_and_workload
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
-from pgmjax.privacy import scales
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores import Score
-from pgmjax.privacy.scores.grid import DEFAULT_BITS
-from pgmjax.privacy.selection import exponential_for
-from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import marginal
-from pgmjax.relation import Relation
 from pgmjax.workload import Workload
-
-GAUSSIAN_FROM = 4.0
-_GRID_LIMIT = 2.0**52
-_SCALE_LIMIT = 2**49
 
 
 def check_adaptive(data: Dataset, workload: Workload, estimator: Estimator) -> None:
@@ -62,88 +52,6 @@ def check_cells(max_cells: int, estimator: Estimator) -> None:
             f"A model of max_cells = {max_cells:,} cells would need about {readable_bytes(need)}, and "
             f"{readable_bytes(limit)} is available: lower max_cells. Nothing was spent."
         )
-
-
-def most_moved(
-    cliques: Iterable[Clique], domain: Domain, relation: Relation, unit: str, max_weight: int | None
-) -> int:
-    """Return the largest sensitivity of some marginals, >= 1: L1 for an epsilon, squared L2 for a rho."""
-    norm = "l1" if unit == "epsilon" else "l2_squared"
-    return max(1, *(Sensitivity.of(marginal(c), domain, relation, norm, max_weight).value for c in cliques))
-
-
-def law_for(sensitivity: int, unit: str, cost: Fraction) -> Law:
-    """Return the law of noise that a cost buys.
-
-    Raises:
-        ValueError: noise too large to add or none at all.
-    """
-    if unit == "epsilon":
-        return scales.laplace_for(sensitivity, cost)
-    return scales.gaussian_for(sensitivity, cost)
-
-
-def expected_size(law: Law) -> float:
-    """Return the expected absolute value of noise (counts), of the discrete law that is really drawn.
-
-    About sqrt(2 / pi) * scale for a Gaussian law and the scale for a Laplace law, but for small scales.
-
-    Example:
-        >>> round(expected_size(DiscreteLaplace(10.0)), 3), round(expected_size(DiscreteLaplace(0.5)), 3)
-        (9.983, 0.276)
-    """
-    if isinstance(law, DiscreteLaplace):
-        inverse = 1 / law.scale
-        return 1 / math.sinh(inverse) if inverse < 700 else 0.0
-    if law.scale >= GAUSSIAN_FROM:
-        return math.sqrt(2 / math.pi) * (law.scale - 1 / (12 * law.scale))  # Euler-Maclaurin
-    values = np.arange(1, math.ceil(40 * law.scale) + 2)
-    return float(2 * (values * law.probabilities(values)).sum())
-
-
-def whole_weights(weights: Sequence[Fraction], most: int = 4096) -> list[int]:
-    """Return whole numbers from 1 to `most` in the proportion of positive weights.
-
-    Exactly in proportion where whole numbers in that range are, otherwise rounded, to 1 at least.
-
-    Example:
-        >>> whole_weights([Fraction(1, 2), Fraction(3)]), whole_weights([Fraction(1), Fraction(10**6)])
-        ([1, 6], [1, 4096])
-    """
-    common = math.lcm(*(weight.denominator for weight in weights))
-    whole = [int(weight * common) for weight in weights]
-    shared = math.gcd(*whole)
-    if max(whole) // shared <= most:
-        return [weight // shared for weight in whole]
-    return [max(1, round(Fraction(weight * most, max(whole)))) for weight in whole]
-
-
-def selection_epsilon(unit: str, cost: Fraction) -> float:
-    """Return the epsilon of a choice for a cost, roughly."""
-    return float(cost) if unit == "epsilon" else math.sqrt(8 * float(cost))
-
-
-def grid_for(largest: int, unit: str, cost: Fraction) -> int:
-    """Return how many bits a score's grid may have so that the noise of its choice can be drawn.
-
-    Args:
-        largest: the largest weight times sensitivity of a candidate.
-        unit: of the cost.
-        cost: of the choice.
-
-    Raises:
-        ValueError: not even whole numbers can be chosen from: the cost is too small or too large.
-    """
-    epsilon = selection_epsilon(unit, cost)
-    room = math.floor(math.log2(_SCALE_LIMIT * epsilon / (2 * largest)))
-    exponential_for(largest * 2 ** min(DEFAULT_BITS, max(room, 0)), Fraction(epsilon))  # refuses in words
-    return min(DEFAULT_BITS, max(room, 0))
-
-
-def on_grid(values: np.ndarray, bits: int) -> np.ndarray:
-    """Return public numbers moved to where a score's grid ends; those beyond would be saturated anyway."""
-    limit = math.ldexp(_GRID_LIMIT, -bits)
-    return np.clip(values, -limit, limit)
 
 
 def merged(domain: Domain, measurements: Sequence[LinearMeasurement]) -> list[LinearMeasurement]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -16,27 +16,21 @@ from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator
 from pgmjax.many_marginals import many_marginals
-from pgmjax.mechanisms.adaptive import (
-    Purse,
-    check_adaptive,
-    check_cells,
+from pgmjax.mechanisms.adaptive import Purse, check_adaptive, check_cells
+from pgmjax.mechanisms.annealing import Round, is_noise
+from pgmjax.mechanisms.closure import affordable, downward_closure
+from pgmjax.mechanisms.noise_sizes import (
+    distances,
     expected_size,
     grid_for,
     law_for,
     most_moved,
-    on_grid,
     whole_weights,
 )
-from pgmjax.mechanisms.annealing import Round, is_noise
-from pgmjax.mechanisms.closure import affordable, downward_closure
 from pgmjax.mechanisms.settings import Settings, read_settings
-from pgmjax.model import GraphicalModel
 from pgmjax.privacy.amounts import exact
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.noise import PrivateTable
-from pgmjax.privacy.scores import Distances
-from pgmjax.queries import marginal
 from pgmjax.relation import Relation
 from pgmjax.release import Release
 from pgmjax.workload import Workload
@@ -138,42 +132,30 @@ class AIM:
         estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
         check_adaptive(data, workload, estimator)
         candidates = self._candidates(data, workload, settings, estimator)
-        request = {
-            "mechanism": self.name,
-            "rounds": self.rounds,
-            "share": str(self.share),
-            "max_cells": self.max_cells,
-            "steps": self.steps,
-        }
+        options = {name: getattr(self, name) for name in ("rounds", "max_cells", "steps")}
+        request = {"mechanism": self.name, "share": str(self.share), **options}
         table = settings.open(data, workload, self.backend, request, ledger, key)
         purse = Purse(table, estimator, table.public_total(), show_progress)
 
         budget = table.budget
         attributes = [clique for clique in candidates if len(clique) == 1]
-        first = self._first(budget.cap, budget.unit, len(attributes))
+        first = Round.first(budget, self.rounds, len(attributes), self.share)
         measured = purse.measure(attributes, [first.measure] * len(attributes))
         model = purse.fit(measured, self.steps).model
         now = first.next(budget.remaining)
         while True:
             limit = int(self.max_cells * (budget.spent + now.cost) / budget.cap)
             held = [measurement.clique for measurement in measured]
-            clique, before = self._choose(purse, model, held, candidates, now, limit)
+            open_now = affordable(table.domain, held, list(candidates), limit)
+            estimates = dict(zip(open_now, many_marginals(model, open_now), strict=True))
+            clique = self._choose(purse, estimates, candidates, now)
             measured += purse.measure([clique], [budget.remaining if now.last else now.measure])
             if now.last:
                 fit = purse.fit(measured, warm_start=model)
                 return settings.release(self.name, table, workload, measured, estimator, fit)
             model = purse.fit(measured, self.steps, model).model
-            quiet = is_noise(before, model.marginal(clique), measured[-1])
+            quiet = is_noise(estimates[clique], model.marginal(clique), measured[-1])
             now = now.next(budget.remaining, anneal=quiet)
-
-    def _first(self, cap: Fraction, unit: str, attributes: int) -> Round:
-        rounds = 16 * attributes if self.rounds is None else self.rounds
-        if rounds < attributes:
-            raise ValueError(
-                f"rounds must be at least {attributes}, the number of the workload's attributes: each is "
-                f"measured first with a round's budget; got {rounds}. Nothing was spent."
-            )
-        return Round.of(cap / rounds, self.share, unit)
 
     def _candidates(
         self, data: Dataset, workload: Workload, settings: Settings, estimator: Estimator
@@ -187,7 +169,7 @@ class AIM:
         attributes = [clique for clique in kept if len(clique) == 1]
         estimator.plan(domain, attributes)
         candidates = dict(zip(kept, whole_weights([closure[c] for c in kept]), strict=True))
-        first = self._first(budget.cap, budget.unit, len(attributes))
+        first = Round.first(budget, self.rounds, len(attributes), self.share)
         weight = data.max_weight if data.weighted else None
         moves = most_moved(attributes, domain, self.relation, budget.unit, weight)
         for cost in (first.measure, budget.cap - first.cost):  # the least and the most a measurement may get
@@ -204,31 +186,15 @@ class AIM:
     def _choose(
         self,
         purse: Purse,
-        model: GraphicalModel,
-        held: Sequence[Clique],
+        estimates: Mapping[Clique, np.ndarray],
         candidates: Mapping[Clique, int],
         now: Round,
-        limit: int,
-    ) -> tuple[Clique, np.ndarray]:
-        """Return the round's clique and what the model said of it."""
-        table: PrivateTable = purse.table
+    ) -> Clique:
+        """Return the round's clique, given what the model says of all that may be measured now."""
+        table = purse.table
         weight = table.max_weight if table.weighted else None
-        open_now = affordable(table.domain, held, list(candidates), limit)
-        expected = many_marginals(model, open_now)
-        moves = most_moved(open_now, table.domain, self.relation, purse.unit, weight)
+        moves = most_moved(estimates, table.domain, self.relation, purse.unit, weight)
         noise = expected_size(law_for(moves, purse.unit, now.measure))
         bits = self._grid(candidates, table.domain, weight, purse.unit, now.choose)
-        score = Distances(
-            [
-                (
-                    marginal(clique),
-                    on_grid(estimate, bits),
-                    candidates[clique],
-                    float(on_grid(np.array(noise * estimate.size), bits)),
-                )
-                for clique, estimate in zip(open_now, expected, strict=True)
-            ],
-            bits,
-        )
-        chosen = purse.choose(score, now.choose)
-        return open_now[chosen], expected[chosen]
+        score = distances(estimates, bits, candidates, noise)
+        return list(estimates)[purse.choose(score, now.choose)]

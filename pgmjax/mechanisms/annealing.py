@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from pgmjax.measurements import LinearMeasurement
-from pgmjax.mechanisms.adaptive import expected_size
+from pgmjax.mechanisms.noise_sizes import expected_size
+from pgmjax.privacy.budget import Budget
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +37,27 @@ class Round:
             Fraction(1, 10)
         """
         return cls(cost * (1 - share), cost * share, unit, last)
+
+    @classmethod
+    def first(cls, budget: Budget, rounds: int | None, attributes: int, share: Fraction) -> Round:
+        """Return the first round of a forecast number.
+
+        Args:
+            budget: of the run; nothing is spent.
+            rounds: forecast; None is 16 an attribute.
+            attributes: how many are measured beforehand, each with a round's part for measuring.
+            share: of a round's cost for its measurement.
+
+        Raises:
+            ValueError: not even the attributes could be measured.
+        """
+        rounds = 16 * attributes if rounds is None else rounds
+        if rounds < attributes:
+            raise ValueError(
+                f"rounds must be at least {attributes}, the number of the workload's attributes: each is "
+                f"measured first with a round's budget; got {rounds}. Nothing was spent."
+            )
+        return cls.of(budget.cap / rounds, share, budget.unit)
 
     @property
     def cost(self) -> Fraction:

@@ -14,14 +14,13 @@ from pgmjax.counting import check_memory
 from pgmjax.dataset import Dataset
 from pgmjax.estimate import Estimator
 from pgmjax.many_marginals import many_marginals
-from pgmjax.mechanisms.adaptive import Purse, check_adaptive, grid_for, law_for, most_moved, on_grid
+from pgmjax.mechanisms.adaptive import Purse, check_adaptive
+from pgmjax.mechanisms.noise_sizes import distances, grid_for, law_for, most_moved
 from pgmjax.mechanisms.settings import Settings, read_settings
 from pgmjax.mechanisms.spanning import Forest, largest_tree
 from pgmjax.model import GraphicalModel
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.scores import Distances
-from pgmjax.queries import marginal
 from pgmjax.relation import Relation
 from pgmjax.release import Release
 from pgmjax.workload import Workload
@@ -162,8 +161,10 @@ class MST:
         for cost in costs:
             bits = grid_for(moves, purse.unit, cost)
             open_pairs = [pair for pair in pairs if not forest.joined(pair)]
-            candidates = [(marginal(pair), on_grid(expected[pair], bits)) for pair in open_pairs]
-            chosen.append(open_pairs[purse.choose(Distances(candidates, bits), cost)])
+            score = distances(
+                {pair: expected[pair] for pair in open_pairs}, bits, dict.fromkeys(pairs, 1), 0.0
+            )
+            chosen.append(open_pairs[purse.choose(score, cost)])
             forest.join(chosen[-1])
         return chosen
 

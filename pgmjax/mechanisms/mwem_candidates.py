@@ -10,7 +10,7 @@ import numpy as np
 
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
-from pgmjax.mechanisms.adaptive import whole_weights
+from pgmjax.mechanisms.noise_sizes import whole_weights
 from pgmjax.mechanisms.query_rows import row
 from pgmjax.privacy.scores import Distances, Errors, Score, Stack
 from pgmjax.queries import Query, marginal

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from pgmjax import queries
 from pgmjax.measurements import LinearMeasurement
-from pgmjax.mechanisms.adaptive import expected_size, law_for
+from pgmjax.mechanisms.noise_sizes import expected_size, law_for
 from pgmjax.mechanisms.mwem_candidates import Candidates
 from pgmjax.mechanisms.mwem_estimates import Estimate
 from pgmjax.mechanisms.settings import FitError
