@@ -13,7 +13,7 @@ from pgmjax.domain import Domain
 from pgmjax.mechanisms.taxonomies import Candidate, Levels, Parents
 from pgmjax.plan.growth import candidate_cells
 
-_WALKED = 50  # sets looked at for each that is wanted, before sets are drawn instead
+_WALKED = 10  # sets looked at for each that is wanted, before sets are drawn instead
 _WIDEST = 60  # attributes: with more, there are more sets than anybody wants
 
 Noise = Callable[[int], Any]
@@ -101,8 +101,8 @@ def useful_degree(records: int, attributes: int, theta: Fraction, noise: Noise) 
         noise: of a number of marginals.
 
     Example:
-        >>> useful_degree(20_000, 10, Fraction(4), lambda marginals: Fraction(2 * marginals))
-        7
+        >>> useful_degree(5_000, 10, Fraction(4), lambda marginals: Fraction(2 * marginals))
+        6
     """
     degrees = range(min(attributes, 60))
     return max((k for k in degrees if records >= theta * noise(attributes - k) * 2 ** (k + 1)), default=0)
