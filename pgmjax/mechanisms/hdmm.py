@@ -1,0 +1,185 @@
+"""HDMM: measure the queries from which a workload can be answered best, then fit one model to them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from pgmjax import _checks
+from pgmjax.cliques import Clique
+from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
+from pgmjax.estimate import Estimator
+from pgmjax.mechanisms.error_report import ErrorReport
+from pgmjax.mechanisms.settings import Settings, check_request, check_table_and_workload, read_settings
+from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.ledger import Ledger
+from pgmjax.relation import Relation
+from pgmjax.release import Release
+from pgmjax.strategies import NAMES, SPLITS, Strategy, candidates, strategy
+from pgmjax.workload import Workload
+
+
+@dataclasses.dataclass(frozen=True)
+class HDMM:
+    """Choose what to measure by expected error, measure it once, and fit a model.
+
+    Args:
+        epsilon: all that may be spent: a number, or an exact string such as "1/3".
+        relation: which tables are neighbours; there is no default.
+        delta: 0 measures with discrete Laplace noise under pure differential privacy; more than 0
+            with discrete Gaussian noise under zCDP.
+        strategy: "best" of all by expected error, or one of `strategies.NAMES`: "union" (OPT_+: an optimised
+            product for each set of attributes), "kron" (OPT_kron: one product over all), "marginals"
+            (OPT_M), "identity", "h2", "hb", "wavelet", "workload" (what is asked, as it is).
+        split: of the budget between the queries measured, "optimal" by expected error, or "equal".
+        restarts: random starts of the optimisation, which sees the workload alone.
+        seed: of those starts; it makes no noise.
+        estimator: how the model is fitted; None is `Estimator()`.
+        backend: source of noise; None is the secure one.
+
+    Raises:
+        TypeError: epsilon or delta is a bool or no number.
+        ValueError: epsilon or delta outside its range, no such relation, strategy or split.
+
+    Guarantees:
+        The strategy depends on domain, workload and settings only. Its entries are rounded to integers
+        before anything is measured, and sensitivities are computed from the rounded ones. delta = 0:
+        epsilon-DP, with discrete Laplace noise of scale (L1 sensitivity) / epsilon_i, and the epsilon_i
+        sum to epsilon exactly. delta > 0: rho-zCDP, hence (epsilon, delta)-DP, with discrete Gaussian noise of
+        variance (squared L2 sensitivity) / (2 rho_i), and the rho_i sum to rho exactly. The model is
+        post-processing; its total is estimated from the noisy answers where it is not public.
+
+    The release's measurements also give the papers' baselines, `strategies.local_least_squares` and
+    `strategies.global_least_squares`, which take ``release.domain, release.workload,
+    release.measurements``.
+
+    References:
+        McKenna et al. 2018, "Optimizing error of high-dimensional statistical queries under differential
+        privacy"; McKenna et al. 2019, sections 3 and 5.
+
+    Example:
+        >>> from pgmjax.relation import Relation
+        >>> mechanism = HDMM(epsilon=1, relation=Relation.ADD_REMOVE, restarts=1)
+        >>> workload = Workload([{"clique": ["age"], "queries": {"age": "prefix"}}])
+        >>> report = mechanism.expected_errors(workload, Domain({"age": 64}))
+        >>> report.strategy, bool(report.root_mean_square < 6)
+        ('union', True)
+    """
+
+    epsilon: Any
+    relation: Relation
+    delta: Any = 0
+    strategy: str = "best"
+    split: str = "optimal"
+    restarts: int = 5
+    seed: int = 0
+    estimator: Estimator | None = None
+    backend: NoiseBackend | None = None
+
+    name: ClassVar[str] = "hdmm"
+    summary: ClassVar[str] = (
+        "measure what answers the workload with the least expected error (matrix mechanism)"
+    )
+
+    def __post_init__(self) -> None:
+        settings = read_settings(self.epsilon, self.delta, self.relation)
+        _checks.choice("strategy", self.strategy, ("best", *NAMES))
+        _checks.choice("split", self.split, SPLITS)
+        _checks.integer("restarts", self.restarts, low=1)
+        _checks.integer("seed", self.seed, low=0)
+        for name in ("epsilon", "delta", "relation"):
+            object.__setattr__(self, name, getattr(settings, name))
+
+    def run(
+        self,
+        data: Dataset,
+        workload: Workload,
+        *,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        show_progress: bool | None = None,
+    ) -> Release:
+        """Make a release.
+
+        Args:
+            data: the private table.
+            workload: what is to be answered.
+            ledger: where the table's budget is kept; None keeps no account beyond this run.
+            key: the run's name in the ledger; None names it by what is asked. Asked again under the same
+                name it gives the same answers and costs nothing, also after an interruption.
+            show_progress: None shows a bar in terminals only, False never.
+
+        Raises:
+            ValueError: a bad workload, one that the strategy cannot answer, a model too large for memory
+                or a bad table; nothing was spent.
+            BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
+            LedgerError: the ledger cannot be used; nothing was spent.
+            FitError: the fit failed after the spend; the error carries the measurements.
+        """
+        settings = Settings(self.epsilon, self.delta, self.relation)
+        estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
+        check_table_and_workload(data, workload)
+        estimator.plan(data.domain, [entry.clique for entry in workload.entries])
+        chosen = self.choose(workload, data.domain)
+        queries = check_request(data, Workload(chosen.queries), self.relation, estimator)
+        request = {name: getattr(self, name) for name in ("strategy", "split", "restarts")}
+        asked = {"mechanism": self.name, **request, "search": self.seed}
+        table = settings.open(data, workload, self.backend, asked, ledger, key)
+        shares = table.budget.split(_weights(chosen))
+        costs = {"epsilons" if table.budget.unit == "epsilon" else "rhos": shares}
+        measurements = table.measure(queries, **costs, show_progress=show_progress)
+        return settings.release(self.name, table, workload, measurements, estimator)
+
+    def choose(self, workload: Workload, domain: Domain) -> Strategy:
+        """Return the strategy for a workload; reads no data and spends nothing.
+
+        Raises:
+            ValueError: the workload does not fit the domain, or the strategy cannot answer it.
+        """
+        norm = "l1" if self.delta == 0 else "l2"
+        search: dict[str, Any] = {"split": self.split, "restarts": self.restarts, "seed": self.seed}
+        if self.strategy != "best":
+            return strategy(self.strategy, workload, domain, norm, self.relation, **search)
+
+        def fits(cliques: Sequence[Clique]) -> bool:
+            return self._fits(domain, [*cliques, *workload.cliques])
+
+        return candidates(workload, domain, norm, self.relation, fits=fits, **search)[0][0]
+
+    def expected_errors(
+        self, workload: Workload, domain: Domain, max_weight: int | None = None
+    ) -> ErrorReport:
+        """Return what error the answers will have, before any budget is spent.
+
+        The figures are exact expectations for answers by least squares, from the discrete laws and the
+        rounded queries that a run would use. A fitted model mostly does better, since it never
+        counts below zero and lets measurements help each other; where noise is small it may do worse.
+
+        Args:
+            workload: what is to be answered.
+            domain: the attributes.
+            max_weight: for weighted data the largest weight of a record (public).
+
+        Raises:
+            ValueError: the workload does not fit the domain, or the strategy cannot answer it.
+        """
+        chosen = self.choose(workload, domain)
+        budget = Settings(self.epsilon, self.delta, self.relation).budget()
+        shares = budget.split(_weights(chosen))
+        return ErrorReport.of(chosen, workload, domain, self.relation, budget.unit, shares, max_weight)
+
+    def _fits(self, domain: Domain, cliques: Sequence[Clique]) -> bool:
+        estimator = Estimator() if self.estimator is None else self.estimator
+        try:
+            estimator.plan(domain, cliques)
+        except ValueError:
+            return False
+        return True
+
+
+def _weights(chosen: Strategy) -> list[Fraction]:
+    """Return exact weights of the budget's parts; shares are floats and need not sum exactly."""
+    return [Fraction(share).limit_denominator(10**9) for share in chosen.shares]
