@@ -10,9 +10,9 @@ from fractions import Fraction
 
 from pgmjax import queries
 from pgmjax.measurements import LinearMeasurement
-from pgmjax.mechanisms.noise_sizes import expected_size, law_for
 from pgmjax.mechanisms.mwem_candidates import Candidates
 from pgmjax.mechanisms.mwem_estimates import Estimate
+from pgmjax.mechanisms.noise_sizes import expected_size, law_for
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy import selecting
 from pgmjax.privacy.backend import NoiseBackend
