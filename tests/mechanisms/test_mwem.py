@@ -187,10 +187,11 @@ def test_the_engine_reproduces_all_answers_without_noise():
 
 @pytest.mark.parametrize("arm", ARMS[1:])
 def test_the_baselines_near_all_answers_without_noise(arm):
+    """A cell of no records falls as x' = -x^2 / 2n a sweep, so to 2n / sweeps."""
     release = make(epsilon=300, rounds=3, estimate=arm, sweeps=1500).run(DATA, WORKLOAD)
     for measurement in release.measurements:
         answers = release.model.answer(measurement.query).reshape(-1)
-        np.testing.assert_allclose(answers, measurement.flat_values(), atol=0.2)
+        np.testing.assert_allclose(answers, measurement.flat_values(), atol=2 * 600 / 1500)
     assert release.fit.gap == release.fit.loss
 
 
