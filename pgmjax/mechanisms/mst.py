@@ -21,6 +21,7 @@ from pgmjax.mechanisms.spanning import Forest, largest_tree
 from pgmjax.model import GraphicalModel
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.queries.base import attribute_names
 from pgmjax.relation import Relation
 from pgmjax.release import Release
 from pgmjax.workload import Workload
@@ -76,7 +77,7 @@ class MST:
         for name in ("epsilon", "delta", "relation"):
             object.__setattr__(self, name, getattr(settings, name))
         given = _checks.several("cliques", self.cliques, "tuples of attribute names")
-        object.__setattr__(self, "cliques", tuple(tuple(clique) for clique in given))
+        object.__setattr__(self, "cliques", tuple(attribute_names(clique) for clique in given))
         _checks.integer("steps", self.steps, low=1)
 
     def run(

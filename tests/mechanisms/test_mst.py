@@ -124,7 +124,6 @@ def test_replayed_with_public_cliques_and_weights(delta):
     "settings, words",
     [
         ({"cliques": [("a", "zip")]}, "zip"),
-        ({"cliques": [("a", "a")]}, "twice"),
         ({"epsilon": "1e-30"}, "spend more"),
         ({"epsilon": 2000}, "protects nothing"),
         ({"cliques": [("a", "b", "c", "d", "e")], "estimator": Estimator(max_bytes=500)}, "available"),
@@ -134,6 +133,13 @@ def test_what_cannot_work_is_refused_before_anything_is_read(settings, words, mo
     monkeypatch.setattr(Dataset, "marginals", lambda self, cliques: pytest.fail("the table was read"))
     with pytest.raises(ValueError, match=words):
         make(**settings).run(SMALL, WORKLOAD)
+
+
+def test_a_lone_string_is_no_clique():
+    with pytest.raises(TypeError, match="lone string"):
+        make(cliques=["ab", "cd"])
+    with pytest.raises(ValueError, match="twice"):
+        make(cliques=[("a", "a")])
 
 
 def test_a_failed_fit_keeps_the_answers(monkeypatch):
