@@ -36,7 +36,7 @@ class HDMM:
             (OPT_M), "identity", "h2", "hb", "wavelet", "workload" (what is asked, as it is).
         split: of the budget between the queries measured, "optimal" by expected error, or "equal".
         restarts: random starts of the optimisation, which sees the workload alone.
-        seed: of those starts; it makes no noise.
+        restart_seed: of those starts; it makes no noise.
         estimator: how the model is fitted; None is `Estimator()`.
         backend: source of noise; None is the secure one.
 
@@ -48,8 +48,8 @@ class HDMM:
         The strategy depends on domain, workload and settings only. Its entries are rounded to integers
         before anything is measured, and sensitivities are computed from the rounded ones. delta = 0:
         epsilon-DP, with discrete Laplace noise of scale (L1 sensitivity) / epsilon_i, and the epsilon_i
-        sum to epsilon exactly. delta > 0: rho-zCDP, hence (epsilon, delta)-DP, with discrete Gaussian noise of
-        variance (squared L2 sensitivity) / (2 rho_i), and the rho_i sum to rho exactly. The model is
+        sum to epsilon exactly. delta > 0: rho-zCDP, hence (epsilon, delta)-DP, with discrete Gaussian noise
+        of variance (squared L2 sensitivity) / (2 rho_i), and the rho_i sum to rho exactly. The model is
         post-processing; its total is estimated from the noisy answers where it is not public.
 
     The release's measurements also give the papers' baselines, `strategies.local_least_squares` and
@@ -75,7 +75,7 @@ class HDMM:
     strategy: str = "best"
     split: str = "optimal"
     restarts: int = 5
-    seed: int = 0
+    restart_seed: int = 0
     estimator: Estimator | None = None
     backend: NoiseBackend | None = None
 
@@ -89,7 +89,7 @@ class HDMM:
         _checks.choice("strategy", self.strategy, ("best", *NAMES))
         _checks.choice("split", self.split, SPLITS)
         _checks.integer("restarts", self.restarts, low=1)
-        _checks.integer("seed", self.seed, low=0)
+        _checks.integer("restart_seed", self.restart_seed, low=0)
         for name in ("epsilon", "delta", "relation"):
             object.__setattr__(self, name, getattr(settings, name))
 
@@ -125,8 +125,8 @@ class HDMM:
         estimator.plan(data.domain, [entry.clique for entry in workload.entries])
         chosen = self.choose(workload, data.domain)
         queries = check_request(data, Workload(chosen.queries), self.relation, estimator)
-        request = {name: getattr(self, name) for name in ("strategy", "split", "restarts")}
-        asked = {"mechanism": self.name, **request, "search": self.seed}
+        request = {name: getattr(self, name) for name in ("strategy", "split", "restarts", "restart_seed")}
+        asked = {"mechanism": self.name, **request}
         table = settings.open(data, workload, self.backend, asked, ledger, key)
         shares = table.budget.split(_weights(chosen))
         costs = {"epsilons" if table.budget.unit == "epsilon" else "rhos": shares}
@@ -140,7 +140,7 @@ class HDMM:
             ValueError: the workload does not fit the domain, or the strategy cannot answer it.
         """
         norm = "l1" if self.delta == 0 else "l2"
-        search: dict[str, Any] = {"split": self.split, "restarts": self.restarts, "seed": self.seed}
+        search: dict[str, Any] = {"split": self.split, "restarts": self.restarts, "seed": self.restart_seed}
         if self.strategy != "best":
             return strategy(self.strategy, workload, domain, norm, self.relation, **search)
 
@@ -181,5 +181,5 @@ class HDMM:
 
 
 def _weights(chosen: Strategy) -> list[Fraction]:
-    """Return exact weights of the budget's parts; shares are floats and need not sum exactly."""
-    return [Fraction(share).limit_denominator(10**9) for share in chosen.shares]
+    """Return whole weights of the budget's parts; shares are floats and need not sum exactly."""
+    return [Fraction(max(1, round(share * 10**9))) for share in chosen.shares]

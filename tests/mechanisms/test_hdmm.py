@@ -1,0 +1,164 @@
+"""HDMM measures the strategy it reports, with the errors it forecasts."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pgmjax import queries, strategies
+from pgmjax.audit import replay_mechanism
+from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
+from pgmjax.estimate import Estimator
+from pgmjax.laws import DiscreteLaplace
+from pgmjax.mechanisms.hdmm import HDMM
+from pgmjax.privacy import accounting
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.queries import DenseMatrix, Product, prefix
+from pgmjax.relation import Relation
+from pgmjax.strategies import NAMES
+from pgmjax.workload import Workload
+
+DOMAIN = Domain({"a": 3, "b": 2, "c": 16})
+RNG = np.random.default_rng(5)
+COLUMNS = {name: RNG.integers(0, size, 500) for name, size in DOMAIN.sizes.items()}
+DATA = Dataset.from_columns(DOMAIN, COLUMNS)
+PREFIXES = Product({"b": queries.identity(), "c": prefix()})
+WORKLOAD = Workload([["a", "b"], PREFIXES])
+FEW_STEPS = Estimator(max_steps=5, progress=False)
+
+
+def make(seed=0, **settings):
+    settings = {
+        "epsilon": 1,
+        "relation": Relation.ADD_REMOVE,
+        "backend": SeededBackend(seed, insecure=True),
+        "estimator": FEW_STEPS,
+        "restarts": 1,
+    } | settings
+    return HDMM(**settings)
+
+
+def truth(query):
+    table = np.zeros(DOMAIN.shape_of(query.clique), np.int64)
+    np.add.at(table, tuple(COLUMNS[name] for name in query.clique), 1)
+    return np.asarray(query.apply(table), float).reshape(-1)
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"], ids=["pure", "approximate"])
+@pytest.mark.parametrize("name", NAMES)
+def test_errors_are_what_was_forecast(name, delta):
+    """The mean squared error of 60 runs, against its expectation from the law that was drawn."""
+    mechanism = make(strategy=name, delta=delta)
+    report = mechanism.expected_errors(WORKLOAD, DOMAIN)
+    measured = mechanism.run(DATA, WORKLOAD).measurements
+    rng = np.random.default_rng(1)
+    squares = []
+    for _ in range(60):
+        noisy = []
+        for each in measured:
+            draw = rng.laplace if each.noise == "laplace" else rng.normal
+            scale = float(each.stddev) / (math.sqrt(2) if each.noise == "laplace" else 1)
+            noisy.append(
+                type(each)(
+                    each.clique, truth(each.query) + draw(0, scale, each.values.size), each.stddev, each.query
+                )
+            )
+        solve = strategies.global_least_squares if name == "marginals" else strategies.local_least_squares
+        answers = solve(DOMAIN, WORKLOAD, noisy)
+        squares.append(
+            [((a - truth(e.query)) ** 2).sum() for a, e in zip(answers, WORKLOAD.entries, strict=True)]
+        )
+    squares = np.array(squares)
+    expected = np.array([entry.squared_error for entry in report.entries])
+    assert (np.abs(squares.mean(axis=0) - expected) < 5 * squares.std(axis=0) / math.sqrt(60)).all()
+    assert report.squared_error == pytest.approx(expected.sum()) and report.strategy == name
+
+
+@pytest.mark.parametrize("relation, factor", [(Relation.ADD_REMOVE, 1), (Relation.REPLACE_ONE, 2)])
+def test_noise_and_shares_of_cells(relation, factor):
+    """Two groups of 6 and 32 cells: the split is in proportion to the cube roots of their errors."""
+    mechanism = make(strategy="identity", relation=relation)
+    release = mechanism.run(DATA, Workload([["a", "b"], ["b", "c"]]))
+    roots = np.array([6, 32]) ** (1 / 3)
+    scales = factor * roots.sum() / roots
+    stddevs = [float(each.stddev) for each in release.measurements]
+    assert stddevs == pytest.approx([DiscreteLaplace(scale).stddev for scale in scales], rel=1e-6)
+    assert release.spent.to_dict() == {"epsilon": "1", "delta": "0"}
+    equal = make(strategy="identity", relation=relation, split="equal").run(DATA, WORKLOAD)
+    assert {float(each.stddev) for each in equal.measurements} == {DiscreteLaplace(2.0 * factor).stddev}
+
+
+def test_marginals_share_rho_by_squared_weights():
+    workload = Workload.all_kway(DOMAIN, 1)
+    release = make(strategy="marginals", delta="1e-9").run(DATA, workload)
+    assert release.spent.rho == accounting.rho_for(1, "1e-9")
+    assert release.spent.delta == Fraction(1, 10**9)
+    rhos = [1 / (2 * float(each.stddev) ** 2) for each in release.measurements]
+    assert math.fsum(rhos) == pytest.approx(float(release.spent.rho), rel=1e-6)
+
+
+def test_an_optimised_strategy_is_measured_in_whole_numbers():
+    release = make(strategy="union").run(DATA, WORKLOAD)
+    query = release.measurements[1].query
+    assert query.is_integral(DOMAIN) and query.num_rows(DOMAIN) == 2 * 17
+    sensitivity = float(query.l1_sensitivity(Relation.ADD_REMOVE, DOMAIN))
+    assert sensitivity == pytest.approx(2**16, rel=1e-3)
+    assert float(release.measurements[1].stddev) > sensitivity
+
+
+def test_the_best_strategy_errs_least():
+    reports = {name: make(strategy=name).expected_errors(WORKLOAD, DOMAIN) for name in ("best", *NAMES)}
+    best = reports.pop("best")
+    assert best.squared_error <= min(report.squared_error for report in reports.values()) * (1 + 1e-6)
+    assert str(best).splitlines()[0] == f"strategy {best.strategy}: {best.measured} noisy answers"
+    assert str(best).splitlines()[-1].endswith("all") and len(best.entries) == 2
+
+
+def test_little_noise_gives_the_truth_in_every_way_of_answering():
+    release = make(epsilon=60, estimator=Estimator(max_steps=2000, progress=False)).run(DATA, WORKLOAD)
+    for solve in (strategies.local_least_squares, strategies.global_least_squares):
+        try:
+            answers = solve(DOMAIN, WORKLOAD, release.measurements)
+        except ValueError:
+            continue  # weighted marginals together, none alone
+        for entry, answer in zip(WORKLOAD.entries, answers, strict=True):
+            np.testing.assert_allclose(answer, truth(entry.query), atol=3)
+    np.testing.assert_allclose(
+        release.model.marginal(("b", "c")).cumsum(axis=1).reshape(-1), truth(PREFIXES), atol=1
+    )
+
+
+@pytest.mark.parametrize("strategy", NAMES)
+@pytest.mark.parametrize("relation", list(Relation))
+def test_nothing_but_released_numbers_depends_on_the_table(strategy, relation):
+    seen = replay_mechanism(HDMM, relation, strategy=strategy, restarts=1, pairs=4)
+    assert seen.pairs == 4 and seen.calls > 0
+
+
+def test_a_workload_that_tells_no_total_is_answered_by_cells():
+    difference = Workload([DenseMatrix(("b",), np.array([[1, -1]]))])
+    with pytest.raises(ValueError, match="number of records is private and cannot be estimated"):
+        make(strategy="workload").run(DATA, difference)
+    assert make(strategy="identity").run(DATA, difference).measurements[0].values.shape == (2,)
+
+
+def test_what_is_refused_spends_nothing(monkeypatch):
+    monkeypatch.setattr(Dataset, "marginals", lambda self, cliques: pytest.fail("the table was read"))
+    joint = Workload([DenseMatrix(("a", "b"), np.ones((1, 6), int))])
+    with pytest.raises(ValueError, match="no product of factors"):
+        make(strategy="marginals").run(DATA, joint)
+    with pytest.raises(ValueError, match="strategy must be one of 'best', 'workload'"):
+        make(strategy="magic")
+    with pytest.raises(ValueError, match="split must be one of"):
+        make(split="half")
+    with pytest.raises(ValueError, match="restarts"):
+        make(restarts=0)
+    with pytest.raises(ValueError, match="restart_seed"):
+        HDMM(epsilon=1, relation=Relation.ADD_REMOVE, restart_seed=-1)
+    small = Estimator(max_bytes=20_000, progress=False)
+    large = Domain(dict.fromkeys("abcd", 100))
+    data = Dataset.from_columns(large, {name: [0, 1] for name in "abcd"})
+    with pytest.raises(ValueError, match=r"available"):
+        make(strategy="kron", estimator=small).run(data, Workload.all_kway(large, 1))
