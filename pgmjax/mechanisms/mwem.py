@@ -42,6 +42,8 @@ class MWEM:
         history: whether an update uses all measurements so far or only the newest, which the engine
             cannot do.
         sweeps: how often an update of multiplicative weights goes through the measurements.
+        steps: the most solver steps of the engine's fits between two rounds; the last fit is the
+            estimator's.
         total_share: the share of the budget that measures the total first, where that is private.
         estimator: how the engine fits; None is `Estimator()`. Its max_bytes bind the baselines too.
         backend: source of noise; None is the secure one.
@@ -77,6 +79,7 @@ class MWEM:
     max_cells: int | None = 2**21
     history: bool = True
     sweeps: int = 20
+    steps: int = 100
     total_share: Any = "1/20"
     estimator: Estimator | None = None
     backend: NoiseBackend | None = None
@@ -96,7 +99,8 @@ class MWEM:
         for name in ("rounds", "max_cells"):
             if getattr(self, name) is not None:
                 _checks.integer(name, getattr(self, name), low=1)
-        _checks.integer("sweeps", self.sweeps, low=1)
+        for name in ("sweeps", "steps"):
+            _checks.integer(name, getattr(self, name), low=1)
         _checks.choice("select", self.select, ("marginals", "queries"))
         _checks.choice("estimate", self.estimate, ARMS)
         if not isinstance(self.history, bool):
@@ -137,7 +141,7 @@ class MWEM:
         check_table_and_workload(data, workload)
         candidates = Candidates.of(data.domain, workload, self.select)
         candidates.check()
-        estimate = make(self.estimate, data.domain, estimator, self.sweeps, self.history)
+        estimate = make(self.estimate, data.domain, estimator, self.steps, self.sweeps, self.history)
         self._check_sizes(candidates, estimate)
         table = settings.open(data, workload, self.backend, self._request(), ledger, key)
         rounds = len(data.domain) if self.rounds is None else self.rounds
@@ -147,7 +151,7 @@ class MWEM:
         return settings.release(self.name, table, workload, measurements, estimator, estimate.fit())
 
     def _request(self) -> dict[str, Any]:
-        names = ("rounds", "select", "estimate", "max_cells", "history", "sweeps")
+        names = ("rounds", "select", "estimate", "max_cells", "history", "sweeps", "steps")
         shares = {name: as_text(getattr(self, name)) for name in ("split", "total_share")}
         return {"mechanism": self.name, **{name: getattr(self, name) for name in names}, **shares}
 

@@ -44,8 +44,8 @@ class Estimate(abc.ABC):
         """
 
     @abc.abstractmethod
-    def update(self, measurements: Sequence[LinearMeasurement], total: float) -> None:
-        """Use what was measured, all of it so far, the newest last."""
+    def update(self, measurements: Sequence[LinearMeasurement], total: float, last: bool = True) -> None:
+        """Use what was measured, all of it so far, the newest last; `last` after the last round."""
 
     @abc.abstractmethod
     def marginals(self, cliques: Sequence[Clique], total: float) -> list[np.ndarray]:
@@ -63,11 +63,18 @@ class Estimate(abc.ABC):
 
 
 class Engine(Estimate):
-    """The engine: each update is a fit of all measurements, started from the one before."""
+    """The engine: each update is a fit of all measurements, started from the one before.
 
-    def __init__(self, domain: Domain, estimator: Estimator):
+    Args:
+        domain: the attributes.
+        estimator: how the last fit is made.
+        steps: the most steps of the fits before it.
+    """
+
+    def __init__(self, domain: Domain, estimator: Estimator, steps: int):
         self._domain = domain
         self._estimator = estimator
+        self._shorter = dataclasses.replace(estimator, max_steps=min(steps, estimator.max_steps))
         self._fit: Fit | None = None
         self._cliques: tuple[Clique, ...] = ()
 
@@ -81,10 +88,11 @@ class Engine(Estimate):
         if most is not None:
             check_cells(min(most, self._domain.size(self._domain.attributes)), self._estimator)
 
-    def update(self, measurements: Sequence[LinearMeasurement], total: float) -> None:
+    def update(self, measurements: Sequence[LinearMeasurement], total: float, last: bool = True) -> None:
         """Fit all measurements."""
         start = None if self._fit is None else self._fit.model
-        self._fit = self._estimator.fit(self._domain, measurements, total=total, warm_start=start)
+        estimator = self._estimator if last else self._shorter
+        self._fit = estimator.fit(self._domain, measurements, total=total, warm_start=start)
         self._cliques = tuple(dict.fromkeys(measurement.clique for measurement in measurements))
 
     def marginals(self, cliques: Sequence[Clique], total: float) -> list[np.ndarray]:
@@ -127,7 +135,7 @@ class Weights(Estimate):
         if not isinstance(self._weights, FullVector):
             self._weights.require(cells if most is None else max(cells, min(most, whole)), "factors")
 
-    def update(self, measurements: Sequence[LinearMeasurement], total: float) -> None:
+    def update(self, measurements: Sequence[LinearMeasurement], total: float, last: bool = True) -> None:
         """Sweep over the measurements, then note how well all of them are met."""
         used = measurements if self._history else measurements[-1:]
         done = self._weights.sweep(used, total, self._sweeps)
@@ -151,13 +159,13 @@ class Weights(Estimate):
         return self._fit
 
 
-def make(arm: str, domain: Domain, estimator: Estimator, sweeps: int, history: bool) -> Estimate:
-    """Return an estimate by the name of its arm.
+def make(arm: str, domain: Domain, estimator: Estimator, steps: int, sweeps: int, history: bool) -> Estimate:
+    """Return an estimate by the name of its arm, for the rest see `Engine` and `Weights`.
 
     Raises:
         ModelTooLargeError: the whole domain is to be written out and does not fit in the memory.
     """
     if arm == "engine":
-        return Engine(domain, dataclasses.replace(estimator, progress=False))
+        return Engine(domain, dataclasses.replace(estimator, progress=False), steps)
     kind = FullVector if arm == "multiplicative-weights" else FactoredWeights
     return Weights(domain, kind(domain, estimator.max_bytes), sweeps, history)

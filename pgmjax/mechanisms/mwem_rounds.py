@@ -118,7 +118,8 @@ class Rounds:
                 chosen = self._choose(number, costs, self._total(public, found), found)
                 found += self._measure(chosen, costs.answers[number])
                 with _paid_for(found):
-                    self.estimate.update(found[first:], self._total(public, found))
+                    last = number + 1 == self.rounds
+                    self.estimate.update(found[first:], self._total(public, found), last)
                 bar.advance()
         return found
 

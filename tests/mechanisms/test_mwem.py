@@ -237,6 +237,20 @@ def test_without_history_only_the_newest_answer_is_used(monkeypatch):
         assert seen == lengths
 
 
+def test_fits_between_rounds_are_short_and_start_from_the_last(monkeypatch):
+    seen, fit = [], Estimator.fit
+    monkeypatch.setattr(
+        Estimator,
+        "fit",
+        lambda self, *given, **more: (
+            seen.append((self.max_steps, len(given[1]), more["warm_start"] is None))
+            or fit(self, *given, **more)
+        ),
+    )
+    make(rounds=3, steps=7).run(DATA, WORKLOAD)
+    assert seen == [(7, 1, True), (7, 2, False), (20, 3, False)]
+
+
 WIDE = Domain(dict.fromkeys("abcdefgh", 10))
 WIDE_DATA = Dataset.from_columns(WIDE, {name: np.arange(500) % (3 + i) for i, name in enumerate("abcdefgh")})
 PAIRS = Workload.all_kway(WIDE, 2)
@@ -331,11 +345,11 @@ def test_an_interrupted_run_goes_on_in_the_ledger(relation, select, arm, kind, t
         ledger.register("people", epsilon=1, relation=relation.value, digest=ledger.digest_of(DATA))
         update, before = kind.update, []
 
-        def stop(self, measurements, total):
+        def stop(self, measurements, total, last):
             before[:] = measurements
             if len(measurements) == 3:
                 raise KeyboardInterrupt
-            update(self, measurements, total)
+            update(self, measurements, total, last)
 
         monkeypatch.setattr(kind, "update", stop)
         with pytest.raises(KeyboardInterrupt):
@@ -363,6 +377,7 @@ def test_an_interrupted_run_goes_on_in_the_ledger(relation, select, arm, kind, t
         ({"select": "rows"}, "select must be one of 'marginals', 'queries', got 'rows'"),
         ({"estimate": "mw"}, "estimate must be one of 'engine', 'multiplicative-weights', 'factored"),
         ({"max_cells": 0}, "max_cells must be an integer >= 1"),
+        ({"steps": 0}, "steps must be an integer >= 1"),
         ({"sweeps": 0}, "sweeps must be an integer >= 1"),
         ({"history": False}, "history=False is for the multiplicative weights"),
     ],
