@@ -13,6 +13,7 @@ from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.privacy.amounts import as_text
 from pgmjax.relation import Relation
+from pgmjax.transcript import Transcript
 from pgmjax.workload import Workload
 
 
@@ -60,6 +61,7 @@ class Release:
         max_weight: the public bound on a record's weight, 1 without weights.
         ledger: account, key and number of the charge in a ledger, and the head of its chain; None where
             the spend is kept nowhere.
+        transcript: draws and records of a mechanism that plays a game and measures nothing, else None.
 
     Guarantees:
         (spent.epsilon, spent.delta)-differential privacy under `relation` for all parts together,
@@ -81,6 +83,7 @@ class Release:
     weighted: bool = False
     max_weight: int = 1
     ledger: Mapping[str, Any] | None = None
+    transcript: Transcript | None = None
 
     @property
     def total_public(self) -> bool:
@@ -123,18 +126,21 @@ class Release:
         )
         promise += f", up to {as_text(self.spent.delta)}. " if self.spent.delta else ". "
         promise += self._public()
-        rows = sum(measurement.values.size for measurement in self.measurements)
-        laws = sorted({measurement.noise for measurement in self.measurements})
-        made = (
-            f"It was made by the mechanism {self.mechanism!r} from {rows:,} counts, each released with "
-            f"discrete {' or '.join(law.capitalize() for law in laws)} noise. "
-        )
+        made = f"It was made by the mechanism {self.mechanism!r} from {self._source()}. "
         if self.secure:
             return promise + made + "The noise came from a vetted sampler and cannot be repeated."
         return (
             "NOT FOR PUBLICATION: the noise of this run can be repeated, so that it protects nothing. "
             "With secure noise the following would hold. " + promise + made.rstrip()
         )
+
+    def _source(self) -> str:
+        """What it was made from, in a few words."""
+        if self.transcript is not None:
+            return f"{self.transcript.drawn.size:,} random choices of queries, which it lists"
+        rows = sum(measurement.values.size for measurement in self.measurements)
+        laws = sorted({measurement.noise for measurement in self.measurements})
+        return f"{rows:,} counts, each released with discrete {' or '.join(map(str.capitalize, laws))} noise"
 
     def __repr__(self) -> str:
         mark = (

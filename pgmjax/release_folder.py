@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgmjax import _checks, record_file, release_tables
+from pgmjax import transcript as transcripts
 from pgmjax._version import __version__
 from pgmjax.model import GraphicalModel
 from pgmjax.model import load as load_model
@@ -30,6 +31,7 @@ from pgmjax.privacy.amounts import as_text
 from pgmjax.progress import Progress
 from pgmjax.release import Release
 from pgmjax.report import render
+from pgmjax.transcript import Transcript
 
 FORMAT = "pgmjax-release"
 FORMAT_VERSION = 1
@@ -78,7 +80,7 @@ def write(
 
     Returns:
         The folder: `release.json`, `model/`, `measurements.parquet`, `answers.parquet`,
-        `synthetic.parquet` (or `.csv`) and `report.html`.
+        `synthetic.parquet` (or `.csv`) and `report.html`, and `transcript.json` where there is one.
 
     Raises:
         ValueError: the folder exists, or an argument is out of range; nothing is written.
@@ -121,6 +123,9 @@ def fill(
         marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
         release_tables.write_measurements(release.measurements, folder / "measurements.parquet", **marks)
         release_tables.write_answers(release, folder / "answers.parquet")
+        if release.transcript is not None:
+            text = json.dumps({**marks, **release.transcript.to_dict()})
+            (folder / "transcript.json").write_text(text + "\n", encoding="utf-8")
         progress.advance(note="synthetic rows")
         columns = release.model.sample(rows, seed=synthetic_seed)
         release_tables.write_rows(columns, folder / f"synthetic.{synthetic_format}")
@@ -253,6 +258,19 @@ class SavedRelease:
     def measurements(self) -> Any:
         """Return the noisy answers as an Arrow table: clique, row, value, stddev, noise."""
         return release_tables.read(self.folder / "measurements.parquet")
+
+    def transcript(self) -> Transcript | None:
+        """Return the draws and records of a mechanism that plays a game, None for others."""
+        path = self.folder / "transcript.json"
+        if not path.is_file():
+            return None
+        record = record_file.read(
+            path, "a transcript of pgmjax", transcripts.FORMAT, transcripts.FORMAT_VERSION
+        )
+        try:
+            return transcripts.read(record, self.model.domain)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
 
     def answers(self) -> Any:
         """Return the workload's answers as an Arrow table: clique, cell, estimate, stddev."""

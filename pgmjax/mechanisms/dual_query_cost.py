@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from pgmjax.privacy.accounting import epsilon_of, rho_for
-from pgmjax.privacy.amounts import exact
+from pgmjax.privacy.amounts import exact, shortened
 
+STEP = Fraction(2)
+LEAST_ROUNDS = 4
 ACCOUNTS = ("pure", "simple", "tight", "zcdp")
 _ROUNDING = 1 + 1e-12
 _MOST_ROUNDS = 10**6
@@ -120,6 +122,44 @@ class Game:
     def _squares(self, rounds: int) -> Fraction:
         terms = Fraction((rounds - 1) * rounds * (2 * rounds - 1), 6)
         return self.samples * (2 * self.step / self.count) ** 2 * terms
+
+
+def agree(
+    count: int,
+    step: Fraction | None,
+    samples: int,
+    rounds: int | None,
+    account: str,
+    epsilon: Fraction,
+    delta: Any,
+) -> tuple[Game, int]:
+    """Return a game and its rounds that cost at most (epsilon, delta).
+
+    Args:
+        count: the number of records.
+        step: eta; None takes 2, or less where that is needed for the rounds asked for, or for 4.
+        samples: queries drawn in each round.
+        rounds: None takes the most.
+        account: one of `ACCOUNTS`.
+        epsilon: what may be spent.
+        delta: likewise.
+
+    Raises:
+        ValueError: the budget does not allow the rounds, or none but the first.
+    """
+    game = Game(count, STEP if step is None else step, samples)
+    if step is None:
+        smaller = game.largest_step(rounds or LEAST_ROUNDS, account, epsilon, delta)
+        game = dataclasses.replace(game, step=smaller)
+    most = game.most_rounds(account, epsilon, delta)
+    if most < (rounds or 2):
+        allowed = "the first round only, which asks nothing of the table" if most == 1 else f"{most} rounds"
+        raise ValueError(
+            f"The budget allows {allowed}, with a step of {shortened(game.step)}, {samples} samples and "
+            f"{count:,} records: take a smaller step, fewer samples or fewer rounds, or spend more. Nothing "
+            "was spent."
+        )
+    return game, rounds or most
 
 
 def _log_inverse(delta: Any) -> float:

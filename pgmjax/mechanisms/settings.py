@@ -23,6 +23,7 @@ from pgmjax.queries import Query
 from pgmjax.relation import Relation
 from pgmjax.release import Release, Spent
 from pgmjax.total import estimate_total
+from pgmjax.transcript import Transcript
 from pgmjax.workload import Workload
 
 
@@ -31,7 +32,10 @@ class FitError(RuntimeError):
 
     Attributes:
         measurements: the noisy answers, a valid private release: fit them in another way.
+        transcript: of a mechanism that plays a game instead, likewise.
     """
+
+    transcript: Transcript | None = None
 
     def __init__(self, reason: str, measurements: tuple[LinearMeasurement, ...]):
         super().__init__(

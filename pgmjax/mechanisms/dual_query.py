@@ -1,0 +1,199 @@
+"""DualQuery: synthetic records that answer drawn queries, and a model fitted to the draws."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from pgmjax import _checks
+from pgmjax.dataset import Dataset
+from pgmjax.estimate import Estimator
+from pgmjax.losses.transcript import Draws
+from pgmjax.mechanisms import dual_query_records as synthetic
+from pgmjax.mechanisms.dual_query_cost import ACCOUNTS, Game, agree
+from pgmjax.mechanisms.dual_query_game import Player, first_round, play
+from pgmjax.mechanisms.settings import FitError, Settings, check_request, read_settings
+from pgmjax.privacy.amounts import as_text, exact, shortened
+from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.noise import PrivateTable
+from pgmjax.queries import Query, indicators
+from pgmjax.relation import Relation
+from pgmjax.release import Release, Spent
+from pgmjax.transcript import Transcript
+from pgmjax.workload import Workload
+
+
+@dataclasses.dataclass(frozen=True)
+class DualQuery:
+    """Play queries against records: nothing is measured, only which queries to draw is private.
+
+    In each round queries are drawn, those more often which the records so far answer too high; the next
+    record is the one that the fewest of them count. Queries are the workload's rows, of 0/1 entries, and
+    their negations.
+
+    Args:
+        epsilon: all that may be spent: a number, or an exact string such as "1/3".
+        relation: must be `Relation.REPLACE_ONE`: scores are fractions of a public number of records.
+        delta: 0 for pure differential privacy.
+        accounting: how costs add up: "pure" for delta 0; "zcdp", "tight" or "simple" for more, which
+            allow fewer and fewer rounds. None takes the best that delta allows.
+        step: eta, how sharply a round's draws react to the ones before; None takes 2, or less where the
+            budget would not allow `rounds` (4 where none are named) rounds with it.
+        samples: queries drawn in each round.
+        rounds: at least 2; None takes the most that the budget allows.
+        estimate: "engine" fits a model to all draws, "paper" takes the records themselves.
+        seed: of the first round's draws, which are uniform and cost nothing.
+        estimator: how the model is fitted; None is mirror descent. Its loss is that of the
+            draws, and it stops at their optimum.
+        backend: source of noise; None is the secure one.
+
+    Raises:
+        TypeError: a setting of a wrong type.
+        ValueError: a setting outside its range, another relation, or an account that delta rules out.
+
+    Guarantees:
+        Each draw of round t is by the exponential mechanism with epsilon_t = 2 step (t - 1) / records.
+        "pure": epsilon-DP by the sum. "zcdp": (epsilon, delta)-DP by the sum of epsilon_t^2 / 8.
+        "tight", "simple": (epsilon, delta)-DP by advanced composition, of the draws as they are or each
+        counted as the last. Record by record and the model are post-processing.
+
+    References:
+        Gaboardi, Gallego Arias, Hsu, Roth and Wu 2014, "Dual Query"; McKenna et al. 2019, section 5 and
+        Algorithms 4 and 5.
+
+    Example:
+        >>> DualQuery(epsilon=1, delta="1e-3", relation=Relation.REPLACE_ONE).accounting
+        'zcdp'
+    """
+
+    epsilon: Any
+    relation: Relation
+    delta: Any = 0
+    accounting: str | None = None
+    step: Any = None
+    samples: int = 50
+    rounds: int | None = None
+    estimate: str = "engine"
+    seed: int = 0
+    estimator: Estimator | None = None
+    backend: NoiseBackend | None = None
+
+    name: ClassVar[str] = "dual-query"
+    summary: ClassVar[str] = "draw queries that synthetic records answer badly, and fit a model to the draws"
+    relations: ClassVar[tuple[Relation, ...]] = (Relation.REPLACE_ONE,)
+    weighted_tables: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        settings = read_settings(self.epsilon, self.delta, self.relation)
+        for name in ("epsilon", "delta", "relation"):
+            object.__setattr__(self, name, getattr(settings, name))
+        if self.relation not in self.relations:
+            raise ValueError(
+                f"DualQuery works under {Relation.REPLACE_ONE.value} only, got {self.relation.value}: its "
+                "draws depend on the number of records, which is private there."
+            )
+        account = _checks.choice("accounting", self._account(), ACCOUNTS)
+        if (account == "pure") != (self.delta == 0):
+            wrong = "spends no delta: leave it out" if self.delta else "needs a delta above 0"
+            raise ValueError(f"accounting {account!r} {wrong}.")
+        object.__setattr__(self, "accounting", account)
+        if self.step is not None:
+            object.__setattr__(self, "step", exact("step", self.step))
+            if self.step <= 0:
+                raise ValueError(f"step must be > 0, got {shortened(self.step)}.")
+        _checks.integer("samples", self.samples, low=1, high=10**5)
+        if self.rounds is not None:
+            _checks.integer("rounds", self.rounds, low=2, high=10**5)
+        _checks.choice("estimate", self.estimate, ("engine", "paper"))
+        _checks.integer("seed", self.seed, low=0)
+        if self.estimator is not None and self.estimator.loss != "l2":
+            raise ValueError("DualQuery fits the loss of its own draws: leave the estimator's loss as it is.")
+
+    def run(
+        self,
+        data: Dataset,
+        workload: Workload,
+        *,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        show_progress: bool | None = None,
+    ) -> Release:
+        """Make a release; its `transcript` holds the draws and the records, it has no measurements.
+
+        Args:
+            data: the private table, without weights.
+            workload: queries of 0/1 entries; weights play no part.
+            ledger: where the table's budget is kept; None keeps no account beyond this run.
+            key: the run's name in the ledger; None names it by what is asked, which both estimates share:
+                the second one costs nothing.
+            show_progress: None shows a bar in terminals only, False never.
+
+        Raises:
+            ValueError: a bad workload, a model too large for memory, a bad table, or a budget that does not
+                allow the rounds; nothing was spent.
+            BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
+            LedgerError: the ledger cannot be used; nothing was spent.
+            FitError: the fit failed after the spend; the error's `transcript` is what it failed on.
+        """
+        settings = Settings(self.epsilon, self.delta, self.relation)
+        estimator = self._estimator(show_progress)
+        queries = self._checked(data, workload, estimator)
+        player = Player(data.domain, queries)
+        first = first_round(player, self.samples, self.seed)
+        table = settings.open(data, workload, self.backend, self._request(), ledger, key)
+        limits = self._account(), self.epsilon, self.delta
+        game, rounds = agree(table.public_count(), self.step, self.samples, self.rounds, *limits)
+        transcript = play(table, queries, player, game, rounds, first, show_progress)
+        release = self._release(settings, table, workload, transcript, estimator)
+        return dataclasses.replace(release, spent=self._spent(table, game, rounds), transcript=transcript)
+
+    def _estimator(self, show_progress: bool | None) -> Estimator:
+        if self.estimator is None:
+            return Estimator(solver="mirror_descent", progress=show_progress)
+        return self.estimator
+
+    def _checked(self, data: Dataset, workload: Workload, estimator: Estimator) -> list[Query]:
+        """The workload's queries; all that could be refused is refused here, before anything is read."""
+        queries = check_request(data, workload, self.relation, estimator)
+        if data.weighted:
+            raise ValueError("DualQuery takes no weighted tables: every record counts once in its draws.")
+        for query in queries:
+            indicators.check(query, data.domain)
+        if self.estimate == "paper":
+            synthetic.tree_of(data.domain, workload)
+        return queries
+
+    def _release(
+        self,
+        settings: Settings,
+        table: PrivateTable,
+        workload: Workload,
+        transcript: Transcript,
+        estimator: Estimator,
+    ) -> Release:
+        if self.estimate == "paper":
+            fit = synthetic.fit_of_records(transcript, workload, estimator)
+            return settings.release(self.name, table, workload, (), estimator, fit)
+        own = dataclasses.replace(estimator, loss=Draws(transcript), stop="optimum")
+        try:
+            return settings.release(self.name, table, workload, (), own)
+        except FitError as error:
+            error.transcript = transcript
+            raise
+
+    def _request(self) -> dict[str, Any]:
+        """What a ledger knows the game by; how it is estimated is no part of it."""
+        named = {name: getattr(self, name) for name in ("accounting", "samples", "rounds")}
+        step = None if self.step is None else as_text(self.step)
+        return {"mechanism": self.name, **named, "step": step, "first_round": self.seed}
+
+    def _account(self) -> str:
+        return self.accounting or ("zcdp" if self.delta else "pure")
+
+    def _spent(self, table: PrivateTable, game: Game, rounds: int) -> Spent:
+        if self._account() == "pure":
+            return Spent(table.budget.spent, Fraction(0))
+        epsilon = min(game.epsilon(rounds, self._account(), self.delta), self.epsilon)
+        return Spent(epsilon, self.delta, table.budget.spent)

@@ -1,0 +1,157 @@
+"""The transcript of a game of DualQuery: which queries were drawn, and the records that answered them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.cliques import Clique
+from pgmjax.domain import Domain
+from pgmjax.queries import Query, indicators
+from pgmjax.workload import Workload
+
+FORMAT = "pgmjax-transcript"
+FORMAT_VERSION = 1
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Transcript:
+    """Everything that a game released; what it says of the table is in the draws alone.
+
+    Queries are numbered row by row, those of all `queries` first, then the negation 1 - q of each in the
+    same order.
+
+    Attributes:
+        domain: the public domain.
+        queries: what was played with, all entries 0 or 1.
+        count: the number of records, public.
+        step: eta, exact: round t draws a query q with probability proportional to
+            exp(-step * (sum over the records x of earlier rounds of (q(table) / count - q(x)))).
+        drawn: numbers of the drawn queries, int64 [rounds, samples].
+        records: codes of each round's record in the domain's order, int64 [rounds, attributes].
+
+    Raises:
+        ValueError: no query, or arrays that do not fit.
+
+    References:
+        Gaboardi, Gallego Arias, Hsu, Roth and Wu 2014, "Dual Query: practical private query release for
+        high dimensional data".
+    """
+
+    domain: Domain
+    queries: tuple[Query, ...]
+    count: int
+    step: Fraction
+    drawn: np.ndarray
+    records: np.ndarray
+
+    def __post_init__(self) -> None:
+        if not self.queries:
+            raise ValueError("a transcript needs at least one query, got none.")
+        for query in self.queries:
+            indicators.check(query, self.domain)
+        for name in ("drawn", "records"):
+            array = np.array(getattr(self, name))
+            if array.ndim != 2 or array.dtype.kind not in "iu" or array.size == 0:
+                raise ValueError(f"{name} must be integers with two axes, got {array.dtype} {array.shape}.")
+            array = array.astype(np.int64)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        if len(self.drawn) != len(self.records):
+            raise ValueError(
+                f"there must be draws and a record for each round, got {len(self.drawn)} and "
+                f"{len(self.records)}."
+            )
+        if not 0 <= self.drawn.min() <= self.drawn.max() < 2 * self.rows:
+            raise ValueError(f"drawn queries must be numbered 0..{2 * self.rows - 1}.")
+        indicators.check_codes(self.domain, self.records)
+
+    @property
+    def rounds(self) -> int:
+        """How many there were."""
+        return len(self.drawn)
+
+    @property
+    def samples(self) -> int:
+        """How many queries each round drew."""
+        return self.drawn.shape[1]
+
+    @property
+    def rows(self) -> int:
+        """How many queries there are, without their negations."""
+        return sum(query.num_rows(self.domain) for query in self.queries)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Return the records as columns of codes [rounds]: the synthetic table of the paper."""
+        return dict(zip(self.domain.attributes, self.records.T.copy(), strict=True))
+
+    def answer(self, query: Query) -> np.ndarray:
+        """Return the paper's answer to a query of 0/1 entries: that of the records, scaled to the table.
+
+        Returns:
+            Counts, float64, in the query's shape.
+        """
+        indicators.check(query, self.domain)
+        ours = indicators.answers_of(self.domain, query, self.records)
+        return (ours * (self.count / self.rounds)).reshape(query.shape(self.domain))
+
+    def marginal(self, clique: Clique) -> np.ndarray:
+        """Return the share of the records in each cell of some attributes, [size of each attribute]."""
+        places = [self.domain.attributes.index(name) for name in clique]
+        table = np.zeros(self.domain.shape_of(clique))
+        np.add.at(table, tuple(self.records[:, place] for place in places), 1.0)
+        return table / self.rounds
+
+    def before(self) -> np.ndarray:
+        """Return how many records of earlier rounds each query counts, int32 [rounds, rows]."""
+        result = np.zeros((self.rounds, self.rows), dtype=np.int32)
+        for number in range(1, self.rounds):
+            one = self.records[number - 1 : number]
+            counted = [indicators.answers_of(self.domain, query, one) for query in self.queries]
+            result[number] = result[number - 1] + np.concatenate(counted)
+        return result
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `read` reads, of what JSON can hold."""
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "attributes": list(self.domain.attributes),
+            "queries": [query.to_spec() for query in self.queries],
+            "count": self.count,
+            "step": str(self.step),
+            "drawn": self.drawn.tolist(),
+            "records": self.records.tolist(),
+        }
+
+    def __repr__(self) -> str:
+        return f"Transcript({self.rounds} rounds of {self.samples} draws from {2 * self.rows:,} queries)"
+
+
+def read(record: Mapping[str, Any], domain: Domain) -> Transcript:
+    """Return the transcript that `Transcript.to_dict` wrote down.
+
+    Raises:
+        ValueError: something is missing or does not fit the domain.
+    """
+    names = ("attributes", "queries", "count", "step", "drawn", "records")
+    lacking = [name for name in names if name not in record]
+    if lacking:
+        raise ValueError(f"the transcript lacks {', '.join(lacking)}.")
+    if tuple(record["attributes"]) != domain.attributes:
+        raise ValueError("the transcript is of a table with other attributes.")
+    queries = tuple(entry.query for entry in Workload(record["queries"]).entries)
+    count = _checks.integer("count", record["count"], low=1)
+    return Transcript(
+        domain,
+        queries,
+        count,
+        Fraction(record["step"]),
+        np.array(record["drawn"]),
+        np.array(record["records"]),
+    )
