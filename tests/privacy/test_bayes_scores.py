@@ -9,6 +9,7 @@ import pytest
 
 from pgmjax import queries as q
 from pgmjax.domain import Domain
+from pgmjax.privacy.scores import bayes
 from pgmjax.privacy.scores.bayes import (
     MOST_RECORDS_OF_F,
     BinaryF,
@@ -68,6 +69,18 @@ def test_no_neighbour_moves_a_score_beyond_what_is_declared(kind, shape, records
     if kind is TotalVariation:
         assert 3 + 2 / records <= declared <= 3 + 2 / records + 2 / 2**12
         assert moved <= (2 * (1 - 1 / records) if shape == (2, 2) else 2) + 2 / 2**12
+
+
+@pytest.mark.parametrize("bits", [0, 1])
+def test_rounding_is_in_the_declared_sensitivity(bits, monkeypatch):
+    """Half a unit for each of the 12 terms that change, and no more than the rounding up of the sum."""
+    monkeypatch.setattr(bayes, "_BITS", bits)
+    for shape, records in itertools.product([(2, 2), (3, 2)], range(2, 7)):
+        real = math.log2(records) + (records - 1) * math.log2(records / (records - 1))
+        moved, declared = largest_move(MutualInformation, shape, records)
+        assert moved <= declared and 6 <= (declared - real) * 2**bits <= 7 + 1e-6
+        moved, declared = largest_move(TotalVariation, shape, records)
+        assert moved <= declared and 1 <= (declared - 3 - 2 / records) * 2**bits < 2
 
 
 @pytest.mark.parametrize("shape, records", [s for s in BINARY if s[1] > 1] + [((2, 3), 6)])
