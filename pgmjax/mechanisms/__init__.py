@@ -12,6 +12,7 @@ import dataclasses
 from typing import Any
 
 from pgmjax.mechanisms.aim import AIM
+from pgmjax.mechanisms.dual_query import DualQuery
 from pgmjax.mechanisms.hdmm import HDMM
 from pgmjax.mechanisms.marginals import Marginals
 from pgmjax.mechanisms.mst import MST
@@ -19,7 +20,7 @@ from pgmjax.mechanisms.mwem import MWEM
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.relation import Relation
 
-__all__ = ["AIM", "HDMM", "MST", "MWEM", "Marginals", "PrivBayes"]
+__all__ = ["AIM", "HDMM", "MST", "MWEM", "DualQuery", "Marginals", "PrivBayes"]
 
 
 def names() -> dict[str, type[Any]]:

@@ -57,11 +57,10 @@ class DualQuery:
         Each draw of round t is by the exponential mechanism with epsilon_t = 2 step (t - 1) / records.
         "pure": epsilon-DP by the sum. "zcdp": (epsilon, delta)-DP by the sum of epsilon_t^2 / 8.
         "tight", "simple": (epsilon, delta)-DP by advanced composition, of the draws as they are or each
-        counted as the last. Record by record and the model are post-processing.
+        counted as the last. The records and the model are post-processing.
 
     References:
-        Gaboardi, Gallego Arias, Hsu, Roth and Wu 2014, "Dual Query"; McKenna et al. 2019, section 5 and
-        Algorithms 4 and 5.
+        Gaboardi et al. 2014, "Dual Query"; McKenna et al. 2019, section 5 and Algorithms 4 and 5.
 
     Example:
         >>> DualQuery(epsilon=1, delta="1e-3", relation=Relation.REPLACE_ONE).accounting
@@ -163,6 +162,7 @@ class DualQuery:
             indicators.check(query, data.domain)
         if self.estimate == "paper":
             synthetic.tree_of(data.domain, workload)
+        data.validate()  # of a table that is not valid no number of records is told
         return queries
 
     def _release(
