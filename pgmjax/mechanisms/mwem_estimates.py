@@ -92,7 +92,9 @@ class Engine(Estimate):
         """Fit all measurements."""
         start = None if self._fit is None else self._fit.model
         estimator = self._estimator if last else self._shorter
-        self._fit = estimator.fit(self._domain, measurements, total=total, warm_start=start)
+        used, apart = averaged(measurements) if estimator.loss == "l2" else (list(measurements), 0.0)
+        fit = estimator.fit(self._domain, used, total=total, warm_start=start)
+        self._fit = dataclasses.replace(fit, loss=fit.loss + apart)
         self._cliques = tuple(dict.fromkeys(measurement.clique for measurement in measurements))
 
     def marginals(self, cliques: Sequence[Clique], total: float) -> list[np.ndarray]:
@@ -157,6 +159,30 @@ class Weights(Estimate):
         """Return the tables as a model; steps are sweeps, and nothing was planned."""
         assert self._fit is not None
         return self._fit
+
+
+def averaged(measurements: Sequence[LinearMeasurement]) -> tuple[list[LinearMeasurement], float]:
+    """Return answers to the same query as one, weighted by precision, and what that takes off the l2 loss.
+
+    The loss of the result differs from that of all answers by this constant, whatever the model. A query
+    that is measured again so needs no new program.
+    """
+    parts: dict[Query, list[LinearMeasurement]] = {}
+    for measurement in measurements:
+        parts.setdefault(measurement.query, []).append(measurement)
+    result, apart = [], 0.0
+    for query, same in parts.items():
+        if len(same) == 1:
+            result += same
+            continue
+        precisions = np.array([1 / part.row_stddevs() ** 2 for part in same])
+        values = np.array([part.flat_values() for part in same])
+        mean = (precisions * values).sum(axis=0) / precisions.sum(axis=0)
+        apart += 0.5 * float((precisions * (values - mean) ** 2).sum())
+        stddevs = precisions.sum(axis=0) ** -0.5
+        stddev = float(stddevs[0]) if all(part.stddev.ndim == 0 for part in same) else stddevs
+        result.append(LinearMeasurement(query.clique, mean, stddev, query, same[0].noise))
+    return result, apart
 
 
 def make(arm: str, domain: Domain, estimator: Estimator, steps: int, sweeps: int, history: bool) -> Estimate:
