@@ -15,9 +15,37 @@ from pgmjax.estimate import Estimator, Fit
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.model import GraphicalModel
+from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.queries import Product, compression
 from pgmjax.release import Release
 from pgmjax.solvers.loop import Status
+from pgmjax.workload import Workload
+
+
+def check_memory(domain: Domain, workload: Workload, estimator: Estimator, max_cells: int) -> None:
+    """Refuse a workload or a model that would not fit in the estimator's memory; reads no table.
+
+    Args:
+        domain: the attributes.
+        workload: what is asked of the model.
+        estimator: how the model is fitted.
+        max_cells: the most cells of its junction tree.
+
+    Raises:
+        ModelTooLargeError: with the figures (a ValueError).
+    """
+    limit = available_bytes() if estimator.max_bytes is None else estimator.max_bytes
+    answers = workload.num_queries(domain)
+    if 8 * answers > limit:
+        raise ModelTooLargeError(
+            f"The workload's {answers:,} answers need {readable_bytes(8 * answers)} and "
+            f"{readable_bytes(limit)} is available: ask for smaller marginals."
+        )
+    cells = min(max_cells, domain.size())
+    try:
+        estimator.plan(Domain({"junction tree": cells}), [("junction tree",)])
+    except ModelTooLargeError as error:
+        raise ModelTooLargeError(f"max_cells allows models of {cells:,} cells. {error}") from error
 
 
 def conditional_fit(

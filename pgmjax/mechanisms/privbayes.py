@@ -8,13 +8,11 @@ from typing import Any, ClassVar
 
 from pgmjax import _checks
 from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator
-from pgmjax.mechanisms.bayes_network import conditional_fit
+from pgmjax.mechanisms.bayes_network import check_memory, conditional_fit
 from pgmjax.mechanisms.network_search import SCORES, Search
 from pgmjax.mechanisms.settings import Settings, check_table_and_workload, read_settings
 from pgmjax.mechanisms.taxonomies import Levels, read_taxonomies
-from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.privacy.amounts import as_text, exact
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
@@ -194,20 +192,5 @@ class PrivBayes:
                 "or mutual-information."
             )
         levels = Levels(domain, self.taxonomies)
-        _check_answers(domain, workload, estimator)
-        cells = min(self.max_cells, domain.size())
-        try:
-            estimator.plan(Domain({"junction tree": cells}), [("junction tree",)])
-        except ModelTooLargeError as error:
-            raise ModelTooLargeError(f"max_cells allows models of {cells:,} cells. {error}") from error
+        check_memory(domain, workload, estimator, self.max_cells)
         return levels
-
-
-def _check_answers(domain: Domain, workload: Workload, estimator: Estimator) -> None:
-    limit = available_bytes() if estimator.max_bytes is None else estimator.max_bytes
-    answers = workload.num_queries(domain)
-    if 8 * answers > limit:
-        raise ModelTooLargeError(
-            f"The workload's {answers:,} answers need {readable_bytes(8 * answers)} and "
-            f"{readable_bytes(limit)} is available: ask for smaller marginals."
-        )
