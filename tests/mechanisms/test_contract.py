@@ -65,8 +65,9 @@ def test_nothing_but_released_numbers_depends_on_the_table(mechanism, relation, 
     """L1 of the audit: record on one table, replay on its neighbour, compare every bit and the cost."""
     if max_weight is not None and not mechanisms.takes_weights(mechanism):
         pytest.skip("takes no weighted tables")
-    seen = replay_mechanism(mechanism, relation, delta=delta, pairs=PAIRS, max_weight=max_weight)
-    assert seen.pairs == PAIRS and seen.calls > 0
+    pairs = PAIRS if delta == 0 and max_weight is None else PAIRS // 3
+    seen = replay_mechanism(mechanism, relation, delta=delta, pairs=pairs, max_weight=max_weight)
+    assert seen.pairs == pairs and seen.calls > 0
 
 
 @every_allowed
