@@ -11,13 +11,14 @@ from pgmjax.audit import contracts, primitives
 from pgmjax.audit.case import AuditCase
 from pgmjax.audit.mechanism import DOMAIN, replay_case
 from pgmjax.audit.replay import CannotAuditError
-from pgmjax.audit.smoke import NoMeasurementsError, bound_case
+from pgmjax.audit.smoke import NoMeasurementsError, bound_case, fits_in_every_run
 from pgmjax.audit.tables import neighbours
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.tape import NonInterferenceError
 from pgmjax.relation import Relation
 
 _COLUMNS = ("mechanism", "relation", "claimed", "L1 pairs", "calls", "L3 lower bound", "verdict")
+_NOT_BY_DEFAULT = "L3 is not run: each run fits a model, so that enough of them take long. Give their number."
 _POWERLESS = "These black-box runs have no power: a bound of 0 shows neither a fault nor that there is none."
 
 
@@ -68,7 +69,7 @@ def audit_mechanism(
     epsilon: Any = 1,
     delta: Any = 0,
     pairs: int = 60,
-    trials: int = 2000,
+    trials: int | None = None,
     alpha: float = 1e-6,
     seed: int = 0,
     show_progress: bool | None = None,
@@ -82,7 +83,8 @@ def audit_mechanism(
         epsilon: what it may spend.
         delta: 0 for pure differential privacy.
         pairs: pairs of neighbouring tables to replay.
-        trials: black-box runs on each of two tables; 0 makes none.
+        trials: black-box runs on each of two tables; 0 makes none; None makes 2,000, or none
+            where each would fit a model.
         alpha: the probability that the lower bound is too high.
         seed: of tables and noise.
         show_progress: None shows a bar in terminals only, False never.
@@ -101,15 +103,18 @@ def audit_mechanism(
         True
     """
     case = AuditCase(mechanism, Relation.parse(relation), epsilon, delta, seed, options)
-    trials = _checks.integer("trials", trials, low=0)
+    made = 0 if trials is None else _checks.integer("trials", trials, low=0)
     tables = _Counted(
         neighbours(DOMAIN, case.relation, pairs=_checks.integer("pairs", pairs, low=1), seed=seed)
     )
     calls, bound, fault, note = 0, None, None, None
     try:
         calls = replay_case(case, tables).calls
-        if trials:
-            bound = bound_case(case, trials, alpha=alpha, show_progress=show_progress).value
+        if trials is None and fits_in_every_run(case):
+            note = _NOT_BY_DEFAULT
+        elif trials != 0:
+            found = bound_case(case, trials, alpha=alpha, show_progress=show_progress)
+            bound, made = found.value, found.draws
             note = None if bound else _POWERLESS
             if bound > float(case.epsilon):
                 fault = f"The black-box lower bound {bound:.3g} is above the epsilon that is claimed."
@@ -127,7 +132,7 @@ def audit_mechanism(
         pairs=tables.done,
         calls=calls,
         bound=bound,
-        trials=trials,
+        trials=made,
         alpha=alpha,
         fault=fault,
         note=note,
@@ -206,6 +211,6 @@ def _row(audit: MechanismAudit) -> tuple[str, ...]:
 
 def _bound(audit: MechanismAudit) -> str:
     if audit.bound is None:
-        return "not run" if audit.note is None else "not possible"
+        return "not run" if audit.note in (None, _NOT_BY_DEFAULT) else "not possible"
     shown = f"{audit.bound:.3f}" if audit.bound else "no power"
     return f"{shown} ({audit.trials:,} runs)"

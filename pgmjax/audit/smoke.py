@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,6 +25,12 @@ from pgmjax.workload import Workload
 
 QUERY = Workload([["a"]])
 """One query, on which the whole budget goes."""
+
+RUNS = 2000
+"""Runs on each table where nothing is said of their number."""
+
+FITTED_RUNS = 200
+"""The same where a model is fitted in every run, which takes ten times as long and more."""
 
 _ROWS = 40
 
@@ -52,7 +59,7 @@ def lower_bound(
     *,
     epsilon: Any = 1,
     delta: Any = 0,
-    trials: int = 2000,
+    trials: int | None = None,
     alpha: float = 1e-6,
     seed: int = 0,
     show_progress: bool | None = None,
@@ -74,7 +81,7 @@ def lower_bound(
         relation: which tables are neighbours.
         epsilon: what it may spend; 1 or 2 shows faults best.
         delta: 0 for pure differential privacy; with more, the bound is mostly 0 and shows nothing.
-        trials: runs on each of the two tables.
+        trials: runs on each of the two tables; None makes 2,000, or 200 where each needs a fit.
         alpha: the probability that the bound is above the true epsilon.
         seed: of the first run's noise; each run has its own.
         show_progress: None shows a bar in terminals only, False never.
@@ -90,22 +97,32 @@ def lower_bound(
 
 
 def bound_case(
-    case: AuditCase, trials: int, *, alpha: float = 1e-6, show_progress: bool | None = None
+    case: AuditCase, trials: int | None = None, *, alpha: float = 1e-6, show_progress: bool | None = None
 ) -> LowerBound:
     """Bound the epsilon of a case from below; see `lower_bound`."""
-    trials = _checks.integer("trials", trials, low=2)
+    if trials is not None:
+        _checks.integer("trials", trials, low=2)
     columns = _columns(case.relation)
     tables = [Dataset.from_columns(DOMAIN, each) for each in columns]
-    leans = np.empty((2, trials))
-    with warnings.catch_warnings(), Progress("black-box runs", 2 * trials, show_progress) as progress:
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="the noisy answers put the total")
-        measurements = _way_of_running(case, tables[0])
-        for trial in range(trials):
-            for side, data in enumerate(tables):
-                released = measurements(data, case.seed + 2 * trial + side)
-                leans[side, trial] = sum(_lean(each, columns) for each in released)
-                progress.advance()
+        measurements, fits = _way_of_running(case, tables[0])
+        trials = trials or (FITTED_RUNS if fits else RUNS)
+        leans = np.empty((2, trials))
+        with Progress("black-box runs", 2 * trials, show_progress) as progress:
+            for trial in range(trials):
+                for side, data in enumerate(tables):
+                    released = measurements(data, case.seed + 2 * trial + side)
+                    leans[side, trial] = sum(_lean(each, columns) for each in released)
+                    progress.advance()
     return epsilon_lower_bound(leans[0], leans[1], alpha=alpha, delta=float(case.delta))
+
+
+def fits_in_every_run(case: AuditCase) -> bool:
+    """Whether measurements of a case follow from fits on the way, so that black-box runs take long."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="the noisy answers put the total")
+        return _way_of_running(case, Dataset.from_columns(DOMAIN, _columns(case.relation)[0]))[1]
 
 
 def _columns(relation: Relation) -> tuple[Columns, Columns]:
@@ -118,8 +135,10 @@ def _columns(relation: Relation) -> tuple[Columns, Columns]:
     return first, second
 
 
-def _way_of_running(case: AuditCase, data: Dataset) -> Callable[[Dataset, int], Sequence[LinearMeasurement]]:
-    """Return how to come by the measurements of a run: without a fit, if they are the same without it."""
+def _way_of_running(
+    case: AuditCase, data: Dataset
+) -> tuple[Callable[[Dataset, int], Sequence[LinearMeasurement]], bool]:
+    """Return how to come by the measurements of a run, without a fit if they are the same, and if it fits."""
 
     def fitted(data: Dataset, seed: int) -> Sequence[LinearMeasurement]:
         return _measurements(case.make(seed).run(data, QUERY))
@@ -139,7 +158,8 @@ def _way_of_running(case: AuditCase, data: Dataset) -> Callable[[Dataset, int], 
         same = not differences(list(full), list(unfitted(data, case.seed)))
     except Exception:  # it takes no estimator, or needs its fit on the way
         same = False
-    return unfitted if same else fitted
+    takes_fit = "estimator" in inspect.signature(case.mechanism).parameters
+    return (unfitted, False) if same else (fitted, takes_fit)
 
 
 def _measurements(result: Any) -> Sequence[LinearMeasurement]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
+import os
 import sys
 from typing import Any
 
 from pgmjax import audit, mechanisms
-from pgmjax.relation import Relation
 
 _DELTA = "1e-6"
 
@@ -29,15 +30,23 @@ def add_parser(commands: Any) -> None:
         epilog="Example: pgmjax audit --mechanism all --json",
     )
     parser.add_argument(
-        "--mechanism", default="all", choices=["all", *mechanisms.names()], help="which (default: all)"
+        "--mechanism",
+        default="all",
+        type=_mechanisms,
+        metavar="NAME",
+        help=f"all (the default), {', '.join(mechanisms.names())}, or your own class as module:Class",
     )
     parser.add_argument("--epsilon", default="1", metavar="E", help="what is claimed (1)")
     parser.add_argument(
         "--pairs", type=int, default=60, metavar="N", help="neighbouring tables to replay (60)"
     )
     parser.add_argument(
-        "--runs", type=int, default=500, metavar="N", help="black-box runs a table (500); 0 makes none"
+        "--runs",
+        type=int,
+        metavar="N",
+        help="black-box runs a table (2000, none where each fits a model); 0 makes none",
     )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of tables and noise (0)")
     parser.add_argument("--mutants", action="store_true", help="also apply every seeded bug and list them")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
@@ -47,11 +56,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Audit and print what was found; fails if something was."""
     if arguments.pairs < 1:
         raise ValueError(f"--pairs must be at least 1, got {arguments.pairs}.")
-    if arguments.runs < 0 or arguments.runs == 1:
+    if arguments.runs is not None and (arguments.runs < 0 or arguments.runs == 1):
         raise ValueError(f"--runs must be at least 2, or 0 for none, got {arguments.runs}.")
-    chosen = mechanisms.names()
-    if arguments.mechanism != "all":
-        chosen = {arguments.mechanism: chosen[arguments.mechanism]}
+    if arguments.seed < 0:
+        raise ValueError(f"--seed must be at least 0, got {arguments.seed}.")
     audits = [
         audit.audit_mechanism(
             mechanism,
@@ -60,14 +68,15 @@ def run(arguments: argparse.Namespace) -> None:
             delta=delta,
             pairs=arguments.pairs,
             trials=arguments.runs,
+            seed=arguments.seed,
             show_progress=False if sys.stderr is None else None,
         )
-        for mechanism in chosen.values()
-        for relation in Relation
+        for mechanism in arguments.mechanism
+        for relation in mechanisms.relations(mechanism)
         for delta in ("0", _DELTA)
     ]
     primitives = audit.audit_primitives()
-    seeded = {each.name: audit.mutants.caught(each) for each in _mutants(arguments)}
+    seeded = {each.name: _caught(each) for each in audit.mutants.ALL if arguments.mutants}
     passed = all(each.passed for each in audits) and not any(primitives.values()) and all(seeded.values())
     if arguments.json:
         print(json.dumps(_record(passed, audits, primitives, seeded)))
@@ -77,8 +86,30 @@ def run(arguments: argparse.Namespace) -> None:
         raise AuditFailedError("The audit found faults.")
 
 
-def _mutants(arguments: argparse.Namespace) -> list[audit.mutants.Mutant]:
-    return [each for each in audit.mutants.ALL if arguments.mutants and each.scope != "queries"]
+def _mechanisms(text: str) -> list[type[Any]]:
+    """The classes that an argument names."""
+    known = mechanisms.names()
+    if text == "all" or text in known:
+        return list(known.values()) if text == "all" else [known[text]]
+    module, colon, name = text.partition(":")
+    if not (module and colon and name):
+        raise argparse.ArgumentTypeError(
+            f"invalid choice: {text!r} (choose from all, {', '.join(known)}, or write module:Class)"
+        )
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        mechanism = getattr(importlib.import_module(module), name)
+        audit.AuditCase(mechanism, mechanisms.relations(mechanism)[0])
+    except Exception as error:  # whatever a module of somebody else raises
+        raise argparse.ArgumentTypeError(f"{text}: {type(error).__name__}: {error}") from error
+    return [mechanism]
+
+
+def _caught(mutant: audit.mutants.Mutant) -> str | None:
+    if mutant.scope == "queries":
+        return audit.mutants.caught(mutant, mechanisms.Marginals)
+    return audit.mutants.caught(mutant)
 
 
 def _record(passed: bool, audits: Any, primitives: Any, seeded: Any) -> dict[str, Any]:
@@ -95,7 +126,7 @@ def _record(passed: bool, audits: Any, primitives: Any, seeded: Any) -> dict[str
 def _print(audits: Any, primitives: Any, seeded: Any) -> None:
     print(audit.as_table(audits))
     print()
-    width = max(map(len, [*primitives, *seeded]))
+    width = max(map(len, [*primitives, *seeded]), default=0)
     for name, fault in primitives.items():
         print(f"{name.ljust(width)}  {'passed' if fault is None else f'FAILED: {fault}'}")
     if seeded:

@@ -308,6 +308,13 @@ def test_nothing_is_fitted_where_measurements_do_not_need_it(mechanism, fits, mo
     assert differences(found, smoke.bound_case(full, 5, show_progress=False)) == []
 
 
+def test_black_box_runs_that_take_long_are_made_on_request():
+    found = audited(Fits, pairs=1, trials=None)
+    assert found.passed and found.bound is None and found.trials == 0
+    assert "each run fits a model" in found.note and "not run" in audit.as_table([found])
+    assert audited(Fits, pairs=1, trials=2).trials == 2
+
+
 @pytest.mark.parametrize("relation", [pytest.param(ADD, marks=pytest.mark.slow), REPLACE])
 def test_black_box_runs_find_noise_of_half_the_scale(relation):
     """2,000 runs: a true epsilon of 2 is found to be above 1."""
