@@ -97,7 +97,7 @@ def _variance(
     query: Query, domain: Domain, relation: Relation, unit: str, share: Fraction, max_weight: int | None
 ) -> float:
     if unit == "epsilon":
-        distance = query.l1_sensitivity(relation, domain, max_weight)
+        distance = query.l1_sensitivity(relation, domain, max_weight) or 1  # as the noise takes it
         return DiscreteLaplace(float(Fraction(distance) / share)).variance
-    squared = query.l2_sensitivity_squared(relation, domain, max_weight)
+    squared = query.l2_sensitivity_squared(relation, domain, max_weight) or 1
     return DiscreteGaussian(float(np.sqrt(float(Fraction(squared) / (2 * share))))).variance

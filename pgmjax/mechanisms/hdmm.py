@@ -122,7 +122,9 @@ class HDMM:
         settings = Settings(self.epsilon, self.delta, self.relation)
         estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
         check_table_and_workload(data, workload)
-        estimator.plan(data.domain, [entry.clique for entry in workload.entries])
+        cliques = [entry.clique for entry in workload.entries]
+        named = {name for clique in cliques for name in clique}
+        estimator.plan(data.domain, [tuple(sorted(named))] if self.strategy == "kron" else cliques)
         chosen = self.choose(workload, data.domain)
         queries = check_request(data, Workload(chosen.queries), self.relation, estimator)
         request = {name: getattr(self, name) for name in ("strategy", "split", "restarts", "restart_seed")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -76,11 +77,25 @@ def best_factor(
         >>> best_factor(np.eye(3), "l1").matrix.tolist()
         [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     """
-    size = len(gram)
     if is_total(gram):
-        return Factor.of(fixed.total(size), norm)
+        return Factor.of(fixed.total(len(gram)), norm)
     if is_identity(gram):
-        return Factor.of(fixed.identity(size), norm)
+        return Factor.of(fixed.identity(len(gram)), norm)
+    gram = gram / np.trace(gram)
+    if earlier is None:
+        return _from_random_starts(gram.tobytes(), len(gram), norm, restarts, seed)
+    return _searched(gram, norm, restarts, seed, earlier)
+
+
+@functools.lru_cache(maxsize=64)
+def _from_random_starts(entries: bytes, size: int, norm: str, restarts: int, seed: int) -> Factor:
+    """The search for a Gram matrix, once: the same attribute stands in many entries of a workload."""
+    gram = np.frombuffer(entries, np.float64).reshape(size, size)
+    return _searched(gram, norm, restarts, seed, None)
+
+
+def _searched(gram: np.ndarray, norm: str, restarts: int, seed: int, earlier: Factor | None) -> Factor:
+    size = len(gram)
     found = [Factor.of(make(size), norm) for make in fixed.FIXED.values()]
     if size <= MAX_SIZE and norm == "l1":
         start = None if earlier is None else earlier.weights

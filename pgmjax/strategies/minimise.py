@@ -31,9 +31,12 @@ def minimise(
     """
     from scipy.optimize import minimize
 
+    scale = abs(float(evaluate(jnp.asarray(start))[0]))
+    scale = scale if np.isfinite(scale) and scale > 0 else 1.0
+
     def flat(values: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = evaluate(jnp.asarray(values.reshape(start.shape)))
-        value = float(value)
+        value, gradient = float(value) / scale, gradient / scale
         if not np.isfinite(value):  # a singular strategy: step back
             return 1e300, np.zeros_like(values)
         return value, np.asarray(gradient, np.float64).reshape(-1)
@@ -41,4 +44,4 @@ def minimise(
     bounds = None if low is None else [(low, None)] * start.size
     options = {"maxiter": max_steps, "maxfun": 4 * max_steps, "ftol": tolerance, "gtol": 1e-12}
     end = minimize(flat, start.reshape(-1), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return end.x.reshape(start.shape), float(end.fun)
+    return end.x.reshape(start.shape), float(end.fun) * scale

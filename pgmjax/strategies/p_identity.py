@@ -94,7 +94,7 @@ def optimise(
         >>> from pgmjax.queries import prefix
         >>> from pgmjax.strategies.grams import block_gram
         >>> weights, error = optimise(block_gram(prefix(), 32), restarts=2)
-        >>> weights.shape, error < 32 * 3.0**2
+        >>> weights.shape, error < 32 * 3.6**2
         ((2, 32), True)
     """
     gram = check_gram(gram)

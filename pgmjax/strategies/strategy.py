@@ -81,10 +81,13 @@ class MarginalStrategy(Strategy):
 
 
 def sensitivity_squared(query: Query, norm: str, relation: Relation, domain: Domain) -> float:
-    """Return the square of a query's L1 or L2 sensitivity."""
+    """Return the square of an integral query's L1 or L2 sensitivity; 1 for one that never moves.
+
+    Under replace-one the total does not move; it gets noise all the same.
+    """
     if norm == "l1":
-        return float(query.l1_sensitivity(relation, domain)) ** 2
-    return float(query.l2_sensitivity_squared(relation, domain))
+        return float(query.l1_sensitivity(relation, domain) or 1) ** 2
+    return float(query.l2_sensitivity_squared(relation, domain) or 1)
 
 
 def unit_variances(

@@ -204,6 +204,16 @@ def test_closed_forms_of_all_one_way_marginals(size, d):
         )
 
 
+@pytest.mark.parametrize("norm, power", [("l1", 2), ("l2", 1)])
+def test_opt_m_moves_on_a_domain_of_any_size(norm, power):
+    """Eigenvalues of 20^12 cells must not make the search believe that it has arrived."""
+    d, size = 12, 20
+    domain = Domain({f"x{place}": size for place in range(d)})
+    found = spectrum(domain, Workload.all_kway(domain, 1))
+    _, error = weighted_marginals.optimise(found, norm, restarts=1)
+    assert error <= d**power * (d * size - d + 1) * (1 + 1e-3)
+
+
 def test_the_error_of_weighted_marginals_is_that_of_the_joint_matrices():
     domain = Domain({"a": 2, "b": 3, "c": 4})
     workload = Workload(
