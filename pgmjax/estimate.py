@@ -35,7 +35,7 @@ class Fit:
         steps: solver steps done.
         loss: loss of the model's marginals, in float64 (for l2: 0.5 * sum(((Q mu - y) / stddev)**2)).
         gap: certified bound on `loss - optimum`, in the loss's unit.
-        plan: the inference plan that was used.
+        plan: the inference plan that was used; None where no engine was.
     """
 
     model: GraphicalModel
@@ -43,7 +43,7 @@ class Fit:
     steps: int
     loss: float
     gap: float
-    plan: oracles.Plan = dataclasses.field(repr=False)
+    plan: oracles.Plan | None = dataclasses.field(repr=False)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
 MAY_COUNT = {"pgmjax/dataset.py", "pgmjax/privacy/noise.py", "pgmjax/evaluate.py"}
-PUBLIC = {"domain", "weighted", "max_weight", "validate"}
+PUBLIC = {"domain", "layout", "weighted", "max_weight", "validate"}
 NAMES = sorted({str(path.relative_to(ROOT)) for path in (ROOT / "pgmjax").rglob("*.py")} - MAY_COUNT)
 
 

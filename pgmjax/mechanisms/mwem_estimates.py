@@ -149,7 +149,7 @@ class Weights(Estimate):
         status = Status.MAX_STEPS if done == self._sweeps else Status.STALLED
         steps = done + (0 if self._fit is None else self._fit.steps)
         # no loss is below 0, so that the loss itself bounds how far it is from the least one
-        self._fit = Fit(self._weights.model(total), status, steps, loss, loss, None)  # type: ignore[arg-type]
+        self._fit = Fit(self._weights.model(total), status, steps, loss, loss, None)
 
     def marginals(self, cliques: Sequence[Clique], total: float) -> list[np.ndarray]:
         """Return those of the tables."""
