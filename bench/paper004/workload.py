@@ -1,4 +1,4 @@
-"""The workloads of McKenna et al. 2019: Adult's fifteen triples as printed, and a generator for other tables."""
+"""Workloads of McKenna et al. 2019: Adult's fifteen triples as printed, and a generator for other tables."""
 
 from __future__ import annotations
 
