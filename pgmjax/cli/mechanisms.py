@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from fractions import Fraction
 from typing import Any
 
 from pgmjax import mechanisms
@@ -36,7 +37,7 @@ def _describe(mechanism: Any) -> dict[str, Any]:
         "summary": mechanism.summary,
         "relations": [relation.value for relation in mechanisms.relations(mechanism)],
         "options": {
-            name: value if isinstance(value, str) else json.dumps(value, default=str)
+            name: str(value) if isinstance(value, str | Fraction) else json.dumps(value, default=str)
             for name, value in defaults
         },
     }
