@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from pgmjax.cliques import Clique
+from pgmjax.counting import check_memory
 from pgmjax.domain import Domain
 from pgmjax.mechanisms.noise_sizes import whole_weights
 from pgmjax.mechanisms.query_rows import row
@@ -16,6 +17,7 @@ from pgmjax.privacy.scores import Distances, Errors, Score, Stack
 from pgmjax.queries import Query, marginal
 from pgmjax.workload import Workload
 
+_TABLES = 4  # of each candidate at once: exact counts, estimates, both on the grid
 _MOST = 2.0**44  # counts: estimates and offsets stay within the scores' grid
 
 
@@ -82,8 +84,10 @@ class Candidates:
         """Refuse what cannot be scored, before any budget is spent.
 
         Raises:
-            ValueError: a query that is not integral, or has entries that are too large.
+            ValueError: a query that is not integral, or has entries that are too large; tables that, with
+                the estimates beside them, do not fit in memory.
         """
+        check_memory(self.domain, [query.clique for query in self.queries] * _TABLES)
         self.blank().check(self.domain)
 
     def blank(self) -> Score:

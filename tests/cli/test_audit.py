@@ -15,6 +15,7 @@ FALSE_ALARMS = 3 * 24 * 2e-8
 FAST = ["audit", "--pairs", "4", "--runs", "20"]
 
 
+@pytest.mark.slow
 def test_all_mechanisms_in_a_table(capsys):
     assert main(["audit", "--pairs", "2", "--runs", "2", "--mechanism", "all"]) == 0
     lines = capsys.readouterr().out.splitlines()
