@@ -15,7 +15,7 @@ from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.measurements import LinearMeasurement
-from pgmjax.mechanisms.settings import FitError, check_table_and_workload
+from pgmjax.mechanisms.settings import check_table_and_workload, paid_for
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.privacy.noise import PrivateTable
@@ -125,7 +125,5 @@ class Purse:
             most = min(steps, estimator.max_steps)
             estimator = dataclasses.replace(estimator, max_steps=most, progress=False)
         given = merged(self.table.domain, measurements) if estimator.loss == "l2" else measurements
-        try:
+        with paid_for(measurements):
             return estimator.fit(self.table.domain, given, self.total, warm_start)
-        except Exception as error:
-            raise FitError(str(error), tuple(measurements)) from error

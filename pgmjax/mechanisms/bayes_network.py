@@ -13,7 +13,7 @@ import numpy as np
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.measurements import LinearMeasurement
-from pgmjax.mechanisms.settings import FitError
+from pgmjax.mechanisms.settings import paid_for
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.queries import Product, compression
@@ -59,12 +59,10 @@ def conditional_fit(
     Raises:
         FitError: no model could be made; it carries the measurements, which are paid for.
     """
-    try:
+    with paid_for(measurements):
         model = network_model(domain, measurements, total)
         loss = sum(_loss(model, measured) for measured in measurements)
         plan = estimator.plan(domain, [measured.clique for measured in measurements])
-    except Exception as error:
-        raise FitError(str(error), tuple(measurements)) from error
     return Fit(model, Status.MAX_STEPS, 0, loss, loss, plan)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterator
 from fractions import Fraction
 
 from pgmjax import queries
@@ -13,7 +12,7 @@ from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.mwem_candidates import Candidates
 from pgmjax.mechanisms.mwem_estimates import Estimate
 from pgmjax.mechanisms.noise_sizes import expected_size, law_for
-from pgmjax.mechanisms.settings import FitError
+from pgmjax.mechanisms.settings import paid_for
 from pgmjax.privacy import selecting
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.noise import PrivateTable
@@ -172,12 +171,6 @@ def _total_query(table: PrivateTable) -> Query:
     return queries.kronecker({table.domain.attributes[0]: queries.total()})
 
 
-@contextlib.contextmanager
-def _paid_for(found: list[LinearMeasurement]) -> Iterator[None]:
+def _paid_for(found: list[LinearMeasurement]) -> contextlib.AbstractContextManager[None]:
     """Let a failure of the estimate keep what was measured, if anything was."""
-    try:
-        yield
-    except Exception as error:
-        if not found:
-            raise
-        raise FitError(str(error), tuple(found)) from error
+    return paid_for(found) if found else contextlib.nullcontext()

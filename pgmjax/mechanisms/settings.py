@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -43,6 +44,19 @@ class FitError(RuntimeError):
             "in this error's `measurements`, to be fitted in another way."
         )
         self.measurements = measurements
+
+
+@contextlib.contextmanager
+def paid_for(measurements: Sequence[LinearMeasurement]) -> Iterator[None]:
+    """Turn whatever fails in the block into a `FitError` that carries what was measured.
+
+    Raises:
+        FitError: something failed; the answers so far are paid for.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise FitError(str(error), tuple(measurements)) from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,10 +173,8 @@ class Settings:
         self, table: PrivateTable, measurements: Sequence[LinearMeasurement], estimator: Estimator
     ) -> Fit:
         total = table.public_total()
-        try:
+        with paid_for(measurements):
             return estimator.fit(table.domain, measurements, total=total)
-        except Exception as error:
-            raise FitError(str(error), tuple(measurements)) from error
 
 
 def read_settings(epsilon: Any, delta: Any, relation: Any) -> Settings:

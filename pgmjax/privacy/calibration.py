@@ -18,6 +18,7 @@ from pgmjax.privacy.events import Event, Gaussian, Laplace
 from pgmjax.privacy.plans import Loss, Plan
 from pgmjax.privacy.scales import gaussian_for, laplace_for
 from pgmjax.privacy.search import largest
+from pgmjax.privacy.sensitivity import check_measurable
 from pgmjax.privacy.shifts import Shifts, shifts_of
 from pgmjax.queries import Query
 from pgmjax.relation import Relation
@@ -136,13 +137,7 @@ def _ask(
     shares = split(Fraction(1), [1] * len(queries) if weights is None else weights)
     result = []
     for query, share in zip(queries, shares, strict=True):
-        if not isinstance(query, Query):
-            raise TypeError(f"A query must be a pgmjax.queries.Query, got {type(query).__name__}.")
-        query.check(domain)
-        if not query.is_integral(domain):
-            raise ValueError(
-                f"The query on {query.clique} is not integral, and noise is integer: quantise it first."
-            )
+        check_measurable(query, domain)
         norms = (
             query.l1_sensitivity(relation, domain, max_weight),
             query.l2_sensitivity_squared(relation, domain, max_weight),

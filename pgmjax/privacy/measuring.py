@@ -17,7 +17,7 @@ from pgmjax.laws import Law
 from pgmjax.privacy.amounts import exact_epsilon, exact_rho
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.events import Event, Gaussian, Laplace
-from pgmjax.privacy.sensitivity import Sensitivity
+from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.privacy.shifts import shifts_of
 from pgmjax.progress import Progress
 from pgmjax.queries import Query, wide
@@ -88,16 +88,7 @@ def plan(
         TypeError: not a query.
         ValueError: a query that is not integral or does not fit the domain, or a cost out of range.
     """
-    if not isinstance(query, Query):
-        raise TypeError(f"A query must be a pgmjax.queries.Query, got {type(query).__name__}.")
-    query.check(domain)
-    if not query.is_integral(domain):
-        raise ValueError(
-            f"The query on {query.clique} is not integral, and noise is: round it with "
-            "queries.quantise(query, domain) and measure the result's query; its answers are 2**bits times "
-            "those asked for."
-        )
-    wide.check_entries(query, domain)
+    check_measurable(query, domain)
     norm = "l1" if unit == "epsilon" else "l2_squared"
     sensitivity = Sensitivity.of(query, domain, relation, norm, max_weight)
     moves = shifts_of(query, domain, relation, max_weight)

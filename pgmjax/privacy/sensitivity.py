@@ -14,6 +14,7 @@ from typing import Any
 
 from pgmjax import _checks
 from pgmjax.domain import Domain
+from pgmjax.queries import wide
 from pgmjax.queries.base import Query
 from pgmjax.relation import Relation
 
@@ -110,6 +111,19 @@ class Sensitivity:
         return cls(max(values) if first.norm == "linf" else sum(values), first.norm, first.relation)
 
 
+def check_measurable(query: Any, domain: Domain) -> None:
+    """Refuse what cannot be measured or scored: no query, entries that are no integers, or too large ones.
+
+    Raises:
+        TypeError: not a query.
+        ValueError: as `check_integral`, and entries beyond `queries.wide.LARGEST_ENTRY`.
+    """
+    if not isinstance(query, Query):
+        raise TypeError(f"A query must be a pgmjax.queries.Query, got {type(query).__name__}.")
+    check_integral(query, domain)
+    wide.check_entries(query, domain)
+
+
 def check_integral(query: Query, domain: Domain) -> None:
     """Refuse a query that does not fit the domain or whose matrix has entries that are no integers.
 
@@ -120,5 +134,6 @@ def check_integral(query: Query, domain: Domain) -> None:
     if not query.is_integral(domain):
         raise ValueError(
             f"the query on {query.clique} is not integral, and everything that touches exact counts is: "
-            "round it with queries.quantise(query, domain) and use the result's query."
+            "round it with queries.quantise(query, domain) and use the result's query; its answers are "
+            "2**bits times those asked for."
         )

@@ -4,6 +4,7 @@ The bugs lie in code that all mechanisms share; what the others add to it is rep
 tests, and one bug that each could have is looked for in all of them.
 """
 
+import contextlib
 import inspect
 import math
 from unittest import mock
@@ -45,11 +46,14 @@ def test_a_mutant_is_caught(mutant, mechanism, capsys):
 @pytest.mark.parametrize("detect", sorted({mutant.detect for mutant in mutants.ALL}, key=repr))
 def test_the_detectors_are_silent_without_a_mutant(detect):
     queries = {mutant.detect for mutant in mutants.ALL if mutant.scope == "queries"}
-    detect(mechanisms.Marginals if detect in queries else SelectAndMeasure)
+    mechanism = mechanisms.Marginals if detect in queries else SelectAndMeasure
+    unchanged = mutants.Mutant("nothing", "L1", contextlib.nullcontext, "any", detect)
+    assert mutants.caught(unchanged, mechanism) is None
 
 
 def test_replay_is_silent_for_the_plain_mechanism():
-    mutants.replayed(mechanisms.Marginals)
+    unchanged = mutants.Mutant("nothing", "L1", contextlib.nullcontext, "any", mutants.replayed)
+    assert mutants.caught(unchanged, mechanisms.Marginals) is None
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.__name__)

@@ -27,7 +27,7 @@ import numpy as np
 
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
-from pgmjax.privacy.sensitivity import Sensitivity, check_integral
+from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import wide
 from pgmjax.queries.base import Query
 from pgmjax.relation import Relation
@@ -123,16 +123,6 @@ class Score(abc.ABC):
             got = f"{getattr(values, 'dtype', type(values).__name__)} {getattr(values, 'shape', '')}"
             raise TypeError(f"the {self.kind} score must give integers of shape {expected}, got {got}.")
         return wide.saturated(values, LIMIT - 1)
-
-
-def check_query(query: Query, domain: Domain) -> None:
-    """Refuse a query that no score can be about: entries that are no integers, or too large ones.
-
-    Raises:
-        ValueError: what was expected and what came.
-    """
-    check_integral(query, domain)
-    wide.check_entries(query, domain)
 
 
 def exact_answers(query: Query, domain: Domain, table: np.ndarray) -> np.ndarray:

@@ -19,7 +19,8 @@ import numpy as np
 from pgmjax import _checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
-from pgmjax.privacy.scores.base import Score, check_query, exact_answers, unique
+from pgmjax.privacy.scores.base import Score, exact_answers, unique
+from pgmjax.privacy.sensitivity import check_measurable
 from pgmjax.queries import Product, compression, identity, wide
 from pgmjax.relation import Relation
 
@@ -78,7 +79,7 @@ class ParentScore(Score):
 
     def _check(self, domain: Domain) -> None:
         for query in self.queries:
-            check_query(query, domain)
+            check_measurable(query, domain)
 
     def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
         values = np.empty(len(self.queries), dtype=object)

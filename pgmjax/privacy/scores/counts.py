@@ -10,8 +10,8 @@ import numpy as np
 
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
-from pgmjax.privacy.scores.base import Score, check_query, exact_answers
-from pgmjax.privacy.sensitivity import Sensitivity
+from pgmjax.privacy.scores.base import Score, exact_answers
+from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries.base import Query
 from pgmjax.relation import Relation
 
@@ -58,7 +58,7 @@ class Counts(Score):
         return {"kind": self.kind, "query": self.query.to_spec()}
 
     def _check(self, domain: Domain) -> None:
-        check_query(self.query, domain)
+        check_measurable(self.query, domain)
 
     def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
         return exact_answers(self.query, domain, tables[self.query.clique])

@@ -13,8 +13,8 @@ from pgmjax import _checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.privacy.amounts import as_text
-from pgmjax.privacy.scores.base import LIMIT, check_query, exact_answers
-from pgmjax.privacy.sensitivity import Sensitivity
+from pgmjax.privacy.scores.base import LIMIT, exact_answers
+from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import wide
 from pgmjax.queries.base import Query
 from pgmjax.queries.frozen_array import FrozenArray
@@ -54,7 +54,7 @@ class Target:
 
     def check(self, domain: Domain) -> None:
         """Refuse a domain that the query does not fit or for which there are more or fewer estimates."""
-        check_query(self.query, domain)
+        check_measurable(self.query, domain)
         rows, shape, got = self.query.num_rows(domain), self.query.shape(domain), self.estimate.array.shape
         if got not in ((rows,), shape):
             raise ValueError(

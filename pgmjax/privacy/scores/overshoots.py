@@ -11,7 +11,8 @@ import numpy as np
 from pgmjax import _checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
-from pgmjax.privacy.scores.base import LIMIT, Score, check_query, exact_answers, unique
+from pgmjax.privacy.scores.base import LIMIT, Score, exact_answers, unique
+from pgmjax.privacy.sensitivity import check_measurable
 from pgmjax.queries import indicators, wide
 from pgmjax.queries.base import Query
 from pgmjax.queries.frozen_array import FrozenArray
@@ -93,7 +94,7 @@ class Overshoots(Score):
 
     def _check(self, domain: Domain) -> None:
         for query in self.queries:
-            check_query(query, domain)
+            check_measurable(query, domain)
             indicators.check(query, domain)
         indicators.check_codes(domain, self.records.array)
 
