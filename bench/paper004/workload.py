@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -53,11 +54,15 @@ def exact_answers(workload: pj.Workload, data: pj.Dataset) -> list[np.ndarray]:
     return [np.ravel(entry.query.apply(tables[entry.clique])).astype(float) for entry in workload.entries]
 
 
-def error(workload: pj.Workload, exact: list[np.ndarray], model: pj.GraphicalModel) -> float:
+def relative(exact: list[np.ndarray], answers: Iterable[np.ndarray]) -> float:
     """Return the mean over entries of the L1 distance relative to the L1 norm of the true answers.
 
     The paper prints half of this.
     """
-    answers = [np.ravel(model.answer(entry.query)) for entry in workload.entries]
     pairs = zip(exact, answers, strict=True)
-    return float(np.mean([np.abs(true - ours).sum() / np.abs(true).sum() for true, ours in pairs]))
+    return float(np.mean([np.abs(true - np.ravel(ours)).sum() / np.abs(true).sum() for true, ours in pairs]))
+
+
+def error(workload: pj.Workload, exact: list[np.ndarray], model: pj.GraphicalModel) -> float:
+    """Return the error, see `relative`, of a model's answers to a workload."""
+    return relative(exact, (model.answer(entry.query) for entry in workload.entries))

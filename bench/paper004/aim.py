@@ -1,0 +1,195 @@
+"""AIM, MWEM and MST beside AIM of dpmm 0.1.9: Adult, epsilon 1, delta 1e-9, the paper's fifteen triples.
+
+    python bench/paper004/aim.py [RUN ...] [--trials N] [--peer-python .../dpmm/bin/python] [--table]
+
+Runs are those of `RUNS` below and, with --peer-python, those of `PEERS`. Every trial is a fresh process and
+one line of bench/results/paper004-aim.jsonl; a trial that is there is not run again. Neighbours differ by
+one record more or less (add-remove) in both libraries: dpmm fixes the L2 sensitivity of a marginal and the
+sensitivity of its L1 distance at 1, which is that relation. Noise is seeded here: nothing of it is a release.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import aim_peer
+import harness
+import workload as tables
+from harness import Line
+
+OUT = harness.RESULTS / "paper004-aim.jsonl"
+EPSILON, DELTA, RELATION = "1", "1e-9", "add-remove"
+RUNS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "aim": ("AIM", {}, {}),
+    "aim-noise": ("AIM", {}, {"stop": "noise"}),
+    "mwem": ("MWEM", {}, {}),
+    "mwem-noise": ("MWEM", {}, {"stop": "noise"}),
+    "mst": ("MST", {}, {}),
+    "mst-noise": ("MST", {}, {"stop": "noise"}),
+}
+PEERS: dict[str, dict[str, Any]] = {  # `steps` of the fits between rounds, `iterations` of the last one
+    "dpmm": {"compress": False, "megabytes": 80, "iterations": 1000, "steps": 1000},
+    "dpmm-100": {"compress": False, "megabytes": 80, "iterations": 1000, "steps": 100},
+    "dpmm-merged": {"compress": True, "megabytes": 80, "iterations": 1000, "steps": 100},
+}
+ERRORS = ("error", "cells_error", "rows_error", "rows_cells_error")
+
+
+def trial(name: str, seed: int) -> Line:
+    """Run one of ours and return its errors, from the model's marginals and from synthetic rows."""
+    import pgmjax as pj
+    from pgmjax.privacy.backend_seeded import SeededBackend
+
+    kind, options, fit = RUNS[name]
+    domain, data = tables.load("adult")
+    workload = tables.workload("adult", domain)
+    mechanism = getattr(pj.mechanisms, kind)(
+        EPSILON,
+        RELATION,
+        DELTA,
+        backend=SeededBackend(seed, insecure=True),
+        estimator=pj.Estimator(progress=False, **fit),
+        **options,
+    )
+    start = time.perf_counter()
+    release = mechanism.run(data, workload, show_progress=False)
+    seconds = time.perf_counter() - start
+    cliques, wide = tables.ADULT, tables.ADULT_WIDE
+    truth = [table.astype(float) for table in data.marginals(cliques)]
+    model = [release.model.marginal(clique) for clique in cliques]
+    start = time.perf_counter()
+    rows = release.model.sample(data.count(), seed=seed).marginals(cliques)
+    line = {"seconds": seconds, "rows_seconds": time.perf_counter() - start}
+    line |= aim_peer.errors(cliques, wide, truth, model)
+    same = tables.error(workload, tables.exact_answers(workload, data), release.model)
+    assert abs(same - line["error"]) < 1e-9, "both ways of computing the error must agree"
+    line |= {f"rows_{key}": x for key, x in aim_peer.errors(cliques, wide, truth, rows).items()}
+    measured = release.measurements
+    return line | {
+        "rounds": len(measured) - len(domain),
+        "rho": float(release.spent.rho),
+        "cliques": [list(c) for c in dict.fromkeys(m.clique for m in measured) if len(c) > 1],
+        "sigmas": [float(m.stddev) for m in measured],
+        "status": release.fit.status.name,
+        "steps": release.fit.steps,
+        "loss": release.fit.loss,
+    }
+
+
+def peer_trial(python: str, name: str, seed: int, timeout: float) -> Line:
+    """Run AIM of dpmm under its own interpreter."""
+    domain, _ = tables.load("adult")
+    asked = {
+        "table": str(pathlib.Path(os.environ["PGMJAX_DATA"]) / "adult" / "adult.csv.gz"),
+        "domain": domain.sizes,
+        "cliques": tables.ADULT,
+        "wide": tables.ADULT_WIDE,
+        "epsilon": float(EPSILON),
+        "delta": float(DELTA),
+        "seed": seed,
+        **PEERS[name],
+    }
+    script = str(pathlib.Path(__file__).with_name("aim_peer.py"))
+    try:
+        done = subprocess.run(
+            [python, script], input=json.dumps(asked), capture_output=True, text=True, timeout=timeout
+        )
+    except subprocess.TimeoutExpired:
+        return {"failed": f"killed after {timeout:g} s"}
+    if done.returncode:
+        return {"failed": (done.stderr.strip().splitlines() or ["no word"])[-1][:300]}
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def run(names: Sequence[str], options: argparse.Namespace) -> None:
+    """Run the trials that are not in the file."""
+    done = {(line["run"], line["seed"]) for line in harness.read(options.out)}
+    about = harness.provenance()
+    for seed in range(options.trials):
+        for name in names:
+            if (name, seed) in done:
+                continue
+            load = harness.load_average()
+            if name in PEERS:
+                line = peer_trial(options.peer_python, name, seed, options.timeout)
+                line |= {"peer": harness.versions(options.peer_python, ("dpmm", "numpy", "scipy", "opendp"))}
+                line |= {"settings": PEERS[name]}
+            else:
+                command = [sys.executable, __file__, "--one", name, "--seed", str(seed)]
+                line = harness.run(command, memory_gb=None, timeout=options.timeout, label=f"{name} {seed}")
+            keys = {"run": name, "seed": seed, "load_before": load, "date": harness.now()}
+            line = {**about, **keys, **line}
+            if "failed" not in line:
+                harness.append(options.out, line)
+            shown = line.get("failed") or f"error {line['error']:.4f}, {line['seconds']:.0f} s"
+            harness.say(f"{name} {seed}: {shown}")
+
+
+def table(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Medians with quartiles as a Markdown table."""
+    head = ["run", "trials", "error", "cells", "error of rows", "cells of rows", "rounds", "seconds"]
+    result = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for name in (*RUNS, *PEERS):
+        found = [line for line in lines if line["run"] == name]
+        if found:
+            cells = [_quartiles([line[key] for line in found], "{:.4f}") for key in ERRORS]
+            cells += [f"{statistics.median(line['rounds'] for line in found):g}"]
+            cells += [f"{statistics.median(line['seconds'] for line in found):.0f}"]
+            result.append("| " + " | ".join([name, str(len(found)), *cells]) + " |")
+    return "\n".join(result)
+
+
+def _quartiles(values: Sequence[float], form: str) -> str:
+    middle = form.format(statistics.median(values))
+    if len(values) < 2:
+        return middle
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return f"{middle} ({form.format(low)} to {form.format(high)})"
+
+
+def main() -> None:
+    """Run what is asked for, or print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"{', '.join((*RUNS, *PEERS))}")
+    parser.add_argument("--trials", type=int, default=5, metavar="N", help="of each run (5)")
+    parser.add_argument("--peer-python", metavar="PATH", help="the interpreter that has dpmm 0.1.9")
+    parser.add_argument("--timeout", type=float, default=3600, metavar="S", help="of one trial (3600)")
+    parser.add_argument("--out", type=pathlib.Path, default=OUT)
+    parser.add_argument("--table", action="store_true", help="run nothing: print the file's medians")
+    parser.add_argument("--one", choices=tuple(RUNS), help=argparse.SUPPRESS)
+    parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(trial(options.one, options.seed)))
+        return
+    if options.table:
+        print(table(harness.read(options.out)))
+        return
+    unknown = [name for name in options.runs if name not in {**RUNS, **PEERS}]
+    if unknown:
+        parser.error(f"runs are {', '.join((*RUNS, *PEERS))}, got {', '.join(unknown)}")
+    names = options.runs or [*RUNS, *(PEERS if options.peer_python else ())]
+    if options.peer_python is None and set(names) & set(PEERS):
+        parser.error("--peer-python is needed: the interpreter of a virtual environment with dpmm 0.1.9")
+    try:
+        run(names, options)
+    except KeyboardInterrupt:
+        harness.say(f"stopped; what is finished is in {options.out}")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
