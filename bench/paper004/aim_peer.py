@@ -95,6 +95,7 @@ def run(asked: Mapping[str, Any]) -> dict[str, Any]:
                 return super()._fit(*given, **more)
             finally:
                 self.n_iters = asked["iterations"]
+
     domain, cliques, wide = asked["domain"], asked["cliques"], asked["wide"]
     frame = pandas.read_csv(asked["table"])[list(domain)]
     ordered = [tuple(name for name in domain if name in clique) for clique in cliques]
@@ -113,9 +114,7 @@ def run(asked: Mapping[str, Any]) -> dict[str, Any]:
     seconds = time.perf_counter() - start
     supports = peer.compressor.supports if peer.compress else None
     truth = exact_marginals({name: frame[name].to_numpy() for name in domain}, domain, cliques)
-    found = [
-        expanded(peer.model.project(tuple(c)).datavector(flatten=False), c, supports) for c in cliques
-    ]
+    found = [expanded(peer.model.project(tuple(c)).datavector(flatten=False), c, supports) for c in cliques]
     line = {"seconds": seconds, **errors(cliques, wide, truth, found)}
     rows = peer.generate(n_records=len(frame))
     sampled = exact_marginals({name: rows[name].to_numpy() for name in domain}, domain, cliques)

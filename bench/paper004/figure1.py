@@ -3,8 +3,9 @@
     PGMJAX_DATA=... python bench/paper004/figure1.py [--tables TABLE ...] [--mechanisms NAME ...]
 
 epsilon 1 (delta 0.001 for DualQuery), replace-one, five draws of the noise, errors on the workload as
-bench/paper004/workload.py defines them. Both arms of a mechanism take the same noisy answers, except MWEM's,
-which choose for themselves. A run that was stopped goes on where it was; a table of medians and a plot follow.
+bench/paper004/workload.py defines them. Both arms of a mechanism take the same noisy answers, except
+MWEM's, which choose for themselves. A run that was stopped goes on where it was; a table of medians and a
+plot follow.
 """
 
 from __future__ import annotations
@@ -89,7 +90,9 @@ def draw(kept: Kept, canvas: object) -> None:
     for panel, mechanism in zip(panels, MECHANISMS, strict=True):
         found = {table: arms(kept, table, mechanism) for table in TABLES}
         names = [
-            arm for arm in ("paper", "engine", "engine, L1") if any(arm in values for values in found.values())
+            arm
+            for arm in ("paper", "engine", "engine, L1")
+            if any(arm in values for values in found.values())
         ]
         for place, arm in enumerate(names):
             at = [number + 0.25 * place for number in range(len(TABLES))]

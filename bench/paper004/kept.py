@@ -1,4 +1,4 @@
-"""Runs that are kept: a line of JSON each, found again by what was asked, so that a stopped experiment goes on."""
+"""Runs that are kept, a line of JSON each, so that a stopped experiment goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One cell of Figure 1: a mechanism on a table, by its paper's estimate and by the engine from the same answers.
+"""One cell of Figure 1: a mechanism on a table, by its paper's estimate and by the engine.
 
 Every function takes a table, the seeds of its trials, and epsilon; it yields a line a trial with `errors`
 by arm and `seconds` in all.
@@ -85,6 +85,7 @@ def hdmm(
         yield {"seed": seed, "errors": errors, "ends": ends, "seconds": seconds}
 
 
+@functools.lru_cache(maxsize=64)
 def hdmm_release(table: Table, seed: int, epsilon: float, split: str, strategy: str = "union") -> pj.Release:
     """HDMM's measurements, with a fit of one step that nobody looks at."""
     mechanism = pj.mechanisms.HDMM(
