@@ -5,9 +5,9 @@ by name, `candidates` all of them with their expected errors. `local_least_squar
 `global_least_squares` answer a workload from noisy answers without a model.
 """
 
-from pgmjax.strategies.choose import NAMES, SPLITS, candidates, strategy
+from pgmjax.strategies.choose import NAMES, SPLITS, answered_alone, candidates, strategy
 from pgmjax.strategies.errors import expected_error, root_mean_square, svd_bound
-from pgmjax.strategies.least_squares import global_least_squares, local_least_squares
+from pgmjax.strategies.least_squares import check_cells, global_least_squares, local_least_squares
 from pgmjax.strategies.strategy import LocalStrategy, MarginalStrategy, Strategy
 
 __all__ = [
@@ -16,7 +16,9 @@ __all__ = [
     "LocalStrategy",
     "MarginalStrategy",
     "Strategy",
+    "answered_alone",
     "candidates",
+    "check_cells",
     "expected_error",
     "global_least_squares",
     "local_least_squares",

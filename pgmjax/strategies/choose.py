@@ -14,7 +14,15 @@ from pgmjax.queries import Product, marginal, total
 from pgmjax.relation import Relation
 from pgmjax.strategies import groups, weighted_marginals
 from pgmjax.strategies.errors import NORMS
-from pgmjax.strategies.strategy import MarginalStrategy, Strategy, entry_terms, unit_variances, weighted_error
+from pgmjax.strategies.least_squares import serving
+from pgmjax.strategies.strategy import (
+    LocalStrategy,
+    MarginalStrategy,
+    Strategy,
+    entry_terms,
+    unit_variances,
+    weighted_error,
+)
 from pgmjax.workload import Workload
 
 NAMES = ("workload", "identity", "h2", "hb", "wavelet", "union", "kron", "marginals")
@@ -115,6 +123,36 @@ def candidates(
     if not found:
         raise ValueError(f"no strategy can answer this workload: {refusal}")
     return sorted(found, key=lambda pair: pair[1])
+
+
+def answered_alone(
+    strategies: Sequence[Strategy], workload: Workload, domain: Domain, norm: str, relation: Relation
+) -> LocalStrategy:
+    """Return the best of some strategies where each entry is answered from one of its queries alone.
+
+    Args:
+        strategies: at least one.
+        workload: what is to be answered.
+        domain: the attributes.
+        norm: as in `strategy`.
+        relation: as in `strategy`.
+
+    Raises:
+        ValueError: with each of them some entry needs several queries.
+    """
+    found = []
+    for made in strategies:
+        variances = unit_variances(made, norm, relation, domain)
+        try:
+            serves, traces = serving(domain, workload, made.queries, variances)
+        except ValueError as error:
+            refusal = ValueError(f"strategy {made.name!r}: {error}")
+            continue
+        alone = LocalStrategy(made.name, made.queries, made.shares, serves, traces)
+        found.append((alone, weighted_error(alone, variances, workload)))
+    if not found:
+        raise refusal
+    return min(found, key=lambda pair: pair[1])[0]
 
 
 def _attributes(workload: Workload, domain: Domain) -> Clique:

@@ -11,13 +11,13 @@ References:
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from pgmjax import _checks
-from pgmjax.cliques import as_clique
+from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, total
@@ -54,17 +54,48 @@ def local_least_squares(
         >>> local_least_squares(pj.Domain({"a": 2}), workload, [noisy])
         [array([3., 8.])]
     """
-    answers = []
+    variances = [float(each.row_stddevs().max()) ** 2 for each in measurements]
+    serves, _ = serving(domain, workload, [each.query for each in measurements], variances)
+    return [
+        _answer(entry.query, measurements[place], domain)
+        for entry, place in zip(workload.entries, serves, strict=True)
+    ]
+
+
+def serving(
+    domain: Domain, workload: Workload, queries: Sequence[Query], variances: Sequence[float] | np.ndarray
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Return which query answers each entry best by itself; looks at no answers.
+
+    Args:
+        domain: the attributes.
+        workload: what is to be answered.
+        queries: what is or will be measured.
+        variances: of the noise of each query's answers.
+
+    Returns:
+        for each entry the number of its query, and the entry's expected squared error where that
+        query's noise has variance 1.
+
+    Raises:
+        ValueError: an entry that no single query can answer.
+    """
+    serves, traces = [], []
     for position, entry in enumerate(workload.entries):
-        able = [each for each in measurements if _answers(entry.query, each.query, domain)]
+        able = {
+            place: entry_trace(entry.query, query, domain)
+            for place, query in enumerate(queries)
+            if _answers(entry.query, query, domain)
+        }
         if not able:
             raise ValueError(
                 f"workload entry {position} on {entry.clique} cannot be answered from any one of the "
-                f"{len(measurements)} measurements: use global_least_squares or the model."
+                f"{len(queries)} measurements: use global least squares or the model."
             )
-        best = min(able, key=lambda each: _error(entry.query, each, domain))
-        answers.append(_answer(entry.query, best, domain))
-    return answers
+        best = min(able, key=lambda place: able[place] * variances[place])
+        serves.append(best)
+        traces.append(able[best])
+    return tuple(serves), tuple(traces)
 
 
 def global_least_squares(
@@ -94,16 +125,9 @@ def global_least_squares(
     """
     from scipy.sparse.linalg import LinearOperator, lsmr
 
-    cliques = [*(each.clique for each in measurements), *workload.cliques]
-    used = {name for clique in cliques for name in clique}
-    names = tuple(name for name in domain.attributes if name in used)
-    cells = domain.size(names)
-    if cells > _checks.integer("max_cells", max_cells, low=1):
-        raise ValueError(
-            f"global least squares needs a vector of {cells:,} cells, above the limit of {max_cells:,}: use "
-            "the model or local_least_squares."
-        )
+    names = check_cells(domain, [*(each.clique for each in measurements), *workload.cliques], max_cells)
     shape = domain.shape_of(names)
+    cells = domain.size(names)
     ends = np.cumsum([each.values.size for each in measurements])
 
     def forwards(vector: np.ndarray) -> np.ndarray:
@@ -130,9 +154,26 @@ def global_least_squares(
     ]
 
 
-def _error(asked: Query, measurement: LinearMeasurement, domain: Domain) -> float:
-    trace = entry_trace(asked, measurement.query, domain)
-    return trace * float(measurement.row_stddevs().max()) ** 2
+def check_cells(domain: Domain, cliques: Iterable[Clique], max_cells: int = MAX_CELLS) -> Clique:
+    """Return the attributes whose cells global least squares writes out.
+
+    Args:
+        domain: the attributes.
+        cliques: of what is measured and what is asked.
+        max_cells: refuse more cells than this.
+
+    Raises:
+        ValueError: more cells than `max_cells`.
+    """
+    used = {name for clique in cliques for name in clique}
+    names = tuple(name for name in domain.attributes if name in used)
+    cells = domain.size(names)
+    if cells > _checks.integer("max_cells", max_cells, low=1):
+        raise ValueError(
+            f"global least squares needs a vector of {cells:,} cells, above the limit of {max_cells:,}: use "
+            "the model or local least squares."
+        )
+    return names
 
 
 def _answers(asked: Query, measured: Query, domain: Domain) -> bool:

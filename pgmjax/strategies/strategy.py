@@ -17,6 +17,9 @@ from pgmjax.strategies.grams import Term, block_gram, query_terms, trace
 from pgmjax.strategies.weighted_marginals import Spectrum
 from pgmjax.workload import Workload
 
+_SMALLEST_VARIANCE = 1e-100
+"""Noise at a large epsilon has a variance of 0 in floats; one over it must leave room for sums."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Strategy(abc.ABC):
@@ -76,7 +79,7 @@ class MarginalStrategy(Strategy):
     def errors(self, variances: Sequence[float] | np.ndarray) -> np.ndarray:
         """Return the expected squared error of each entry [entries], by least squares from all marginals."""
         precisions = np.zeros(len(self.spectrum.marginals))
-        precisions[list(self.places)] = 1 / np.asarray(variances, float)
+        precisions[list(self.places)] = 1 / np.maximum(variances, _SMALLEST_VARIANCE)
         return self.spectrum.errors(precisions)
 
 

@@ -154,6 +154,28 @@ def test_rounded_strategies_are_near_the_real_ones():
         assert np.abs(found / scale - matrix).max() < 2e-3
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("relation", list(Relation))
+def test_a_total_that_never_moves_has_noise(norm, relation):
+    """Under replace-one its sensitivity is 0: no variance may become 0, and no error NaN."""
+    workload = Workload([["a", "b"], {"clique": ["c"], "queries": {"c": "total"}}])
+    found = strategies.candidates(workload, DOMAIN, norm, relation, restarts=1)
+    assert len(found) == len(strategies.NAMES)
+    for chosen, error in found:
+        assert np.isfinite(error) and error > 0
+        assert (unit_variances(chosen, norm, relation, DOMAIN) > 0).all()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_noise_too_small_for_floats_has_no_error():
+    chosen = made("marginals", Workload([["a"], ["b", "c"]]), DOMAIN, "l1", Relation.ADD_REMOVE, restarts=1)
+    number = len(chosen.queries)
+    assert (chosen.errors(np.zeros(number)) < 1e-90).all()
+    some = np.where(np.arange(number) == number - 1, 1.0, 0.0)
+    np.testing.assert_allclose(chosen.errors(some), chosen.errors(np.maximum(some, 1e-30)), atol=1e-20)
+
+
 def test_bad_arguments_of_strategies():
     workload = Workload([JOINT])
     with pytest.raises(ValueError, match="strategy must be one of 'workload'"):
