@@ -99,7 +99,8 @@ def draw(kept: Kept, canvas: object) -> None:
             panel.bar(at, [found[table].get(arm) or 0 for table in TABLES], 0.22, label=arm)
         panel.set_xticks([number + 0.25 for number in range(len(TABLES))], TABLES)
         panel.set(title=mechanism, yscale="log")
-        panel.legend(fontsize="small")
+        if names:
+            panel.legend(fontsize="small")
         panel.grid(True, axis="y", alpha=0.3)
     panels[0].set_ylabel("workload error")
 

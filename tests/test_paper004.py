@@ -1,0 +1,112 @@
+"""The experiments of McKenna et al. 2019 in bench/paper004: what they measure, and that they go on."""
+
+import importlib
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+
+import pgmjax as pj
+
+FOLDER = pathlib.Path(__file__).parent.parent / "bench" / "paper004"
+MODULES = ("kept", "workload", "mechanisms", "figure1", "figure2a", "figure3")
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """The experiments' modules, found where a script finds them."""
+    for folder in (FOLDER.parent, FOLDER):
+        monkeypatch.syspath_prepend(str(folder))
+    yield lambda name: importlib.import_module(name)
+    for name in (*MODULES, "harness", "checkout"):
+        sys.modules.pop(name, None)
+
+
+def small_table(mechanisms):
+    """A table of 2,000 records in place of one from PGMJAX_DATA."""
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 3, 2000), rng.integers(0, 4, 2000)
+    c = (a + b) % 3
+    table = object.__new__(mechanisms.Table)
+    table.name, table.domain = "small", pj.Domain({"a": 3, "b": 4, "c": 3})
+    table.data = pj.Dataset.from_columns(table.domain, {"a": a, "b": b, "c": c})
+    table.workload = pj.Workload([["a", "b"], {"clique": ["b", "c"], "queries": {"b": "prefix"}}])
+    table.total = 2000
+    return table
+
+
+def test_the_error_is_the_mean_of_relative_distances(bench):
+    relative = bench("workload").relative
+    exact = [np.array([3.0, 1.0]), np.array([10.0])]
+    assert relative(exact, [np.array([[2.0, 2.0]]), np.array([5.0])]) == pytest.approx((2 / 4 + 5 / 10) / 2)
+    with pytest.raises(ValueError):
+        relative(exact, [np.array([2.0, 2.0])])
+
+
+@pytest.mark.parametrize("mechanism", ["hdmm", "privbayes", "dual-query", "mwem"])
+def test_a_cell_has_both_arms(bench, monkeypatch, mechanism):
+    mechanisms = bench("mechanisms")
+    monkeypatch.setattr(mechanisms, "STEPS", 50)
+    monkeypatch.setattr(mechanisms, "GAME_STEPS", 50)
+    lines = list(mechanisms.MECHANISMS[mechanism](small_table(mechanisms), [0, 1]))
+    assert [line["seed"] for line in lines] == [0, 1]
+    for line in lines:
+        assert not line.get("failed")
+        assert {"paper", "engine"} <= set(line["errors"])
+        assert all(0 <= error < 4 for error in line["errors"].values())
+    assert lines[0]["errors"] != lines[1]["errors"]
+
+
+def test_the_arms_of_hdmm_take_the_same_answers(bench, monkeypatch):
+    """With hardly any noise least squares and the engine both give the true answers."""
+    mechanisms = bench("mechanisms")
+    (line,) = mechanisms.hdmm(small_table(mechanisms), [0], epsilon=60)
+    assert line["errors"]["paper"] < 0.005 and line["errors"]["engine"] < 0.005
+
+
+def test_a_stopped_experiment_goes_on(bench, tmp_path):
+    kept = bench("kept")
+    path = tmp_path / "lines.jsonl"
+    first = kept.Kept("trial", ("table", "seed"), path=path)
+    first.add({"table": "adult", "seed": 1, "error": 0.5})
+    second = kept.Kept("trial", ("table", "seed"), path=path)
+    assert second.missing("seed", range(3), table="adult") == [0, 2]
+    assert second.missing("seed", range(2), table="loans") == [0, 1]
+    assert second.where(table="adult")[0]["error"] == 0.5
+    assert {"machine", "commit", "versions", "command"} <= set(second.where(table="adult")[0])
+    assert kept.Kept("trial", ("table", "seed"), path=path, again=True).lines == {}
+
+
+def test_figure_1_says_what_failed_and_draws(bench, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    kept, figure1 = bench("kept"), bench("figure1")
+    monkeypatch.setattr(kept.harness, "RESULTS", tmp_path)
+    results = kept.Kept("figure1", ("table", "mechanism", "seed"))
+    cell = {"table": "adult", "mechanism": "mwem", "seconds": 2.0}
+    results.add({**cell, "seed": 0, "errors": {"engine": 0.4}, "failed": {"paper": "does not fit"}})
+    results.add({**cell, "seed": 1, "errors": {"engine": 0.6, "paper": 0.9}})
+    hdmm = {**cell, "mechanism": "hdmm", "seed": 0}
+    results.add({**hdmm, "errors": {"paper": 0.3, "engine": 0.1, "engine, noise level": 0.09}})
+    rows = figure1.rows(results)
+    assert rows[0] == ["mwem", "adult", "0.900 (1 of 2 failed)", "0.500", "-", "-", "1.8", "-", "2", "2"]
+    assert rows[1][:2] == ["hdmm", "adult"] and rows[1][6:8] == ["3.0", "3.2"]
+    kept.figure("figure1", lambda canvas: figure1.draw(results, canvas), (14, 3.6))
+    assert (tmp_path / "paper004-figure1.png").stat().st_size > 10_000
+
+
+def test_figure_3_knows_the_end_and_the_best(bench, tmp_path):
+    kept, figure3 = bench("kept"), bench("figure3")
+    results = kept.Kept("figure3", ("split", "arm", "steps", "seed"), path=tmp_path / "f.jsonl")
+    for steps, error in ((100, 0.3), (400, 0.08), (4000, 0.11)):
+        line = {"split": "equal", "arm": "l2", "steps": steps, "seed": 0, "error": error}
+        results.add({**line, "done": steps, "l1": 2.0, "l2": 1.0, "status": "MAX_STEPS"})
+    assert figure3.ended(results, "equal", "l2") == {0: (0.11, 0.08)}
+    assert figure3.rows(results)[0][2:5] == ["0.110", "0.0800", "4,000"]
+
+
+def test_figure_3_counts_both_losses_in_standard_deviations(bench):
+    measurement = pj.LinearMeasurement(("a",), [5.0, 1.0], stddev=2.0)
+    model = pj.GraphicalModel.from_potentials(pj.Domain({"a": 2}), {}, total=4.0)
+    found = bench("figure3").losses([measurement], model)
+    assert found["l2"] == pytest.approx(0.5 * (1.5**2 + 0.5**2)) and found["l1"] == pytest.approx(2.0)
