@@ -162,7 +162,6 @@ class DualQuery:
             indicators.check(query, data.domain)
         if self.estimate == "paper":
             synthetic.tree_of(data.domain, workload)
-        data.validate()  # of a table that is not valid no number of records is told
         return queries
 
     def _release(

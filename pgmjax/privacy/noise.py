@@ -235,7 +235,8 @@ class PrivateTable:
         """Return the exact number of records, which is public where records are replaced.
 
         Raises:
-            ValueError: records are added and removed, or weighted: then the number is private.
+            ValueError: records are added and removed, or weighted: then the number is private; or the table
+                is not valid: then no number of records is told.
 
         Guarantees:
             Neighbours under REPLACE_ONE have the same number of records: nothing is spent.
@@ -250,6 +251,7 @@ class PrivateTable:
                 "The total weight of a weighted table is private: replacing a record may change its weight. "
                 "Leave the total to be estimated from the measurements."
             )
+        self._data.validate()
         exact = np.array([self._data.count()], dtype=np.int64)
         unmoved = Sensitivity(0, "l1", self._relation)
         return int(self._pass(tapes.Call("public count", (), None, unmoved, exact), lambda: exact)[0])

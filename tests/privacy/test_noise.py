@@ -311,6 +311,16 @@ def test_the_count_is_public_only_where_records_are_replaced(data):
     assert not table(data).weighted and table(data).max_weight == 1
 
 
+def test_a_table_that_is_not_valid_tells_no_count(data, monkeypatch):
+    def fail(self):
+        raise ValueError("3 rows are outside the domain")
+
+    monkeypatch.setattr(Dataset, "validate", fail)
+    monkeypatch.setattr(Dataset, "count", lambda self: 5)
+    with pytest.raises(ValueError, match="outside the domain"):
+        table(data, Relation.REPLACE_ONE).public_count()
+
+
 def test_a_private_table_shows_nothing(data):
     private = table(data)
     assert repr(private).startswith("PrivateTable(") and "epsilon: 0 of 1 spent" in repr(private)
