@@ -7,14 +7,20 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from pgmjax import _checks
 from pgmjax.domain import Domain
 from pgmjax.estimate import Fit
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.privacy.amounts import as_text
 from pgmjax.relation import Relation
+from pgmjax.strategies import global_least_squares, local_least_squares
 from pgmjax.transcript import Transcript
 from pgmjax.workload import Workload
+
+ANSWERS = ("engine", "local", "global")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +68,7 @@ class Release:
         ledger: account, key and number of the charge in a ledger, and the head of its chain; None where
             the spend is kept nowhere.
         transcript: draws and records of a mechanism that plays a game and measures nothing, else None.
+        answered_by: how the workload is answered, one of `ANSWERS`; the model is there in any case.
 
     Guarantees:
         (spent.epsilon, spent.delta)-differential privacy under `relation` for all parts together,
@@ -84,6 +91,32 @@ class Release:
     max_weight: int = 1
     ledger: Mapping[str, Any] | None = None
     transcript: Transcript | None = None
+    answered_by: str = "engine"
+
+    def answers(self, answered_by: str | None = None) -> list[np.ndarray]:
+        """Return the answers to the workload, from released numbers only: no further cost.
+
+        Args:
+            answered_by: "engine" (the model), "local" (each entry by least squares from the one measurement
+                that answers it best) or "global" (all by least squares from one vector of cells);
+                None is as the release was asked to be.
+
+        Returns:
+            float64 [rows] an entry, row-major in the order of its clique (counts).
+
+        Raises:
+            ValueError: no such way; by "local" an entry that no single measurement answers, by "global"
+                more cells than are taken.
+        """
+        chosen = (
+            self.answered_by if answered_by is None else _checks.choice("answered_by", answered_by, ANSWERS)
+        )
+        if chosen == "local":
+            return local_least_squares(self.domain, self.workload, self.measurements)
+        if chosen == "global":
+            return global_least_squares(self.domain, self.workload, self.measurements)
+        answers = (self.model.answer(entry.query) for entry in self.workload.entries)
+        return [np.asarray(answer, np.float64).reshape(-1) for answer in answers]
 
     @property
     def total_public(self) -> bool:

@@ -219,6 +219,7 @@ def describe(release: Release) -> dict[str, Any]:
         },
         "statement": release.statement(),
         "workload": release.workload.to_list(),
+        "answered_by": release.answered_by,
         "versions": versions(),
     }
 

@@ -47,15 +47,14 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
 
     One row for each answer of each workload entry, in its order; `cell` counts them from 0, row-major
     in the order of the clique. The noise is that of the measurement of the same query; null where
-    exactly this was not measured. The file's metadata says `secure` ("true" or "false") and the
-    `seed` of insecure noise.
+    exactly this was not measured. The file's metadata says `secure` ("true" or "false"), the
+    `seed` of insecure noise and `answered_by`.
     """
     arrow = _checks.optional("pyarrow", extra="tables")
     cliques, sizes, estimates, stddevs = [], [], [], []
     measured = {(m.clique, m.query): m for m in release.measurements}
-    for entry in release.workload.entries:
+    for entry, estimate in zip(release.workload.entries, release.answers(), strict=True):
         query = entry.query
-        estimate = np.ravel(np.asarray(release.model.answer(query), dtype=np.float64))
         measurement = measured.get((query.clique, query))
         stddev = np.full(estimate.size, np.nan) if measurement is None else measurement.row_stddevs()
         cliques.append(query.clique)
@@ -68,7 +67,9 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
         "estimate": _joined(estimates),
         "stddev": arrow.array(_joined(stddevs), from_pandas=True),
     }
-    _write_parquet(_marked(arrow.table(columns), release.secure, release.seed), path)
+    marked = _marked(arrow.table(columns), release.secure, release.seed)
+    metadata = {**(marked.schema.metadata or {}), "answered_by": release.answered_by}
+    _write_parquet(marked.replace_schema_metadata(metadata), path)
 
 
 def write_rows(columns: Mapping[str, np.ndarray], path: pathlib.Path) -> None:

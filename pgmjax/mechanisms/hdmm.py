@@ -17,8 +17,8 @@ from pgmjax.mechanisms.settings import Settings, check_request, check_table_and_
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.relation import Relation
-from pgmjax.release import Release
-from pgmjax.strategies import NAMES, SPLITS, Strategy, candidates, strategy
+from pgmjax.release import ANSWERS, Release
+from pgmjax.strategies import NAMES, SPLITS, Strategy, answered_alone, candidates, check_cells, strategy
 from pgmjax.workload import Workload
 
 
@@ -37,12 +37,15 @@ class HDMM:
         split: of the budget between the queries measured, "optimal" by expected error, or "equal".
         restarts: random starts of the optimisation, which sees the workload alone.
         restart_seed: of those starts; it makes no noise.
+        answer: of the workload: "engine" by the fitted model, or the papers' baselines "local" (least squares
+            from the one measurement that answers an entry best) and "global" (from one vector of cells).
+            A model is fitted in any case.
         estimator: how the model is fitted; None is `Estimator()`.
         backend: source of noise; None is the secure one.
 
     Raises:
         TypeError: epsilon or delta is a bool or no number.
-        ValueError: epsilon or delta outside its range, no such relation, strategy or split.
+        ValueError: epsilon or delta outside its range, no such relation, strategy, split or answer.
 
     Guarantees:
         The strategy depends on domain, workload and settings only. Its entries are rounded to integers
@@ -52,9 +55,7 @@ class HDMM:
         of variance (squared L2 sensitivity) / (2 rho_i), and the rho_i sum to rho exactly. The model is
         post-processing; its total is estimated from the noisy answers where it is not public.
 
-    The release's measurements also give the papers' baselines, `strategies.local_least_squares` and
-    `strategies.global_least_squares`, which take ``release.domain, release.workload,
-    release.measurements``.
+    `Release.answers` gives the answers, of the same measurements also in the other ways.
 
     References:
         McKenna et al. 2018, "Optimizing error of high-dimensional statistical queries under differential
@@ -76,6 +77,7 @@ class HDMM:
     split: str = "optimal"
     restarts: int = 5
     restart_seed: int = 0
+    answer: str = "engine"
     estimator: Estimator | None = None
     backend: NoiseBackend | None = None
 
@@ -88,6 +90,7 @@ class HDMM:
         settings = read_settings(self.epsilon, self.delta, self.relation)
         _checks.choice("strategy", self.strategy, ("best", *NAMES))
         _checks.choice("split", self.split, SPLITS)
+        _checks.choice("answer", self.answer, ANSWERS)
         _checks.integer("restarts", self.restarts, low=1)
         _checks.integer("restart_seed", self.restart_seed, low=0)
         for name in ("epsilon", "delta", "relation"):
@@ -108,13 +111,13 @@ class HDMM:
             data: the private table.
             workload: what is to be answered.
             ledger: where the table's budget is kept; None keeps no account beyond this run.
-            key: the run's name in the ledger; None names it by what is asked. Asked again under the same
+            key: the run's name in the ledger; None names it by what is measured. Asked again under the same
                 name it gives the same answers and costs nothing, also after an interruption.
             show_progress: None shows a bar in terminals only, False never.
 
         Raises:
-            ValueError: a bad workload, one that the strategy cannot answer, a model too large for memory
-                or a bad table; nothing was spent.
+            ValueError: a bad workload, one that the strategy cannot answer in the way asked for, a model too
+                large for memory or a bad table; nothing was spent.
             BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
             LedgerError: the ledger cannot be used; nothing was spent.
             FitError: the fit failed after the spend; the error carries the measurements.
@@ -127,37 +130,46 @@ class HDMM:
         estimator.plan(data.domain, [tuple(sorted(named))] if self.strategy == "kron" else cliques)
         chosen = self.choose(workload, data.domain)
         queries = check_request(data, Workload(chosen.queries), self.relation, estimator)
-        request = {name: getattr(self, name) for name in ("strategy", "split", "restarts", "restart_seed")}
-        asked = {"mechanism": self.name, **request}
+        request = {name: getattr(self, name) for name in ("split", "restarts", "restart_seed")}
+        asked = {"mechanism": self.name, "strategy": chosen.name, **request}
         table = settings.open(data, workload, self.backend, asked, ledger, key)
         shares = table.budget.split(_weights(chosen))
         costs = {"epsilons" if table.budget.unit == "epsilon" else "rhos": shares}
         measurements = table.measure(queries, **costs, show_progress=show_progress)
-        return settings.release(self.name, table, workload, measurements, estimator)
+        release = settings.release(self.name, table, workload, measurements, estimator)
+        return dataclasses.replace(release, answered_by=self.answer)
 
     def choose(self, workload: Workload, domain: Domain) -> Strategy:
         """Return the strategy for a workload; reads no data and spends nothing.
 
         Raises:
-            ValueError: the workload does not fit the domain, or the strategy cannot answer it.
+            ValueError: the workload does not fit the domain, or cannot be answered in the way asked for.
         """
         norm = "l1" if self.delta == 0 else "l2"
         search: dict[str, Any] = {"split": self.split, "restarts": self.restarts, "seed": self.restart_seed}
-        if self.strategy != "best":
-            return strategy(self.strategy, workload, domain, norm, self.relation, **search)
 
         def fits(cliques: Sequence[Clique]) -> bool:
             return self._fits(domain, [*cliques, *workload.cliques])
 
-        return candidates(workload, domain, norm, self.relation, fits=fits, **search)[0][0]
+        if self.strategy == "best":
+            pairs = candidates(workload, domain, norm, self.relation, fits=fits, **search)
+            found = [made for made, _ in pairs]
+        else:
+            found = [strategy(self.strategy, workload, domain, norm, self.relation, **search)]
+        if self.answer == "local":
+            return answered_alone(found, workload, domain, norm, self.relation)
+        if self.answer == "global":
+            check_cells(domain, [*(query.clique for query in found[0].queries), *workload.cliques])
+        return found[0]
 
     def expected_errors(
         self, workload: Workload, domain: Domain, max_weight: int | None = None
     ) -> ErrorReport:
         """Return what error the answers will have, before any budget is spent.
 
-        The figures are exact expectations for answers by least squares, from the discrete laws and the
-        rounded queries that a run would use. A fitted model mostly does better, since it never
+        The figures are exact expectations for answers by least squares, local ones but for the strategy
+        "marginals" unless `answer` is "local", from the discrete laws and the rounded queries that a run
+        would use. Global ones do as well or better. A fitted model mostly does better, since it never
         counts below zero and lets measurements help each other; where noise is small it may do worse.
 
         Args:
@@ -166,7 +178,7 @@ class HDMM:
             max_weight: for weighted data the largest weight of a record (public).
 
         Raises:
-            ValueError: the workload does not fit the domain, or the strategy cannot answer it.
+            ValueError: as `choose`.
         """
         chosen = self.choose(workload, domain)
         budget = Settings(self.epsilon, self.delta, self.relation).budget()

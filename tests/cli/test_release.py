@@ -297,6 +297,23 @@ def test_a_signal_that_a_library_drops_is_heard(owner, name, table, capsys, monk
     assert sorted(os.listdir(table)) == INPUT
 
 
+@pytest.mark.parametrize("answer", ["local", "global"])
+def test_a_baseline_answers_the_workload_in_place_of_the_model(answer, table, capsys):
+    given = {"mechanism": "hdmm", "insecure_seed": "1"}
+    words = [*arguments(table, **given), "--option", "strategy=identity", "--option", f"answer={answer}"]
+    assert main(words) == 0
+    assert f"answers  by {answer} least squares, not by the model" in capsys.readouterr().out
+    saved = release_folder.read(table / "out")
+    assert saved.record["answered_by"] == answer
+    schema = parquet.read_schema(table / "out" / "answers.parquet")
+    assert schema.metadata[b"answered_by"] == answer.encode() and schema.metadata[b"secure"] == b"false"
+    estimates = saved.answers()["estimate"].to_pylist()
+    if answer == "local":
+        assert estimates == saved.measurements()["value"].to_pylist()
+    else:
+        assert sum(estimates[:-3]) == pytest.approx(sum(estimates[-3:]))
+
+
 STAGES = [
     (Estimator, "fit", ValueError("too stiff."), "The fit failed: too stiff.", "ValueError"),
     (release_folder, "render", OSError("disk is full"), "The writing failed: disk is full.", "OSError"),

@@ -12,12 +12,14 @@ from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator
 from pgmjax.laws import DiscreteLaplace
+from pgmjax.mechanisms import hdmm
 from pgmjax.mechanisms.hdmm import HDMM
 from pgmjax.privacy import accounting
 from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.ledger import Ledger
 from pgmjax.queries import DenseMatrix, Product, prefix
 from pgmjax.relation import Relation
-from pgmjax.strategies import NAMES
+from pgmjax.strategies import NAMES, MarginalStrategy
 from pgmjax.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 16})
@@ -128,6 +130,69 @@ def test_little_noise_gives_the_truth_in_every_way_of_answering():
     np.testing.assert_allclose(
         release.model.marginal(("b", "c")).cumsum(axis=1).reshape(-1), truth(PREFIXES), atol=1
     )
+
+
+@pytest.mark.parametrize("answer", ["local", "global"])
+@pytest.mark.parametrize("delta", [0, "1e-6"], ids=["pure", "approximate"])
+def test_baselines_answer_in_place_of_the_model(answer, delta):
+    release = make(answer=answer, strategy="union", delta=delta).run(DATA, WORKLOAD)
+    solve = {"local": strategies.local_least_squares, "global": strategies.global_least_squares}[answer]
+    expected = solve(DOMAIN, WORKLOAD, release.measurements)
+    for found, answers in zip(release.answers(), expected, strict=True):
+        np.testing.assert_array_equal(found, answers)
+    assert release.answered_by == answer and release.model.total > 0
+    by_model = [np.ravel(release.model.answer(entry.query)) for entry in WORKLOAD.entries]
+    for found, answers in zip(release.answers("engine"), by_model, strict=True):
+        np.testing.assert_array_equal(found, answers)
+
+
+def test_the_ways_of_answering_are_one_run_of_a_ledger(tmp_path):
+    settings = {"strategy": "union", "backend": None}
+    with Ledger.create(tmp_path / "budgets.ledger") as ledger:
+        ledger.register("people", epsilon=1, relation="add-remove", digest=ledger.digest_of(DATA))
+        first, *others = (
+            make(answer=answer, **settings).run(DATA, WORKLOAD, ledger=ledger)
+            for answer in ("engine", "local", "global")
+        )
+        assert ledger.account("people").charges == 1
+    for release in others:
+        assert release.ledger["charge"] == first.ledger["charge"]
+        for ours, theirs in zip(release.measurements, first.measurements, strict=True):
+            np.testing.assert_array_equal(ours.values, theirs.values)
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"], ids=["pure", "approximate"])
+def test_local_errors_of_whole_marginals_are_forecast_for_one_alone(delta):
+    """A marginal of b answered from itself or from (a, b): the smaller of variance times cells summed."""
+    workload = Workload([["a", "b"], ["b"]])
+    mechanism = make(strategy="marginals", answer="local", delta=delta)
+    release = mechanism.run(DATA, workload)
+    stddevs = {each.clique: float(each.stddev) for each in release.measurements}
+    errors = [entry.squared_error for entry in mechanism.expected_errors(workload, DOMAIN).entries]
+    alone = [stddevs[c] ** 2 * DOMAIN.size(c) for c in stddevs if set(c) >= {"b"}]
+    assert errors[0] == pytest.approx(6 * stddevs["a", "b"] ** 2, rel=1e-6)
+    assert errors[1] == pytest.approx(min(alone), rel=1e-6)
+    together = make(strategy="marginals", delta=delta).expected_errors(workload, DOMAIN)
+    assert sum(errors) >= together.squared_error * (1 - 1e-6)
+
+
+def test_what_no_least_squares_answers_spends_nothing(monkeypatch):
+    monkeypatch.setattr(Dataset, "marginals", lambda self, cliques: pytest.fail("the table was read"))
+    workload = Workload([["a"], ["b"], ["a", "b"], ["b", "c"], ["a", "c"], ["a", "b", "c"], ["c"]])
+    apart = MarginalStrategy(
+        "marginals", (queries.marginal(["a"]), queries.marginal(["b"])), (0.5, 0.5), (), None
+    )
+    monkeypatch.setattr(hdmm, "strategy", lambda *args, **settings: apart)
+    with pytest.raises(ValueError, match=r"strategy 'marginals': workload entry 2 on \('a', 'b'\) cannot be"):
+        make(strategy="marginals", answer="local").run(DATA, workload)
+    monkeypatch.undo()
+    monkeypatch.setattr(Dataset, "marginals", lambda self, cliques: pytest.fail("the table was read"))
+    wide = Domain(dict.fromkeys("abcdefgh", 10))
+    data = Dataset.from_columns(wide, {name: [0, 1] for name in wide.attributes})
+    with pytest.raises(ValueError, match=r"vector of 100,000,000 cells, above the limit of 20,000,000"):
+        make(strategy="identity", answer="global").run(data, Workload.all_kway(wide, 1))
+    with pytest.raises(ValueError, match="answer must be one of 'engine', 'local', 'global'"):
+        make(answer="psychic")
 
 
 @pytest.mark.parametrize("strategy", NAMES)
