@@ -17,6 +17,7 @@ from pgmjax.estimate import Estimator
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.ledger import Ledger
 from pgmjax.relation import Relation
 from pgmjax.release import Release
 from pgmjax.workload import Workload
@@ -27,6 +28,7 @@ WORKLOAD = Workload.of_marginals([("a", "b"), ("b", "c")])
 FEW_STEPS = Estimator(max_steps=5, max_bytes=10**9, progress=False)
 DELTAS = [0, "1e-6"]
 PAIRS = 60
+ADAPTIVE_ROUNDS = [mechanisms.AIM]  # how many rounds it makes depends on their answers
 
 # a nearly empty table may well have a noisy total below 1
 pytestmark = pytest.mark.filterwarnings("ignore:the noisy answers put the total")
@@ -146,6 +148,40 @@ def test_a_weighted_table_is_served_or_refused_before_it_is_read(mechanism, spen
     with pytest.raises(ValueError, match="weight"):
         make(mechanism).run(data, WORKLOAD)
     assert spending == []
+
+
+@every
+@pytest.mark.parametrize("late", [False, True], ids=["at the first reading", "half way"])
+def test_an_interrupted_run_goes_on_under_its_charge(mechanism, late, tmp_path, monkeypatch):
+    """What was answered before is not asked again, the charge is one, and a third run reads nothing."""
+    relation = mechanisms.relations(mechanism)[0]
+    made = mechanism(epsilon=1, relation=relation, estimator=FEW_STEPS)
+    scans, scan, broken_at = [], Dataset.marginals, [0]
+
+    def watched(self, cliques):
+        scans.append(cliques)
+        if len(scans) == broken_at[0]:
+            raise KeyboardInterrupt
+        return scan(self, cliques)
+
+    with monkeypatch.context() as patch, Ledger.create(tmp_path / "budgets.ledger") as ledger:
+        patch.setattr(Dataset, "marginals", watched)
+        made.run(DATA, WORKLOAD)
+        whole, broken_at[0] = len(scans), max(2, len(scans) // 2) if late and len(scans) > 1 else 1
+        scans.clear()
+        ledger.register("people", epsilon=1, relation=relation.value, digest=ledger.digest_of(DATA))
+        with pytest.raises(KeyboardInterrupt):
+            made.run(DATA, WORKLOAD, ledger=ledger)
+        assert len(scans) == broken_at[0] and ledger.account("people").spent == 1
+        broken_at[0] = 0
+        kept = len(scans) - 1
+        scans.clear()
+        first = made.run(DATA, WORKLOAD, ledger=ledger)
+        assert scans and (mechanism in ADAPTIVE_ROUNDS or len(scans) == whole - kept)
+        scans.clear()
+        second = made.run(DATA, WORKLOAD, ledger=ledger)
+        assert scans == [] and ledger.account("people").charges == 1
+    assert replay.differences(first, second) == []
 
 
 def test_command_line_names_are_unique():
