@@ -34,6 +34,7 @@ NAMES = {
     "multiplicative-weights": "multiplicative weights",
     "lsmr": "LSMR",
 }
+STEP = ("step_s", "step_cpu_s")
 CERTIFICATE = "certificate"
 POINT = pathlib.Path(__file__).resolve().with_name("scalability_point.py")
 SIZE = 10  # values of an attribute
@@ -109,15 +110,14 @@ def table(lines: Sequence[Line]) -> str:
     """A Markdown table: a row for each number of attributes, and the failures in words below it."""
     found = {key(line): line for line in latest(lines)}
     rows = [
-        ("attributes", "cells", *NAMES.values(), "mbi / engine"),
-        ("---:",) * (len(NAMES) + 3),
+        ("attributes", "cells", *NAMES.values(), "mbi / engine", "in CPU seconds"),
+        ("---:",) * (len(NAMES) + 4),
     ]
     for count in sorted({count for method, count in found if method in NAMES}):
         entries = [entry(found.get((method, count), {})) for method in NAMES]
-        steps = [found.get((method, count), {}).get("step_s") for method in ("mbi", "engine")]
-        ratio = f"{steps[0] / steps[1]:.1f}" if all(steps) else "-"
+        ratios = [ratio(*(found.get((m, count), {}).get(k) for m in ("mbi", "engine"))) for k in STEP]
         cells = f"{SIZE**count:,}" if count <= 4 else f"10^{count}"
-        rows.append((f"{count:,}", cells, *entries, ratio))
+        rows.append((f"{count:,}", cells, *entries, *ratios))
     text = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     failed = [line for line in found.values() if "failed" in line]
     notes = [f"- {line['method']} at {line['attributes']:,}: {line['failed']}" for line in failed]
@@ -131,6 +131,11 @@ def table(lines: Sequence[Line]) -> str:
     if loads:
         notes.append(f"- load average before the points: {min(loads):.1f} to {max(loads):.1f}")
     return text + "\n\n" + "\n".join(notes)
+
+
+def ratio(theirs: float | None, ours: float | None) -> str:
+    """How many times ours theirs is."""
+    return f"{theirs / ours:.1f}" if theirs and ours else "-"
 
 
 def entry(line: Line) -> str:

@@ -9,6 +9,7 @@ interpreter that has the peer and needs nothing else of this library. Seconds:
 cold_s: the first call in this fresh process, from noisy answers to a result; imports do not count.
 warm_s: the best later call; step_s: that over its steps. What is done once a call is in it: start, end,
     and for the engine and the peer whatever they plan or trace again.
+step_cpu_s: the same in seconds of CPU over all threads, which says more on a machine that others use.
 
 An iteration uses every measurement once: a step of the engine's default solver (one inference), a sweep of
 multiplicative weights, an iteration of LSMR, a step of the peer's mirror descent (two inferences: it
@@ -170,12 +171,15 @@ def measure(method: str, attributes: int, steps: int | None = None, seconds: flo
     done, found = call()
     line: Line = {"cold_s": time.perf_counter() - start, "steps": done, **found}
     later: list[float] = []
+    used: list[float] = []
     while method != "certificate" and (not later or (len(later) < 5 and sum(later) < seconds)):
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         done, _ = call()
         later.append(time.perf_counter() - start)
+        used.append(time.process_time() - busy)
     if later:
         line |= {"warm_s": min(later), "steps": done, "step_s": min(later) / done, "later_calls": len(later)}
+        line["step_cpu_s"] = min(used) / done
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {**line, "peak_mb": peak / (2**20 if sys.platform == "darwin" else 1024)}
 
