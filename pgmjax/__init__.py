@@ -2,10 +2,10 @@
 
 The names here are the public interface. `Domain` and `Dataset` describe a table;
 `LinearMeasurement` is a noisy answer; `Estimator` fits a `GraphicalModel`; `mechanisms` measure a
-table under differential privacy and return a `Release`.
+table under differential privacy and return a `Release`; `history` learns from noisy answers of the past.
 """
 
-from pgmjax import losses, mechanisms, oracles, privacy, queries, solvers, workloads
+from pgmjax import history, losses, mechanisms, oracles, privacy, queries, solvers, workloads
 from pgmjax._version import __version__
 from pgmjax.attribute import Attribute
 from pgmjax.clique_vector import CliqueVector
@@ -41,6 +41,7 @@ __all__ = [
     "__version__",
     "candidate_cells",
     "estimate_total",
+    "history",
     "load",
     "losses",
     "mechanisms",

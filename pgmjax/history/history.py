@@ -1,0 +1,247 @@
+"""What was answered so far: linear queries, their noisy answers and the noise that was added."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.domain import Domain
+from pgmjax.history.rows import Rows
+from pgmjax.laws import Law
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.queries import Query
+from pgmjax.relation import Relation
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
+class History:
+    """Noisy linear answers about one table, in the order they were given.
+
+    Args:
+        domain: the attributes.
+        measurements: noisy answers; their rows follow one another.
+        covariance: covariance of the noise of all rows (counts squared) [rows, rows], where it was not
+            independent; None is the diagonal of the measurements' own variances.
+        relation: under which relation the answers were bought, where it matters; None says nothing.
+
+    Raises:
+        TypeError: something that is no measurement.
+        ValueError: a measurement that does not fit the domain, or a covariance that is not symmetric
+            and positive definite or disagrees with the measurements' standard deviations.
+
+    Example:
+        >>> measured = LinearMeasurement(("sex",), [10, 7], stddev=2.0)
+        >>> History(Domain({"age": 5, "sex": 2}), [measured])
+        History(2 answers by 1 measurement over 2 attributes)
+    """
+
+    domain: Domain
+    measurements: tuple[LinearMeasurement, ...]
+    covariance: np.ndarray | None
+    relation: Relation | None
+
+    def __init__(
+        self,
+        domain: Domain,
+        measurements: Sequence[LinearMeasurement],
+        *,
+        covariance: Any = None,
+        relation: Relation | str | None = None,
+    ) -> None:
+        if not isinstance(domain, Domain):
+            raise TypeError(f"the domain must be a pgmjax.Domain, got {type(domain).__name__}.")
+        kept = _checks.several("measurements", measurements, "LinearMeasurement")
+        for measurement in kept:
+            if not isinstance(measurement, LinearMeasurement):
+                raise TypeError(
+                    f"a history holds LinearMeasurements, got {type(measurement).__name__}: for plain "
+                    "numbers use History.from_answers."
+                )
+            measurement.validate(domain)
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "measurements", kept)
+        object.__setattr__(self, "relation", None if relation is None else Relation.parse(relation))
+        object.__setattr__(self, "covariance", _covariance(covariance, self.stddevs))
+
+    @classmethod
+    def from_answers(
+        cls,
+        domain: Domain,
+        queries: Sequence[Query],
+        values: Any,
+        *,
+        stddev: Any = None,
+        law: Law | None = None,
+        covariance: Any = None,
+        relation: Relation | str | None = None,
+    ) -> History:
+        """Return a history of plain numbers.
+
+        Args:
+            domain: the attributes.
+            queries: what was asked.
+            values: the noisy answers of all queries' rows (counts) [rows].
+            stddev: standard deviation of the noise (counts), one or [rows]; give this, `law` or
+                `covariance`.
+            law: the discrete law of the noise of every row.
+            covariance: as for the class.
+            relation: as for the class.
+
+        Raises:
+            ValueError: not one value a row, or none or several of `stddev`, `law` and `covariance`.
+
+        Example:
+            >>> from pgmjax.queries import Product, point
+            >>> asked = [Product({"sex": point(code)}) for code in (0, 1)]
+            >>> History.from_answers(Domain({"sex": 2}), asked, [10, 7], stddev=2.0).num_rows
+            2
+        """
+        if sum(given is not None for given in (stddev, law, covariance)) != 1:
+            raise ValueError("give exactly one of stddev, law and covariance: the noise that was added.")
+        if covariance is not None:
+            stddev = np.sqrt(np.diagonal(np.asarray(covariance, np.float64)))
+        queries = _checks.several("queries", queries, "queries")
+        values = np.asarray(values)
+        ends = np.cumsum([query.num_rows(domain) for query in queries])
+        expected = int(ends[-1]) if len(ends) else 0
+        if values.shape != (expected,):
+            raise ValueError(f"expected one value a query row, {expected:,}, got shape {values.shape}.")
+        measured = []
+        for query, end in zip(queries, ends, strict=True):
+            some = slice(int(end) - query.num_rows(domain), int(end))
+            if law is not None:
+                measured.append(LinearMeasurement.released(query, values[some], law))
+                continue
+            spread = np.broadcast_to(np.asarray(stddev, np.float64), values.shape)[some]
+            measured.append(LinearMeasurement(query.clique, values[some], spread, query))
+        return cls(domain, measured, covariance=covariance, relation=relation)
+
+    @functools.cached_property
+    def num_rows(self) -> int:
+        """The number of answers."""
+        return sum(measurement.values.size for measurement in self.measurements)
+
+    @functools.cached_property
+    def values(self) -> np.ndarray:
+        """The noisy answers (counts), float64 [rows]."""
+        return _joined([measurement.flat_values() for measurement in self.measurements])
+
+    @functools.cached_property
+    def stddevs(self) -> np.ndarray:
+        """The standard deviation of each answer's noise (counts), float64 [rows]."""
+        return _joined([measurement.row_stddevs() for measurement in self.measurements])
+
+    @functools.cached_property
+    def laws(self) -> tuple[Law | None, ...]:
+        """The discrete law of each answer's noise [rows]; None where it is not known."""
+        return tuple(
+            measurement.law for measurement in self.measurements for _ in range(measurement.values.size)
+        )
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """What each measurement asked."""
+        return tuple(measurement.query for measurement in self.measurements)
+
+    @functools.cached_property
+    def rows(self) -> Rows:
+        """The rows of all queries, in factored form."""
+        return Rows.of(self.queries, self.domain)
+
+    def append(self, *measurements: LinearMeasurement | History) -> History:
+        """Return a history with more answers after these, whose noise is independent of them.
+
+        Args:
+            measurements: measurements, or histories of the same table.
+
+        Raises:
+            ValueError: a history over another domain or under another relation.
+        """
+        new = [m if isinstance(m, History) else History(self.domain, [m]) for m in measurements]
+        for given, each in zip(measurements, new, strict=True):
+            if each.domain != self.domain:
+                raise ValueError(f"expected a history over {self.domain!r}, got one over {each.domain!r}.")
+            if given is each and each.relation is not self.relation:
+                raise ValueError(
+                    f"the histories mix relations, {_named(self.relation)} and {_named(each.relation)}: what "
+                    "an answer cost means something else under each. Keep them apart."
+                )
+        parts = [self, *new]
+        covariance = None
+        if any(part.covariance is not None for part in parts):
+            covariance = _block_diagonal([part.full_covariance() for part in parts])
+        every = [measurement for part in parts for measurement in part.measurements]
+        result = History(self.domain, every, covariance=covariance, relation=self.relation)
+        if "rows" in self.__dict__:
+            result.__dict__["rows"] = self.rows.concatenated(*(part.rows for part in new))
+        return result
+
+    def full_covariance(self) -> np.ndarray:
+        """Return the covariance of the noise (counts squared) [rows, rows], the diagonal one written out."""
+        return np.diag(self.stddevs**2) if self.covariance is None else self.covariance
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def __repr__(self) -> str:
+        count = len(self.measurements)
+        return (
+            f"History({self.num_rows:,} answers by {count:,} measurement{'s' if count != 1 else ''} over "
+            f"{len(self.domain)} attributes)"
+        )
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    result = np.concatenate([np.zeros(0), *parts])
+    result.flags.writeable = False
+    return result
+
+
+def _named(relation: Relation | None) -> str:
+    return "none stated" if relation is None else relation.value
+
+
+def _block_diagonal(blocks: list[np.ndarray]) -> np.ndarray:
+    size = sum(len(block) for block in blocks)
+    result = np.zeros((size, size))
+    start = 0
+    for block in blocks:
+        result[start : start + len(block), start : start + len(block)] = block
+        start += len(block)
+    return result
+
+
+def _covariance(values: Any, stddevs: np.ndarray) -> np.ndarray | None:
+    if values is None:
+        return None
+    array = np.array(values, np.float64)
+    rows = len(stddevs)
+    if array.shape != (rows, rows):
+        raise ValueError(
+            f"the covariance must be of shape {(rows, rows)}, one row an answer, got {array.shape}."
+        )
+    if not np.isfinite(array).all():
+        raise ValueError("the covariance must be finite.")
+    scale = np.sqrt(np.abs(np.diagonal(array)))
+    if np.abs(array - array.T).max(initial=0) > 1e-9 * scale.max(initial=0) ** 2:
+        raise ValueError("the covariance must be symmetric.")
+    if not np.allclose(scale, stddevs, rtol=1e-6, atol=0):
+        raise ValueError(
+            "the covariance and the measurements state different noise: its diagonal must hold the squares "
+            "of their standard deviations."
+        )
+    array = (array + array.T) / 2
+    try:
+        np.linalg.cholesky(array / np.multiply.outer(scale, scale))
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "the covariance must be positive definite: an answer that others determine without error, or a "
+            "negative variance, cannot be weighed."
+        ) from None
+    array.flags.writeable = False
+    return array
