@@ -6,6 +6,9 @@ table: nothing made here may stand for the noise that protects a release.
 
 from __future__ import annotations
 
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
 from pgmjax import _checks
@@ -22,3 +25,28 @@ def generator(seed: int) -> np.random.Generator:
         True
     """
     return np.random.default_rng(_checks.integer("seed", seed, low=0))
+
+
+def key(seed: int, jax: ModuleType) -> Any:
+    """Return a key of the device's generator for a seed.
+
+    Args:
+        seed: a non-negative integer.
+        jax: the module `jax`, which this one does not import.
+    """
+    return jax.random.key(_checks.integer("seed", seed, low=0))
+
+
+def split(key: Any, number: int, jax: ModuleType) -> Any:
+    """Return independent keys [number] for one, which is then used up."""
+    return jax.random.split(key, number)
+
+
+def uniforms(key: Any, shape: tuple[int, ...], jax: ModuleType) -> Any:
+    """Return uniform numbers in (0, 1] of the shape, on the device."""
+    return 1 - jax.random.uniform(key, shape)
+
+
+def normals(key: Any, shape: tuple[int, ...], jax: ModuleType) -> Any:
+    """Return standard Gaussian numbers of the shape, on the device."""
+    return jax.random.normal(key, shape)
