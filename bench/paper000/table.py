@@ -3,7 +3,7 @@
     PGMJAX_DATA=... python bench/paper000/table.py [--rows 500000] [--seed 0]
 
 The paper's own extract of IPUMS is not public. Adult's 48,842 rows are recoded to its nine attributes, a
-model is fitted to the marginals of `CLIQUES`, and rows are drawn from it. Adult is public: this is no release.
+model is fitted to the marginals of `CLIQUES`, rows are drawn from it. Adult is public: this is no release.
 """
 
 from __future__ import annotations

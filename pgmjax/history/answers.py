@@ -1,0 +1,73 @@
+"""Answers to queries out of a history, each with the standard deviation of its noise."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.domain import Domain
+from pgmjax.history.kernel import kernel
+from pgmjax.history.prior import ProductPrior
+from pgmjax.history.rows import Rows
+from pgmjax.queries import Query
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers to some queries, by row.
+
+    Attributes:
+        values: the answers (counts) [rows].
+        stddevs: standard deviation (counts) of the noise left in every answer [rows]; a bias comes on top
+            where alpha is finite or a query is not estimable. None where it was not asked for.
+        estimable: whether an unbiased answer exists [rows]; None where only a factorisation would tell.
+        distances: the norm |q - q'| between what was asked and the query q' whose answer `values` estimates
+            without bias [rows]: alpha times it is the bias that alpha assumes. None as above.
+    """
+
+    values: np.ndarray
+    stddevs: np.ndarray | None
+    estimable: np.ndarray | None = None
+    distances: np.ndarray | None = None
+
+
+def rows_of(queries: Any, domain: Domain) -> Rows:
+    """Return what was asked as rows over a domain.
+
+    Args:
+        queries: a query, several, or rows.
+        domain: of the history.
+
+    Raises:
+        TypeError: something else.
+        ValueError: queries that do not fit the domain.
+    """
+    if not isinstance(queries, Rows):
+        if not isinstance(queries, Query | Iterable):
+            raise TypeError(f"queries must be queries or Rows, got {type(queries).__name__}.")
+        return Rows.of(queries, domain)
+    if queries.domain.sizes != domain.sizes:
+        raise ValueError(f"the rows must be over {domain!r}, got rows over {queries.domain!r}.")
+    return queries
+
+
+def squared_norms(rows: Rows, prior: ProductPrior | None = None, block: int = 256) -> np.ndarray:
+    """Return the inner product of every row with itself [rows]."""
+    result = np.empty(rows.num_rows)
+    for low in range(0, rows.num_rows, block):
+        some = slice(low, min(low + block, rows.num_rows))
+        result[some] = np.diag(kernel(rows.take(some), None, prior))
+    return result
+
+
+def total_of(total: Any) -> float | None:
+    """Return a public number of records, or None where there is none.
+
+    Raises:
+        TypeError, ValueError: something that is no finite number >= 0.
+    """
+    return None if total is None else _checks.number("total", total, at_least=0)
