@@ -9,6 +9,7 @@ from pgmjax.history.answers import Answers
 from pgmjax.history.history import History
 from pgmjax.history.kernel import kernel, kernel_blocks
 from pgmjax.history.kernel_pca import KernelPCA
+from pgmjax.history.max_entropy import MaxEntropy, MaxEntropyFit
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 
@@ -16,6 +17,8 @@ __all__ = [
     "Answers",
     "History",
     "KernelPCA",
+    "MaxEntropy",
+    "MaxEntropyFit",
     "ProductPrior",
     "Rows",
     "kernel",
