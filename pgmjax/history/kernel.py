@@ -1,24 +1,22 @@
 """Inner products of queries under a prior, from their factors: the kernel matrix.
 
-Terms that name the same attributes are taken together. For two such groups either the products of
-one-attribute inner products are added up over pairs of terms (equation 12), or both are summed out
-to the attributes they share and multiplied as matrices (equation 15), whichever costs less.
+No query is written out over the domain: rows are taken together by the attributes that their terms
+name, and each pair of groups is worked out in the cheaper of two ways, see `pair_products`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
 
 from pgmjax import _checks
-from pgmjax.history import projection
+from pgmjax.history.pair_products import PairProducts, chunks
 from pgmjax.history.prior import ProductPrior
-from pgmjax.history.rows import Group, Rows
+from pgmjax.history.rows import Rows
 
-_CHUNK_NUMBERS = 8_000_000
-_FLOP, _PASS, _GATHER = 0.05, 1.0, 3.0  # nanoseconds for a number, roughly, on a CPU core
+_CHUNK_NUMBERS = 4_000_000
+_TILE = 1024
 
 
 def kernel(
@@ -51,7 +49,7 @@ def kernel(
     References:
         Chen, Zhou and Bhowmick 2012, equations 12, 15 and 20, Theorems 1 and 2.
     """
-    prior = _same_domain(rows, others, prior)
+    prior = same_domain(rows, others, prior)
     symmetric = others is None or others is rows
     others = rows if others is None else others
     shape = (rows.num_rows, others.num_rows)
@@ -60,25 +58,18 @@ def kernel(
         raise ValueError(f"out must be float64 {shape}, got {result.dtype} {result.shape}.")
     if out is not None:
         result[...] = 0
-    tables: dict[tuple[int, int, tuple[int, ...]], np.ndarray] = {}
+    products = PairProducts(rows, others, prior)
+    columns = _Columns(others)
     for at, group in enumerate(rows.groups):
-        for place, other in enumerate(others.groups):
-            if symmetric and place < at:
-                continue
-            share = tuple(k for k in group.attributes if k in other.attributes)
-            if _by_terms(rows, group, other, share):
-                _add_by_terms(result, rows, group, others, other, share, prior, symmetric and place > at)
-                continue
-            left = _projected(tables, 0, at, rows, group, share, prior)
-            right = (
-                left
-                if symmetric and place == at
-                else _projected(tables, 0 if symmetric else 1, place, others, other, share, prior)
-            )
-            block = (left * projection.weights(share, prior)) @ right.T
-            _add(result, group.rows, other.rows, block)
-            if symmetric and place > at:
-                _add(result, other.rows, group.rows, block.T)
+        for low, high in chunks(group, max(columns.widths, default=1), _CHUNK_NUMBERS):
+            strip = np.zeros((high - low, columns.ends[-1]))
+            for place in range(at if symmetric else 0, len(others.groups)):
+                strip[:, columns.ends[place] : columns.ends[place + 1]] = products.block(at, low, high, place)
+            if symmetric:
+                strip[:, columns.ends[at] : columns.ends[at + 1]] *= 0.5  # is added to its mirror image
+            columns.add(result, group.rows[low:high], strip)
+    if symmetric:
+        _add_transposed(result)
     return result
 
 
@@ -100,14 +91,20 @@ def kernel_blocks(
         ValueError: as `kernel`, or a block below 1.
     """
     block = _checks.integer("block", block, low=1)
-    prior = _same_domain(rows, others, prior)
+    prior = same_domain(rows, others, prior)
     others = rows if others is None else others
     for low in range(0, rows.num_rows, block):
         some = slice(low, min(low + block, rows.num_rows))
         yield some, kernel(rows.take(some), others, prior)
 
 
-def _same_domain(rows: Rows, others: Rows | None, prior: ProductPrior | None) -> ProductPrior:
+def same_domain(rows: Rows, others: Rows | None, prior: ProductPrior | None) -> ProductPrior:
+    """Return the prior, the uniform one for None, after checking that all are over one domain.
+
+    Raises:
+        TypeError: something that is no `Rows` or `ProductPrior`.
+        ValueError: other domains.
+    """
     for each in (rows, others):
         if each is not None and not isinstance(each, Rows):
             raise TypeError(f"a kernel is of Rows, got {type(each).__name__}: give history.rows or Rows.of.")
@@ -115,100 +112,45 @@ def _same_domain(rows: Rows, others: Rows | None, prior: ProductPrior | None) ->
         raise ValueError(f"expected rows over {rows.domain!r}, got rows over {others.domain!r}.")
     if prior is None:
         return ProductPrior.uniform(rows.domain)
+    if not isinstance(prior, ProductPrior):
+        raise TypeError(f"the prior must be a ProductPrior, got {type(prior).__name__}.")
     if prior.domain.sizes != rows.domain.sizes:
         raise ValueError(f"the prior must be over {rows.domain!r}, got one over {prior.domain!r}.")
     return prior
 
 
-def _by_terms(rows: Rows, group: Group, other: Group, share: tuple[int, ...]) -> bool:
-    """Return whether equation 12 is the cheaper one."""
-    sizes = [rows.domain.shape[k] for k in share]
-    pairs = len(group.terms) * len(other.terms)
-    by_terms = pairs * (_PASS + sum(min(2 * size * _FLOP, _GATHER) for size in sizes))
-    cells = math.prod(sizes)
-    made = cells * (len(group.terms) + len(other.terms)) * _PASS
-    by_tables = made + len(group.rows) * len(other.rows) * (2 * cells * _FLOP + _PASS)
-    return by_terms <= by_tables
+class _Columns:
+    """The columns of a kernel in the order of groups, and how they go to the order of rows."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.widths = [len(group.rows) for group in rows.groups]
+        self.ends = np.cumsum([0, *self.widths])
+        owners = np.concatenate([np.zeros(0, np.int64), *(group.rows for group in rows.groups)])
+        self._order: np.ndarray | None = np.argsort(owners, kind="stable")
+        self._rows, self._starts = np.unique(owners[self._order], return_index=True)
+        if np.array_equal(self._order, np.arange(len(owners))):
+            self._order = None
+        self._once = len(self._rows) == len(owners)
+        self._all = len(self._rows) == rows.num_rows
+
+    def add(self, result: np.ndarray, rows: np.ndarray, strip: np.ndarray) -> None:
+        """Add a strip [rows, columns by group] to some rows, each of which is named once."""
+        if self._order is not None:
+            strip = strip.take(self._order, axis=1)
+        if not self._once and strip.shape[1]:
+            strip = np.add.reduceat(strip, self._starts, axis=1)
+        if not self._all:
+            whole = np.zeros((len(strip), result.shape[1]))
+            whole[:, self._rows] = strip
+            strip = whole
+        result[rows] += strip
 
 
-def _projected(
-    tables: dict[tuple[int, int, tuple[int, ...]], np.ndarray],
-    side: int,
-    at: int,
-    rows: Rows,
-    group: Group,
-    share: tuple[int, ...],
-    prior: ProductPrior,
-) -> np.ndarray:
-    key = (side, at, share)
-    if key not in tables:
-        table = projection.project(rows, group, share, prior)
-        if table.size > _CHUNK_NUMBERS:
-            return table
-        tables[key] = table
-    return tables[key]
-
-
-def _add_by_terms(
-    result: np.ndarray,
-    rows: Rows,
-    group: Group,
-    others: Rows,
-    other: Group,
-    share: tuple[int, ...],
-    prior: ProductPrior,
-    mirrored: bool,
-) -> None:
-    """Add the products over shared attributes of one-attribute inner products (equation 12)."""
-    left = projection.unshared(rows, group, share, prior)
-    right = projection.unshared(others, other, share, prior)
-    ends = np.append(group.starts, len(group.terms))
-    at_once = max(1, _CHUNK_NUMBERS // max(1, len(other.terms)))
-    low = 0
-    while low < len(group.rows):
-        high = max(low + 1, int(np.searchsorted(ends, ends[low] + at_once, side="right")) - 1)
-        some = slice(ends[low], ends[high])
-        block = np.multiply.outer(left[some], right)
-        for place in share:
-            block *= _attribute_products(
-                rows.vectors[place],
-                rows.index[group.terms[some], place],
-                others.vectors[place],
-                others.index[other.terms, place],
-                prior.probabilities[place],
-            )
-        if not group.single:
-            block = np.add.reduceat(block, ends[low:high] - ends[low], axis=0)
-        if not other.single:
-            block = np.add.reduceat(block, other.starts, axis=1)
-        _add(result, group.rows[low:high], other.rows, block)
-        if mirrored:
-            _add(result, other.rows, group.rows[low:high], block.T)
-        low = high
-
-
-def _attribute_products(
-    vectors: np.ndarray, index: np.ndarray, others: np.ndarray, other_index: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """Return the inner products on one attribute [terms, other terms], of distinct vectors once."""
-    distinct, which = np.unique(index, return_inverse=True)
-    other_distinct, other_which = np.unique(other_index, return_inverse=True)
-    few = len(distinct) * len(other_distinct) * 4 <= len(index) * len(other_index)
-    if few:
-        products = (vectors[distinct] * weights) @ others[other_distinct].T
-        return products[:, other_which][which]
-    return (vectors[index] * weights) @ others[other_index].T
-
-
-def _add(result: np.ndarray, rows: np.ndarray, others: np.ndarray, block: np.ndarray) -> None:
-    """Add a block to the rows and columns of these numbers, each of which is there once."""
-    along, across = _run(rows), _run(others)
-    if isinstance(along, slice) or isinstance(across, slice):
-        result[along, across] += block
-    else:
-        result[np.ix_(rows, others)] += block
-
-
-def _run(numbers: np.ndarray) -> slice | np.ndarray:
-    consecutive = len(numbers) and numbers[-1] - numbers[0] + 1 == len(numbers)
-    return slice(int(numbers[0]), int(numbers[-1]) + 1) if consecutive else numbers
+def _add_transposed(square: np.ndarray) -> None:
+    """Add a square matrix's transpose to it in place, tile by tile."""
+    for low in range(0, len(square), _TILE):
+        for left in range(low, len(square), _TILE):
+            here, there = (slice(low, low + _TILE), slice(left, left + _TILE))
+            tile = square[here, there] + square[there, here].T
+            square[here, there] = tile
+            square[there, here] = tile.T

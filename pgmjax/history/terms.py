@@ -106,9 +106,9 @@ def assemble(num_rows: int, parts: list[Part], vectors: list[np.ndarray]) -> Ter
     owner = np.concatenate([np.zeros(0, np.int64), *(part[0] for part in parts)])
     coefficients = np.concatenate([np.zeros(0), *(part[1] for part in parts)])
     index = np.concatenate([np.zeros((0, width), np.int32), *(part[2] for part in parts)])
-    keep: np.ndarray = np.asarray(coefficients) != 0
+    keep = np.asarray(coefficients != 0)
     for place, table in enumerate(vectors):
-        keep &= table.any(axis=1)[index[:, place]]
+        keep &= np.asarray(table.any(axis=1))[index[:, place]]
     owner, coefficients, index = owner[keep], coefficients[keep], index[keep]
     if np.any(np.diff(owner) < 0):
         order = np.argsort(owner, kind="stable")
