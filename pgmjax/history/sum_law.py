@@ -1,0 +1,141 @@
+"""What a computed law of a sum of noises answers, and how far the answers may be wrong."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+
+import numpy as np
+
+from pgmjax import _checks
+
+_SNAP = 1e-6  # of a lattice step: an end this close to a lattice point holds it
+
+
+@dataclasses.dataclass(frozen=True)
+class Accuracy:
+    """How far a computed law may be from the true one.
+
+    With probability `confidence`, moving the ends of any interval by at most `shift` changes its computed
+    probability into one that is within `mass` of the true one.
+
+    Attributes:
+        mass: a probability.
+        shift: a distance (counts).
+        confidence: 1 for computations, below for simulations.
+    """
+
+    mass: float
+    shift: float = 0.0
+    confidence: float = 1.0
+
+
+class SumLaw(abc.ABC):
+    """The computed law of a symmetric sum of noises X."""
+
+    accuracy: Accuracy
+
+    @abc.abstractmethod
+    def between(self, low: float, high: float) -> float:
+        """Return P(low <= X <= high) as computed; both ends belong to it."""
+
+    @abc.abstractmethod
+    def half_width(self, level: float) -> float:
+        """Return a least w with P(abs(X) <= w) >= level (counts).
+
+        A computation takes its own error against itself: the level is truly reached. A simulation answers
+        what it saw.
+
+        Raises:
+            ValueError: a level outside (0, 1), or closer to 1 than the computation is accurate.
+        """
+
+    def shortest(self, level: float) -> tuple[float, float]:
+        """Return the ends of a shortest interval with P(low <= X <= high) >= level (counts)."""
+        width = self.half_width(level)
+        return -width, width
+
+    def reach(self, level: float) -> float:
+        """Return the computed probability from which on a level is truly reached."""
+        level = _checks.number("level", level, above=0, below=1)
+        return level + self.accuracy.mass if self.accuracy.confidence == 1 else level
+
+    def _unreachable(self, level: float) -> ValueError:
+        return ValueError(
+            f"level {level:g} is closer to 1 than this law is computed, to {self.accuracy.mass:.1g}: give a "
+            "lower level, or another method."
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LatticeLaw(SumLaw):
+    """A law by its masses at multiples of a step.
+
+    Attributes:
+        step: the distance of neighbouring points (counts).
+        masses: probabilities [2 n + 1] at -n, ..., n steps.
+        accuracy: how far they may be wrong.
+        cells: each mass stands for the interval of one step around its point, not for the point.
+    """
+
+    step: float
+    masses: np.ndarray
+    accuracy: Accuracy
+    cells: bool = False
+
+    @functools.cached_property
+    def _sums(self) -> np.ndarray:
+        """Probability below every edge [2 n + 2], from zero on."""
+        return np.concatenate([[0.0], np.cumsum(self.masses)])
+
+    @functools.cached_property
+    def _central(self) -> np.ndarray:
+        """Probability of the points -k, ..., k for every k [n + 1]."""
+        middle = len(self.masses) // 2
+        return self.masses[middle] + np.concatenate(
+            [[0.0], np.cumsum(self.masses[middle + 1 :] + self.masses[:middle][::-1])]
+        )
+
+    def between(self, low: float, high: float) -> float:
+        """Return P(low <= X <= high); an end within a millionth of a step of a point holds it."""
+        half = len(self.masses) // 2
+        first, last = (
+            np.clip(end / self.step, -half - 1, half + 1) if end == end else end for end in (low, high)
+        )
+        if self.cells:
+            edges = np.arange(-half - 0.5, half + 1)
+            below, up_to = np.interp([first, last], edges, self._sums)
+        else:
+            below = self._sums[max(int(np.ceil(first - _SNAP)), -half) + half]
+            up_to = self._sums[min(int(np.floor(last + _SNAP)), half) + half + 1]
+        return float(min(max(up_to - below, 0.0), 1.0))
+
+    def half_width(self, level: float) -> float:
+        """Return a least w with P(abs(X) <= w) >= level: a lattice point where the masses are exact."""
+        needed = self.reach(level)
+        if not self._central[-1] >= needed:
+            raise self._unreachable(level)
+        index = int(np.argmax(self._central >= needed))
+        if not self.cells:
+            return index * self.step + self.accuracy.shift
+        below = self._central[index - 1] if index else 0.0
+        share = (needed - below) / (self._central[index] - below)
+        inner = index - 0.5 + share if index else 0.5 * share
+        return float(inner * self.step + self.accuracy.shift)
+
+    def shortest(self, level: float) -> tuple[float, float]:
+        """Return the shortest window of points that holds the level, the most central of those."""
+        width = self.half_width(level)
+        if self.cells:
+            return -width, width
+        half = len(self.masses) // 2
+        first = np.arange(len(self.masses))
+        last = np.searchsorted(self._sums, self._sums[:-1] + self.reach(level), side="left")
+        inside = last < len(self._sums)
+        lengths = np.where(inside, last - first, len(self.masses) + 1)
+        best = first[lengths == lengths.min()]
+        low = int(best[np.argmin(np.abs(2 * best + lengths.min() - 1 - 2 * half))])
+        high = low + int(lengths.min()) - 1
+        shift = self.accuracy.shift
+        return (low - half) * self.step - shift, (high - half) * self.step + shift
