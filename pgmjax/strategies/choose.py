@@ -109,6 +109,7 @@ def candidates(
         ValueError: none of them can.
     """
     found = []
+    refusal: ValueError | str = "no model of what would be measured fits in memory; take smaller entries."
     for name in NAMES:
         if name == "kron" and not fits([_attributes(workload, domain)]):
             continue

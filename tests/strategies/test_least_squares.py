@@ -184,5 +184,6 @@ def test_bad_arguments_of_strategies():
         made("marginals", workload, DOMAIN, "l1", Relation.ADD_REMOVE)
     found = strategies.candidates(workload, DOMAIN, "l1", Relation.ADD_REMOVE, restarts=1)
     assert {each.name for each, _ in found} == {"workload", "identity", "h2", "hb", "wavelet", "union"}
-    with pytest.raises(ValueError, match="no strategy can answer"):
-        strategies.candidates(workload, DOMAIN, "l1", Relation.ADD_REMOVE, fits=lambda cliques: False)
+    for asked, words in ((workload, "no product of factors"), (Workload([["a"]]), "fits in memory")):
+        with pytest.raises(ValueError, match=f"no strategy can answer this workload: .*{words}"):
+            strategies.candidates(asked, DOMAIN, "l1", Relation.ADD_REMOVE, fits=lambda cliques: False)
