@@ -10,7 +10,7 @@ from pgmjax.dataset import Dataset
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms.mwem_candidates import Candidates
 from pgmjax.mechanisms.mwem_estimates import ARMS, Estimate, make
-from pgmjax.mechanisms.mwem_rounds import Rounds
+from pgmjax.mechanisms.mwem_rounds import PENALTIES, Rounds
 from pgmjax.mechanisms.settings import Settings, check_table_and_workload, read_settings
 from pgmjax.privacy.amounts import as_text, exact
 from pgmjax.privacy.backend import NoiseBackend, default_backend
@@ -33,7 +33,11 @@ class MWEM:
         rounds: how many are measured; None is one for each attribute of the domain.
         split: the share of each round's budget that measures, in (0, 1); the rest chooses.
         select: "marginals" chooses among the whole marginals of the workload's cliques by the L1 error
-            of their cells less its expected noise, "queries" among the single queries of the workload.
+            of their cells less a penalty, "queries" among the single queries of the workload.
+        penalty: of a whole marginal: "cells" (one count a cell), "noise" (the expected L1 norm of its noise,
+            of which a fit leaves much less where cells are many) or "none".
+        repeat: whether a marginal may be measured again while others within the limits were not so often.
+            Single queries may be at any time.
         estimate: "engine", or the baselines "multiplicative-weights" (every cell of the domain) and
             "factored-multiplicative-weights" (independent factors, merged where measurements overlap).
         max_cells: in round i of T only what leaves the estimate with at most max_cells * i / T cells is
@@ -66,15 +70,17 @@ class MWEM:
 
     Example:
         >>> MWEM(epsilon=1, relation=Relation.ADD_REMOVE, rounds=3).split
-        Fraction(1, 2)
+        Fraction(9, 10)
     """
 
     epsilon: Any
     relation: Relation
     delta: Any = 0
     rounds: int | None = None
-    split: Any = "1/2"
+    split: Any = "9/10"
     select: str = "marginals"
+    penalty: str = "cells"
+    repeat: bool = False
     estimate: str = "engine"
     max_cells: int | None = 2**21
     history: bool = True
@@ -102,9 +108,11 @@ class MWEM:
         for name in ("sweeps", "steps"):
             _checks.integer(name, getattr(self, name), low=1)
         _checks.choice("select", self.select, ("marginals", "queries"))
+        _checks.choice("penalty", self.penalty, PENALTIES)
         _checks.choice("estimate", self.estimate, ARMS)
-        if not isinstance(self.history, bool):
-            raise TypeError(f"history must be True or False, got {type(self.history).__name__}.")
+        for name in ("repeat", "history"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, got {type(getattr(self, name)).__name__}.")
         if not self.history and self.estimate == "engine":
             raise ValueError(
                 "history=False is for the multiplicative weights: the engine fits all measurements anew."
@@ -145,13 +153,25 @@ class MWEM:
         self._check_sizes(candidates, estimate)
         table = settings.open(data, workload, self.backend, self._request(), ledger, key)
         rounds = len(data.domain) if self.rounds is None else self.rounds
-        course = Rounds(table, candidates, estimate, rounds, self.split, self.total_share, self.max_cells)
+        names = ("split", "total_share", "max_cells", "penalty", "repeat")
+        shared = {name: getattr(self, name) for name in names}
+        course = Rounds(table, candidates, estimate, rounds, **shared)
         course.check(default_backend() if self.backend is None else self.backend)
         measurements = course.run(show_progress)
         return settings.release(self.name, table, workload, measurements, estimator, estimate.fit())
 
     def _request(self) -> dict[str, Any]:
-        names = ("rounds", "select", "estimate", "max_cells", "history", "sweeps", "steps")
+        names = (
+            "rounds",
+            "select",
+            "penalty",
+            "repeat",
+            "estimate",
+            "max_cells",
+            "history",
+            "sweeps",
+            "steps",
+        )
         shares = {name: as_text(getattr(self, name)) for name in ("split", "total_share")}
         return {"mechanism": self.name, **{name: getattr(self, name) for name in names}, **shares}
 

@@ -71,7 +71,7 @@ class Candidates:
 
         Args:
             answers: the estimate's answers to each query [rows], public (counts).
-            offsets: the error that measuring each whole query is expected to leave, its noise in L1.
+            offsets: what the error of each whole query is lessened by (counts).
         """
         estimates = [np.clip(answer, -_MOST, _MOST) for answer in answers]
         if not self.whole:

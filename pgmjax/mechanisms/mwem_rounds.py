@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+from collections import Counter
 from fractions import Fraction
 
 from pgmjax import queries
@@ -21,6 +22,8 @@ from pgmjax.progress import Progress
 from pgmjax.queries import Query
 from pgmjax.relation import Relation
 from pgmjax.total import estimate_total
+
+PENALTIES = ("cells", "noise", "none")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +71,8 @@ class Rounds:
         split: the share of a round's budget that measures.
         total_share: the share of the budget that measures the total, where that is private.
         max_cells: the most cells of the estimate after the last round, None without a limit.
+        penalty: what a whole marginal's error is lessened by before they compete, one of `PENALTIES`.
+        repeat: whether whole marginals may be measured again before others.
     """
 
     table: PrivateTable
@@ -77,6 +82,8 @@ class Rounds:
     split: Fraction
     total_share: Fraction
     max_cells: int | None
+    penalty: str
+    repeat: bool
 
     @functools.cached_property
     def costs(self) -> Costs:
@@ -127,9 +134,9 @@ class Rounds:
 
     def _choose(self, number: int, costs: Costs, total: float, found: list[LinearMeasurement]) -> Query:
         with _paid_for(found):
-            kept = self._within(number)
+            kept = self._fresh(self._within(number), found)
             answers = self.estimate.answers(kept.queries, total)
-            offsets = [self._noise(query, costs.answers[number]) for query in kept.queries]
+            offsets = [self._penalty(query, costs.answers[number]) for query in kept.queries]
         score = kept.score(answers, offsets)
         cost = costs.choices[number]
         pure = self.table.budget.unit == "epsilon"
@@ -144,12 +151,22 @@ class Rounds:
         limit = max(self.max_cells * (number + 1) // self.rounds, min(cells))
         return self.candidates.keep([i for i, held in enumerate(cells) if held <= limit])
 
-    def _noise(self, query: Query, cost: Fraction) -> float:
-        """The expected L1 norm of the noise that measuring a query would add (counts)."""
-        if not self.candidates.whole:
+    def _fresh(self, kept: Candidates, found: list[LinearMeasurement]) -> Candidates:
+        """The marginals that were measured least often: what is released says which, not the table."""
+        if self.repeat or not kept.whole:
+            return kept
+        times = Counter(measurement.query for measurement in found)
+        least = min(times[query] for query in kept.queries)
+        return kept.keep([i for i, query in enumerate(kept.queries) if times[query] == least])
+
+    def _penalty(self, query: Query, cost: Fraction) -> float:
+        """What a query's error is lessened by (counts)."""
+        if self.penalty == "none" or not self.candidates.whole:
             return 0.0
-        law = law_for(self._moves(query), self.table.budget.unit, cost)
-        return query.num_rows(self.table.domain) * expected_size(law)
+        rows = query.num_rows(self.table.domain)
+        if self.penalty == "cells":
+            return float(rows)
+        return rows * expected_size(law_for(self._moves(query), self.table.budget.unit, cost))
 
     @property
     def _max_weight(self) -> int | None:

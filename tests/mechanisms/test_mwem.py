@@ -14,7 +14,7 @@ from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms import MWEM
 from pgmjax.mechanisms.mwem_candidates import Candidates
 from pgmjax.mechanisms.mwem_estimates import ARMS, Engine, Weights, averaged
-from pgmjax.mechanisms.mwem_rounds import Costs
+from pgmjax.mechanisms.mwem_rounds import PENALTIES, Costs
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.plan.growth import candidate_cells
 from pgmjax.privacy.accounting import rho_for
@@ -64,10 +64,11 @@ def scores(monkeypatch):
     return seen
 
 
+@pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("relation, moves", [(ADD, 1), (REPLACE, 2)])
-def test_a_whole_marginal_is_scored_by_its_error_beyond_the_noise(relation, moves, scores):
-    """First round: ||M x - uniform||_1 - E||noise||_1, of sensitivity 1 or, with records replaced, 2."""
-    release = make(relation=relation, rounds=2, seed=2).run(DATA, WORKLOAD)
+def test_a_whole_marginal_is_scored_by_its_error_less_a_penalty(relation, moves, penalty, scores):
+    """First round: ||M x - uniform||_1 less a count a cell, E||noise||_1 or nothing; sensitivity 1, or 2."""
+    release = make(relation=relation, rounds=2, split="1/2", penalty=penalty, seed=2).run(DATA, WORKLOAD)
     score = scores[0]
     unit = 2**score.bits
     assert score.sensitivity(DOMAIN, relation).value == moves * unit
@@ -77,7 +78,8 @@ def test_a_whole_marginal_is_scored_by_its_error_beyond_the_noise(relation, move
     found = score.values(DOMAIN, {clique: table_of(clique) for clique in WORKLOAD.cliques}) / unit
     for value, clique in zip(found, WORKLOAD.cliques, strict=True):
         cells = DOMAIN.size(clique)
-        expected = np.abs(table_of(clique) - total / cells).sum() - cells * noise
+        each = {"cells": 1, "noise": noise, "none": 0}[penalty]
+        expected = np.abs(table_of(clique) - total / cells).sum() - cells * each
         assert value == pytest.approx(expected, abs=0.01 * cells)
     measured = release.measurements[-1]
     assert measured.law.scale == pytest.approx(moves / float(share))
@@ -87,7 +89,7 @@ def test_a_whole_marginal_is_scored_by_its_error_beyond_the_noise(relation, move
 @pytest.mark.parametrize("relation", list(Relation))
 def test_single_queries_are_scored_by_their_own_errors(relation, scores):
     """Sensitivity 1 under both relations, times the largest weight."""
-    release = make(relation=relation, rounds=2, select="queries").run(DATA, MIXED)
+    release = make(relation=relation, rounds=2, split="1/2", select="queries").run(DATA, MIXED)
     score = scores[0]
     unit = 2**score.bits
     assert score.candidates(DOMAIN) == 6 + 8 + 4
@@ -102,6 +104,32 @@ def test_single_queries_are_scored_by_their_own_errors(relation, scores):
     assert asked.num_rows(DOMAIN) == 1 and set(np.unique(asked.matrix(DOMAIN))) <= {0, 1}
     share = Fraction(1, 4) if relation is REPLACE else Fraction(19, 80)
     assert release.measurements[-1].law.scale == pytest.approx(1 / float(share))
+
+
+@pytest.mark.parametrize("estimate", [ARMS[0], ARMS[2]])
+def test_a_marginal_is_measured_again_only_after_the_others(estimate):
+    """Three candidates in seven rounds: each twice before one of them for the third time."""
+    for seed in range(3):
+        found = make(rounds=7, seed=seed, estimate=estimate).run(DATA, WORKLOAD).measurements
+        asked = [measurement.clique for measurement in found]
+        assert len(set(asked[:3])) == len(set(asked[3:6])) == 3
+
+
+def test_with_repeats_all_compete_in_every_round(scores):
+    """An answer that is mostly noise leaves an estimate that is wrong where it was measured."""
+    found = make(epsilon="0.01", rounds=6, repeat=True, estimate=ARMS[2], seed=1).run(DATA, WORKLOAD)
+    assert [score.candidates(DOMAIN) for score in scores] == [3] * 6
+    scores.clear()
+    make(rounds=4).run(DATA, WORKLOAD)
+    assert [score.candidates(DOMAIN) for score in scores] == [3, 2, 1, 3]
+    assert len(found.measurements) == 6
+
+
+def test_marginals_beyond_the_limits_do_not_hold_up_those_within():
+    """Only a and b fit: they take turns, though others were never measured."""
+    workload = Workload.of_marginals([("a",), ("b",), ("a", "b", "c")])
+    release = make(rounds=4, max_cells=20, estimate=ARMS[2]).run(DATA, workload)
+    assert sorted(m.clique for m in release.measurements) == [("a",), ("a",), ("b",), ("b",)]
 
 
 def test_candidates_are_marginals_or_the_workloads_queries():
@@ -410,6 +438,7 @@ def test_an_interrupted_run_goes_on_in_the_ledger(relation, select, arm, kind, t
     [
         ({"rounds": 0}, "rounds must be an integer >= 1, got 0"),
         ({"split": 0}, r"split must be a share of the budget in \(0, 1\), got 0"),
+        ({"penalty": "much"}, "penalty must be one of 'cells', 'noise', 'none'"),
         ({"split": "1"}, r"split must be a share .* got 1"),
         ({"total_share": "1.5"}, "total_share must be a share"),
         ({"select": "rows"}, "select must be one of 'marginals', 'queries', got 'rows'"),
@@ -425,7 +454,9 @@ def test_settings_that_do_not_add_up(settings, words):
         make(**settings)
 
 
-@pytest.mark.parametrize("settings", [{"rounds": 2.0}, {"split": True}, {"history": 1}, {"max_cells": "9"}])
+@pytest.mark.parametrize(
+    "settings", [{"rounds": 2.0}, {"split": True}, {"history": 1}, {"repeat": 1}, {"max_cells": "9"}]
+)
 def test_settings_of_a_wrong_type(settings):
     with pytest.raises(TypeError):
         make(**settings)
