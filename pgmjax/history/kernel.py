@@ -62,12 +62,17 @@ def kernel(
     columns = _Columns(others)
     for at, group in enumerate(rows.groups):
         for low, high in chunks(group, max(columns.widths, default=1), _CHUNK_NUMBERS):
-            strip = np.zeros((high - low, columns.ends[-1]))
+            numbers = group.rows[low:high]
+            direct = columns.in_order and numbers[-1] - numbers[0] + 1 == len(numbers)
+            some = slice(int(numbers[0]), int(numbers[-1]) + 1)
+            strip = result[some] if direct else np.zeros((high - low, columns.ends[-1]))
             for place in range(at if symmetric else 0, len(others.groups)):
-                strip[:, columns.ends[place] : columns.ends[place + 1]] = products.block(at, low, high, place)
-            if symmetric:
-                strip[:, columns.ends[at] : columns.ends[at + 1]] *= 0.5  # is added to its mirror image
-            columns.add(result, group.rows[low:high], strip)
+                block = products.block(at, low, high, place)
+                if symmetric and place == at:
+                    block = 0.5 * block  # is added to its mirror image
+                strip[:, columns.ends[place] : columns.ends[place + 1]] += block
+            if not direct:
+                columns.add(result, numbers, strip)
     if symmetric:
         _add_transposed(result)
     return result
@@ -132,6 +137,7 @@ class _Columns:
             self._order = None
         self._once = len(self._rows) == len(owners)
         self._all = len(self._rows) == rows.num_rows
+        self.in_order = self._order is None and self._once and self._all
 
     def add(self, result: np.ndarray, rows: np.ndarray, strip: np.ndarray) -> None:
         """Add a strip [rows, columns by group] to some rows, each of which is named once."""

@@ -102,12 +102,12 @@ class Rows:
         _, first, which = np.unique(packed, axis=0, return_index=True, return_inverse=True)
         order = np.argsort(which.reshape(-1), kind="stable")
         ends = np.cumsum(np.bincount(which.reshape(-1)))
-        groups = []
+        groups: list[Group] = []
         for at, numbers in zip(first, np.split(order, ends[:-1]), strict=True):
             attributes = tuple(int(place) for place in np.flatnonzero(self.index[at]))
             rows, starts = np.unique(self.owner[numbers], return_index=True)
             groups.append(Group(attributes, numbers, rows, starts))
-        return tuple(groups)
+        return tuple(sorted(groups, key=lambda group: int(group.rows[0])))
 
     def take(self, rows: Any) -> Rows:
         """Return some of the rows, in the order asked for: numbers, a slice or a mask [rows]."""
