@@ -6,21 +6,51 @@ numbers.
 """
 
 from pgmjax.history.answers import Answers
+from pgmjax.history.blue import Blue
+from pgmjax.history.claims import Claim, Verdict
+from pgmjax.history.coordinates import NotEstimableError
+from pgmjax.history.costs import cell_costs, least_epsilon, sensitivities, system_cost
 from pgmjax.history.history import History
+from pgmjax.history.inference import Inference, JointInference
+from pgmjax.history.inference_control import DeclinedError, InferenceControl
 from pgmjax.history.kernel import kernel, kernel_blocks
 from pgmjax.history.kernel_pca import KernelPCA
+from pgmjax.history.law_of import law_of
 from pgmjax.history.max_entropy import MaxEntropy, MaxEntropyFit
+from pgmjax.history.noise_laws import Gaussian, Laplace
+from pgmjax.history.noise_sum import NoiseSum
 from pgmjax.history.prior import ProductPrior
+from pgmjax.history.ridge import Ridge
 from pgmjax.history.rows import Rows
+from pgmjax.history.validation import AlphaChoice, CrossValidation
 
 __all__ = [
+    "AlphaChoice",
     "Answers",
+    "Blue",
+    "Claim",
+    "CrossValidation",
+    "DeclinedError",
+    "Gaussian",
     "History",
+    "Inference",
+    "InferenceControl",
+    "JointInference",
     "KernelPCA",
+    "Laplace",
     "MaxEntropy",
     "MaxEntropyFit",
+    "NoiseSum",
+    "NotEstimableError",
     "ProductPrior",
+    "Ridge",
     "Rows",
+    "Verdict",
+    "cell_costs",
     "kernel",
     "kernel_blocks",
+    "law_of",
+    "least_epsilon",
+    "sensitivities",
+    "system_cost",
 ]
