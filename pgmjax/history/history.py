@@ -11,6 +11,7 @@ import numpy as np
 
 from pgmjax import _checks
 from pgmjax.domain import Domain
+from pgmjax.history import joint_noise, storage
 from pgmjax.history.rows import Rows
 from pgmjax.laws import Law
 from pgmjax.measurements import LinearMeasurement
@@ -66,7 +67,7 @@ class History:
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "measurements", kept)
         object.__setattr__(self, "relation", None if relation is None else Relation.parse(relation))
-        object.__setattr__(self, "covariance", _covariance(covariance, self.stddevs))
+        object.__setattr__(self, "covariance", joint_noise.checked(covariance, self.stddevs))
 
     @classmethod
     def from_answers(
@@ -174,12 +175,35 @@ class History:
         parts = [self, *new]
         covariance = None
         if any(part.covariance is not None for part in parts):
-            covariance = _block_diagonal([part.full_covariance() for part in parts])
+            covariance = joint_noise.block_diagonal([part.full_covariance() for part in parts])
         every = [measurement for part in parts for measurement in part.measurements]
         result = History(self.domain, every, covariance=covariance, relation=self.relation)
         if "rows" in self.__dict__:
             result.__dict__["rows"] = self.rows.concatenated(*(part.rows for part in new))
         return result
+
+    def save(self, folder: Any) -> None:
+        """Write the history into a folder: `history.json` and a file of arrays, no pickle.
+
+        Args:
+            folder: path, made where it is missing; a history in it is replaced in one step.
+        """
+        relation = None if self.relation is None else self.relation.value
+        storage.save(folder, self.domain, self.measurements, self.covariance, relation)
+
+    @classmethod
+    def load(cls, folder: Any) -> History:
+        """Read a history that `save` wrote.
+
+        Raises:
+            FileNotFoundError: the folder or one of its files is missing.
+            ValueError: the files are corrupt, of another program, or of a newer version.
+        """
+        domain, measurements, covariance, relation = storage.load(folder)
+        try:
+            return cls(domain, measurements, covariance=covariance, relation=relation)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{folder} is corrupt: {error}") from error
 
     def full_covariance(self) -> np.ndarray:
         """Return the covariance of the noise (counts squared) [rows, rows], the diagonal one written out."""
@@ -204,44 +228,3 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
 
 def _named(relation: Relation | None) -> str:
     return "none stated" if relation is None else relation.value
-
-
-def _block_diagonal(blocks: list[np.ndarray]) -> np.ndarray:
-    size = sum(len(block) for block in blocks)
-    result = np.zeros((size, size))
-    start = 0
-    for block in blocks:
-        result[start : start + len(block), start : start + len(block)] = block
-        start += len(block)
-    return result
-
-
-def _covariance(values: Any, stddevs: np.ndarray) -> np.ndarray | None:
-    if values is None:
-        return None
-    array = np.array(values, np.float64)
-    rows = len(stddevs)
-    if array.shape != (rows, rows):
-        raise ValueError(
-            f"the covariance must be of shape {(rows, rows)}, one row an answer, got {array.shape}."
-        )
-    if not np.isfinite(array).all():
-        raise ValueError("the covariance must be finite.")
-    scale = np.sqrt(np.abs(np.diagonal(array)))
-    if np.abs(array - array.T).max(initial=0) > 1e-9 * scale.max(initial=0) ** 2:
-        raise ValueError("the covariance must be symmetric.")
-    if not np.allclose(scale, stddevs, rtol=1e-6, atol=0):
-        raise ValueError(
-            "the covariance and the measurements state different noise: its diagonal must hold the squares "
-            "of their standard deviations."
-        )
-    array = (array + array.T) / 2
-    try:
-        np.linalg.cholesky(array / np.multiply.outer(scale, scale))
-    except np.linalg.LinAlgError:
-        raise ValueError(
-            "the covariance must be positive definite: an answer that others determine without error, or a "
-            "negative variance, cannot be weighed."
-        ) from None
-    array.flags.writeable = False
-    return array

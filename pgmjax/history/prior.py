@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from pgmjax import _checks
 from pgmjax.domain import Domain
+from pgmjax.history.smoothing import SMOOTHINGS, positive_counts
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.privacy.amounts import exact_epsilon, exact_rho
+from pgmjax.privacy.noise import PrivateTable
+from pgmjax.queries import marginal
+from pgmjax.queries.base import MAX_MATRIX_ENTRIES
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -51,6 +58,101 @@ class ProductPrior:
         """Return the prior under which all cells are as likely."""
         return cls(domain, {})
 
+    @classmethod
+    def from_measurements(
+        cls,
+        domain: Domain,
+        measurements: Sequence[LinearMeasurement],
+        *,
+        smoothing: str = "posterior-mean",
+        pseudocount: float = 1.0,
+    ) -> ProductPrior:
+        """Return the prior that noisy one-way marginals show, no cell of which is impossible.
+
+        Args:
+            domain: the attributes; those that were not measured are uniform.
+            measurements: noisy counts of every code of one attribute each.
+            smoothing: "posterior-mean" takes the mean of each count given its noisy answer when every
+                count >= 0 was as likely before; "truncate" cuts negative counts off at 0.
+            pseudocount: for "truncate": added to every count (counts), > 0.
+
+        Raises:
+            TypeError: something that is no measurement.
+            ValueError: a measurement of something else than the codes of one attribute, two of one
+                attribute, or an unknown smoothing.
+
+        References:
+            Chen, Zhou and Bhowmick 2012, footnote 3.
+        """
+        _checks.choice("smoothing", smoothing, SMOOTHINGS)
+        pseudocount = _checks.number("pseudocount", pseudocount, above=0)
+        tables: dict[str, np.ndarray] = {}
+        for measurement in _checks.several("measurements", measurements, "LinearMeasurement"):
+            name = _one_way(domain, measurement, tables)
+            counts = positive_counts(measurement, smoothing, pseudocount)
+            tables[name] = counts / counts.sum()
+        return cls(domain, tables)
+
+    @classmethod
+    def bought(
+        cls,
+        table: PrivateTable,
+        *,
+        epsilon: Any = None,
+        rho: Any = None,
+        smoothing: str = "posterior-mean",
+        pseudocount: float = 1.0,
+    ) -> tuple[ProductPrior, tuple[LinearMeasurement, ...]]:
+        """Buy noisy one-way marginals of all attributes and return the prior that they show.
+
+        Args:
+            table: the private table; its budget pays.
+            epsilon: what all marginals together may cost, > 0, exact; give this or `rho`.
+            rho: instead: what they may cost in zCDP.
+            smoothing: as for `from_measurements`.
+            pseudocount: as for `from_measurements`.
+
+        Returns:
+            The prior, and the measurements: answers as good as any others, for the history too.
+
+        Raises:
+            ValueError: neither or both of epsilon and rho; nothing was spent.
+            BudgetExceeded: the budget does not suffice; nothing was spent.
+
+        Guarantees:
+            epsilon-DP, or rho-zCDP, under the table's relation: each of d attributes is measured with
+            the d-th part, which is exact.
+        """
+        _checks.choice("smoothing", smoothing, SMOOTHINGS)
+        pseudocount = _checks.number("pseudocount", pseudocount, above=0)
+        if (epsilon is None) == (rho is None):
+            raise ValueError("give epsilon or rho, one of them: what the marginals of the prior may cost.")
+        names = table.domain.attributes
+        queries = [marginal([name]) for name in names]
+        parts = len(queries)
+        if rho is None:
+            measured = table.measure(queries, epsilons=[exact_epsilon(epsilon) / parts] * parts)
+        else:
+            measured = table.measure(queries, rhos=[exact_rho(rho) / parts] * parts)
+        prior = cls.from_measurements(table.domain, measured, smoothing=smoothing, pseudocount=pseudocount)
+        return prior, measured
+
+    def joint(self) -> np.ndarray:
+        """Return the probabilities of all cells, float64 [size of each attribute].
+
+        Raises:
+            ValueError: there are more than `MAX_MATRIX_ENTRIES` cells.
+        """
+        if self.domain.size() > MAX_MATRIX_ENTRIES:
+            raise ValueError(
+                f"the table of {self.domain.size():,} cells would be above the limit of "
+                f"{MAX_MATRIX_ENTRIES:,}: use the probabilities of each attribute."
+            )
+        table = np.ones(())
+        for probabilities in self.probabilities:
+            table = np.multiply.outer(table, probabilities)
+        return table
+
     def marginal(self, name: str) -> np.ndarray:
         """Return the probabilities [size] of one attribute."""
         self.domain.attribute(name)
@@ -58,6 +160,21 @@ class ProductPrior:
 
     def __repr__(self) -> str:
         return f"ProductPrior({self.domain!r})"
+
+
+def _one_way(domain: Domain, measurement: Any, known: Mapping[str, Any]) -> str:
+    if not isinstance(measurement, LinearMeasurement):
+        raise TypeError(f"a prior is made from LinearMeasurements, got {type(measurement).__name__}.")
+    if len(measurement.clique) != 1 or measurement.query != marginal(measurement.clique):
+        raise ValueError(
+            f"a prior takes the counts of all codes of one attribute, got another measurement on "
+            f"{measurement.clique}: measure queries.marginal([name])."
+        )
+    measurement.validate(domain)
+    name = measurement.clique[0]
+    if name in known:
+        raise ValueError(f"two measurements of attribute {name!r}: give one.")
+    return name
 
 
 def _probabilities(name: str, values: Any, size: int) -> np.ndarray:
