@@ -22,6 +22,7 @@ OUTSIDE = 1e-11
 """The probability outside the period."""
 ROUGHLY = 1e-7
 """The same where a displacement limits the accuracy anyway."""
+_LEFT = 1e-9  # by a slow series that converges
 _NEGLIGIBLE = 1e-17
 _POWER = 12  # the displacement is a sum of so many uniforms: smooth enough for a short series
 _MAX_POINTS = 1 << 20
@@ -101,31 +102,32 @@ def plan_inversion(law: NoiseSum, resolution: float = 1 / 128) -> Inversion:
         law: the sum.
         resolution: where a displacement is needed, its width in standard deviations of the sum.
     """
-    if closed_form(law) is not None:
+    if not law.sizes.size or closed_form(law) is not None:
         return Inversion(math.inf, 0, None, 0.0, Accuracy(0.0))
     period = 2 * law.radius(OUTSIDE)
     step = law.lattice()
     if step is not None and period / step < _MAX_POINTS:
         points = 1 << max(2, math.ceil(math.log2(period / step + 2)))
         return Inversion(points * step, points // 2 + 1, step, 0.0, Accuracy(2 * OUTSIDE))
-    points = _convergent(law, period)
-    if points <= _MAX_POINTS:
-        return Inversion(period, points, None, 0.0, Accuracy(3 * OUTSIDE))
+    for left, most in ((OUTSIDE, _MAX_POINTS // 4), (_LEFT, _MAX_POINTS)):
+        points = _convergent(law, period, left, most)
+        if points <= most:
+            return Inversion(period, points, None, 0.0, Accuracy(2 * OUTSIDE + left))
     width, period = resolution * law.stddev, 2 * law.radius(ROUGHLY)
     last = (1 / (ROUGHLY * _POWER * math.pi)) ** (1 / _POWER)  # from here on the series sums to ROUGHLY
     points = math.ceil(last * 2 * _POWER / width * period / (2 * math.pi))
     return Inversion(period, points, None, width, Accuracy(3 * ROUGHLY, width / 2))
 
 
-def _convergent(law: NoiseSum, period: float) -> int:
-    """Return how many terms leave OUTSIDE at most, by the continuous noises alone; very many if none is."""
+def _convergent(law: NoiseSum, period: float, left: float, most: int) -> int:
+    """Return how many terms leave so much at most, by the continuous noises alone; too many if none is."""
     groups = [
         (size, count, noise)
         for size, count, noise in zip(law.sizes, law.counts, law.laws, strict=True)
         if not isinstance(noise, DISCRETE)
     ]
     order = 64
-    while groups and order <= _MAX_POINTS:
+    while groups and order <= most:
         angle = 2 * math.pi * order / period
         logarithm, power = 0.0, 0.0
         for size, count, noise in groups:
@@ -136,10 +138,10 @@ def _convergent(law: NoiseSum, period: float) -> int:
             else:
                 logarithm -= 0.5 * count * square
                 power += count * square
-        if logarithm - math.log(power * math.pi) < math.log(OUTSIDE):
+        if logarithm - math.log(power * math.pi) < math.log(left):
             return order
         order = math.ceil(order * 1.25)
-    return 2 * _MAX_POINTS
+    return most + 1
 
 
 def invert(law: NoiseSum, plan: Inversion | None = None) -> SumLaw:

@@ -9,6 +9,7 @@ from pgmjax import _checks
 from pgmjax.history import characteristic, convolution, monte_carlo
 from pgmjax.history.characteristic import Inversion
 from pgmjax.history.convolution import Convolution
+from pgmjax.history.exact_law import closed_form
 from pgmjax.history.monte_carlo import Simulation
 from pgmjax.history.noise_sum import NoiseSum
 from pgmjax.history.sum_law import SumLaw
@@ -16,7 +17,7 @@ from pgmjax.history.sum_law import SumLaw
 METHODS = ("auto", "characteristic", "convolution", "monte-carlo")
 
 
-def law_of(law: NoiseSum, method: str = "auto", *, tolerance: float = 0.01, **options: Any) -> SumLaw:
+def law_of(law: NoiseSum, method: str = "auto", *, tolerance: float = 0.005, **options: Any) -> SumLaw:
     """Return the computed law of a sum of noises.
 
     Args:
@@ -50,9 +51,9 @@ def law_of(law: NoiseSum, method: str = "auto", *, tolerance: float = 0.01, **op
     return runs[chosen](law, **options)
 
 
-def cheapest(law: NoiseSum, tolerance: float = 0.01) -> str:
+def cheapest(law: NoiseSum, tolerance: float = 0.005) -> str:
     """Return the method of least forecast cost among those accurate enough, by name."""
-    if not law.sizes.size:
+    if not law.sizes.size or closed_form(law) is not None:
         return "characteristic"
     forecasts: dict[str, Inversion | Convolution | Simulation] = {
         "characteristic": characteristic.plan_inversion(law),
