@@ -84,22 +84,12 @@ def run(asked: Mapping[str, Any]) -> dict[str, Any]:
     from dpmm.models.aim import AIM
     from dpmm.models.base.mbi import factor
 
-    factor.logsumexp = logsumexp  # as shipped, a trial takes hours
-
-    class Quicker(AIM):
-        """Fewer steps of the fits between two rounds than of the last one, as ours."""
-
-        def _fit(self, *given: Any, **more: Any) -> Any:
-            self.n_iters = asked["steps"]
-            try:
-                return super()._fit(*given, **more)
-            finally:
-                self.n_iters = asked["iterations"]
+    factor.logsumexp = logsumexp  # the same numbers, several times faster
 
     domain, cliques, wide = asked["domain"], asked["cliques"], asked["wide"]
     frame = pandas.read_csv(asked["table"])[list(domain)]
     ordered = [tuple(name for name in domain if name in clique) for clique in cliques]
-    peer = Quicker(
+    peer = AIM(
         epsilon=asked["epsilon"],
         delta=asked["delta"],
         prng=np.random.RandomState(asked["seed"]),
@@ -119,8 +109,7 @@ def run(asked: Mapping[str, Any]) -> dict[str, Any]:
     rows = peer.generate(n_records=len(frame))
     sampled = exact_marginals({name: rows[name].to_numpy() for name in domain}, domain, cliques)
     line |= {f"rows_{key}": value for key, value in errors(cliques, wide, truth, sampled).items()}
-    line |= {"rounds": len(peer.cliques) - len(domain), "tree_cells": int(peer.model.size)}
-    line["rho"] = float(peer.rho)
+    line |= {"tree_cells": int(peer.model.size), "rho": float(peer.rho)}
     line["cliques"] = [list(c) for c in dict.fromkeys(peer.cliques) if len(c) > 1]
     line["sigmas"] = [float(sigma) for _, _, sigma, _ in peer.measures]
     return line
