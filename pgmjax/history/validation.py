@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -111,9 +112,11 @@ class CrossValidation:
         return float(np.mean(residuals**2) - np.mean(noise.variances) + 2 * np.mean(shared))
 
     def choose(
-        self, low: float | None = None, high: float | None = None, *, ratio: float = 1.1
+        self, low: float | None = None, high: float | None = None, *, ratio: float = 1.2
     ) -> AlphaChoice:
         """Return the alpha of least estimated error: a coarse grid, then ternary search on its logarithm.
+
+        The search's inner points divide the bracket by the golden section, so that one of them serves again.
 
         Args:
             low: least alpha; a tenth of the smallest standard deviation of an eigenquery by default.
@@ -132,23 +135,12 @@ class CrossValidation:
         if not low < high:
             raise ValueError(f"the least alpha must be below the largest, got {low:g} and {high:g}.")
         ratio = _checks.number("ratio", ratio, above=1)
-        tried: dict[float, float] = {}
-
-        def error(logarithm: float) -> float:
-            alpha = math.exp(logarithm)
-            if alpha not in tried:
-                tried[alpha] = self.error(alpha)
-            return tried[alpha]
-
-        grid = np.linspace(math.log(low), math.log(high), _GRID)
-        best = int(np.argmin([error(float(each)) for each in grid]))
-        left, right = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, _GRID - 1)])
-        while right - left > math.log(ratio):
-            first, second = left + (right - left) / 3, right - (right - left) / 3
-            if error(first) <= error(second):
-                right = second
-            else:
-                left = first
+        grid = np.geomspace(low, high, _GRID)
+        tried = {float(alpha): self.error(float(alpha)) for alpha in grid}
+        best = int(np.argmin(list(tried.values())))
+        _narrow(
+            self.error, tried, float(grid[max(best - 1, 0)]), float(grid[min(best + 1, _GRID - 1)]), ratio
+        )
         alphas = np.array(sorted(tried))
         errors = np.array([tried[alpha] for alpha in alphas])
         at = int(np.argmin(errors))
@@ -181,6 +173,24 @@ class CrossValidation:
 
     def __repr__(self) -> str:
         return f"CrossValidation({len(self.folds):,} folds of {self.pca.history.num_rows:,} rows)"
+
+
+def _narrow(
+    error: Callable[[float], float], tried: dict[float, float], low: float, high: float, ratio: float
+) -> None:
+    """Search between two alphas for the least error, adding what it tries to `tried`."""
+    golden = (math.sqrt(5) - 1) / 2
+    first, second = low * (high / low) ** (1 - golden), low * (high / low) ** golden
+    tried[first], tried[second] = error(first), error(second)
+    while high > ratio * low:
+        if tried[first] <= tried[second]:
+            high, second = second, first
+            first = low * (high / low) ** (1 - golden)
+            tried[first] = error(first)
+        else:
+            low, first = first, second
+            second = low * (high / low) ** golden
+            tried[second] = error(second)
 
 
 def _dense(spectrum: Spectrum) -> np.ndarray:

@@ -1,0 +1,91 @@
+"""All 29,570 two-way cells of the nine attributes at once: the ridge form in time and memory.
+
+    PGMJAX_DATA=... python bench/paper000/ridge.py [--method cholesky] [--attributes 9] [--alpha A]
+
+Every cell has Laplace noise of scale 36, epsilon 1 under add/remove for all pairs, as in section 5.2.
+Alpha is chosen by leave-one-out on 2,000 of the cells, unless it is given. Prints a line of JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+
+import numpy as np
+import table
+from inputs import history, peak_gb, prior, rmse, timed
+
+from pgmjax.history import CrossValidation, History, KernelPCA, ProductPrior, Ridge
+from pgmjax.queries import marginal
+
+SCALE = 36.0
+CHOSEN = 2_000
+
+
+def chosen_alpha(past: History, belief: ProductPrior, total: int) -> float:
+    """The alpha that leave-one-out chooses on some of the rows."""
+    some = np.sort(np.random.default_rng(0).permutation(past.num_rows)[:CHOSEN])
+    pca = KernelPCA.of(part(past, some), belief, total)
+    return CrossValidation.leave_one_out(pca).choose().alpha
+
+
+def part(past: History, rows: np.ndarray) -> History:
+    """A history of some rows, asked as cells."""
+    queries = [cell for query in past.queries for cell in cells(query.clique)]
+    values, stddevs = past.values[rows], past.stddevs[rows]
+    return History.from_answers(past.domain, [queries[row] for row in rows], values, stddev=stddevs)
+
+
+def cells(clique: tuple[str, ...]) -> list:
+    """The cells of a pair, row-major, a query each."""
+    from pgmjax.queries import Product, point
+
+    sizes = [range(table.SIZES[name]) for name in clique]
+    return [
+        Product({n: point(code) for n, code in zip(clique, codes, strict=True)})
+        for codes in itertools.product(*sizes)
+    ]
+
+
+def main() -> None:
+    """Solve for the two-way cells and print what it took."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--method", choices=("cholesky", "conjugate-gradients"), default="cholesky")
+    options.add_argument("--attributes", type=int, default=len(table.SIZES), help="the first so many")
+    options.add_argument("--alpha", type=float, default=None)
+    options.add_argument("--tolerance", type=float, default=1e-8, help="of conjugate gradients")
+    chosen = options.parse_args()
+    data = table.dataset()
+    names = list(table.SIZES)[: chosen.attributes]
+    past, truth = history([marginal(pair) for pair in itertools.combinations(names, 2)], data, SCALE, seed=1)
+    belief = prior(data)
+    alpha, choosing = chosen.alpha, None
+    if alpha is None:
+        alpha, choosing = timed(lambda: chosen_alpha(past, belief, table.ROWS))
+    settings = {"method": chosen.method, "tolerance": chosen.tolerance}
+    solved, fitting = timed(lambda: Ridge.fit(past, alpha, belief, table.ROWS, **settings))
+    some = past.rows.take(slice(None, None, max(1, past.num_rows // 500)))
+    answers, answering = timed(lambda: solved.answer(some))
+    line = {
+        "rows": past.num_rows,
+        "method": chosen.method,
+        "alpha": alpha,
+        "choosing": choosing,
+        "fitting": fitting,
+        "answering_500_with_stddevs": answering,
+        "steps": solved.steps,
+        "residual": solved.residual,
+        "peak_gb": peak_gb(),
+        "rmse": rmse(solved.fitted(), truth),
+        "rmse_raw": rmse(past.values, truth),
+        "largest_difference_of_fitted": float(
+            np.abs(answers.values - solved.fitted()[:: max(1, past.num_rows // 500)]).max()
+        ),
+        "median_stddev": float(np.median(answers.stddevs)),
+    }
+    print(json.dumps(line))
+
+
+if __name__ == "__main__":
+    main()
