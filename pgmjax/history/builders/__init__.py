@@ -1,0 +1,27 @@
+"""Queries that histories are made of: ranges, conditions, moments, transforms, marginals.
+
+`random_ranges` and `random_tables` draw the two kinds of the paper's experiments; `is_in`, `equals` and
+`between` are conditions that combine by `&`, `|` and `~`; `moments`, `covariances`; `fourier` and
+`wavelet` strategies; `all_marginals`.
+"""
+
+from pgmjax.history.builders.conditions import Condition, between, equals, is_in
+from pgmjax.history.builders.marginals import all_marginals
+from pgmjax.history.builders.moments import covariances, moment, moments
+from pgmjax.history.builders.random_queries import random_ranges, random_tables
+from pgmjax.history.builders.transforms import fourier, wavelet
+
+__all__ = [
+    "Condition",
+    "all_marginals",
+    "between",
+    "covariances",
+    "equals",
+    "fourier",
+    "is_in",
+    "moment",
+    "moments",
+    "random_ranges",
+    "random_tables",
+    "wavelet",
+]

@@ -1,0 +1,152 @@
+"""Boolean conditions on a record, and the query that counts the records they hold for."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from pgmjax.domain import Domain
+from pgmjax.history.builders.boxes import Decomposer
+from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, matrix, point, subset, total
+from pgmjax.queries import range as code_range
+
+MAX_CASES = 1_000_000
+"""The most combinations of cases of attributes that a condition may tell apart."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Condition:
+    """A condition on one record: codes of an attribute, or others joined by `&`, `|` and `~`.
+
+    Attributes:
+        joined_by: "codes", "and", "or" or "not".
+        attribute: the name of the attribute, for "codes".
+        codes: the codes it holds for, ascending, for "codes".
+        parts: the conditions that are joined.
+
+    Example:
+        >>> domain = Domain({"age": 80, "sex": 2})
+        >>> either = between("age", 18, 64) | equals("sex", 1)
+        >>> len(either.query(domain).factors(domain))
+        2
+    """
+
+    joined_by: str
+    attribute: str = ""
+    codes: tuple[int, ...] = ()
+    parts: tuple[Condition, ...] = ()
+
+    def __and__(self, other: Condition) -> Condition:
+        return _joined("and", self, other)
+
+    def __or__(self, other: Condition) -> Condition:
+        return _joined("or", self, other)
+
+    def __invert__(self) -> Condition:
+        return Condition("not", parts=(self,))
+
+    def query(self, domain: Domain) -> Query:
+        """Return the query that counts the records for which the condition holds.
+
+        A `Product` where that suffices, otherwise a `WeightedSum` of few products with whole numbers: the
+        fewest for two attributes unless only fractions would do, and rarely far from it beyond.
+
+        Raises:
+            ValueError: an unknown attribute or code, a condition that never holds, or one that tells
+                more than `MAX_CASES` combinations apart.
+        """
+        named = self.codes_by_attribute()
+        order = tuple(name for name in domain if name in named)
+        for name in named:
+            _check_codes(name, named[name], domain[name])
+        cases = [_cases(named[name], domain[name]) for name in order]
+        shape = [int(case.max()) + 1 for case in cases]
+        if math.prod(shape) > MAX_CASES:
+            raise ValueError(
+                f"the condition on {order} tells {math.prod(shape):,} combinations of codes apart, above "
+                f"the limit of {MAX_CASES:,}: split it into several queries."
+            )
+        first = [np.unique(case, return_index=True)[1] for case in cases]
+        truth = self.holds(dict(zip(order, np.ix_(*first), strict=True)))
+        truth = np.broadcast_to(truth, shape).astype(np.int64)
+        if not truth.any():
+            raise ValueError(f"the condition on {order} never holds: there is nothing to count.")
+        terms = [
+            (number, Product({n: _block(v[c]) for n, v, c in zip(order, vectors, cases, strict=True)}))
+            for number, vectors in Decomposer().terms(truth)
+        ]
+        return terms[0][1] if len(terms) == 1 and terms[0][0] == 1 else WeightedSum(terms)
+
+    def holds(self, codes: dict[str, np.ndarray]) -> np.ndarray:
+        """Return where the condition holds, for arrays of codes by attribute that broadcast together."""
+        if self.joined_by == "codes":
+            return np.isin(codes[self.attribute], self.codes)
+        inner = [part.holds(codes) for part in self.parts]
+        if self.joined_by == "not":
+            return ~inner[0]
+        return inner[0] & inner[1] if self.joined_by == "and" else inner[0] | inner[1]
+
+    def codes_by_attribute(self) -> dict[str, list[tuple[int, ...]]]:
+        """Return the sets of codes that the condition names, by attribute."""
+        if self.joined_by == "codes":
+            return {self.attribute: [self.codes]}
+        result: dict[str, list[tuple[int, ...]]] = {}
+        for part in self.parts:
+            for name, sets in part.codes_by_attribute().items():
+                result.setdefault(name, []).extend(sets)
+        return result
+
+
+def is_in(attribute: str, codes: Iterable[int]) -> Condition:
+    """Return the condition that an attribute has one of some codes.
+
+    Raises:
+        ValueError: no code, a negative one or one given twice.
+    """
+    return Condition("codes", attribute, subset(codes).codes)
+
+
+def equals(attribute: str, code: int) -> Condition:
+    """Return the condition that an attribute has a code."""
+    return Condition("codes", attribute, (point(code).code,))
+
+
+def between(attribute: str, low: int, high: int) -> Condition:
+    """Return the condition that an attribute has a code from `low` to `high`, both included."""
+    ends = code_range(low, high)
+    return Condition("codes", attribute, tuple(np.arange(ends.low, ends.high + 1).tolist()))
+
+
+def _joined(word: str, first: Condition, second: Condition) -> Condition:
+    if not isinstance(second, Condition):
+        raise TypeError(f"a condition is joined with another one, got {type(second).__name__}.")
+    return Condition(word, parts=(first, second))
+
+
+def _check_codes(name: str, sets: list[tuple[int, ...]], size: int) -> None:
+    for codes in sets:
+        if codes[-1] >= size:
+            raise ValueError(f"the condition names code {codes[-1]} of {name!r}, which has 0..{size - 1}.")
+
+
+def _cases(sets: list[tuple[int, ...]], size: int) -> np.ndarray:
+    """Return for each code which case it is: codes are one case that all sets treat alike."""
+    member = np.stack([np.isin(np.arange(size), codes) for codes in sets], axis=1)
+    return np.unique(member, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _block(vector: np.ndarray) -> AttributeQuery:
+    """Return the plainest block of one row."""
+    codes = np.flatnonzero(vector)
+    if not np.array_equal(vector[codes], np.ones(len(codes))):
+        return matrix([vector])
+    if len(codes) == len(vector):
+        return total()
+    if len(codes) == 1:
+        return point(int(codes[0]))
+    if codes[-1] - codes[0] + 1 == len(codes):
+        return code_range(int(codes[0]), int(codes[-1]))
+    return subset(codes.tolist())
