@@ -130,7 +130,8 @@ def test_probability_calculation_loses_at_most_gamma(gamma):
 @pytest.mark.parametrize("continuous", [True, False])
 def test_methods_agree_within_what_they_say(continuous):
     total = NoiseSum(A, B, continuous=continuous)
-    laws = [law_of(total, method) for method in ("characteristic", "convolution", "monte-carlo")]
+    laws = [law_of(total, method) for method in ("characteristic", "convolution")]
+    laws.append(law_of(total, "monte-carlo", size=50_000))
     for law in laws[1:]:
         for end in (5.0, 20.0, 47.0, 90.0):
             said = laws[0].accuracy, law.accuracy
