@@ -94,9 +94,14 @@ def _from_random_starts(entries: bytes, size: int, norm: str, restarts: int, see
     return _searched(gram, norm, restarts, seed, None)
 
 
+@functools.lru_cache(maxsize=256)
+def _fixed(kind: str, size: int, norm: str) -> Factor:
+    return Factor.of(fixed.FIXED[kind](size), norm)
+
+
 def _searched(gram: np.ndarray, norm: str, restarts: int, seed: int, earlier: Factor | None) -> Factor:
     size = len(gram)
-    found = [Factor.of(make(size), norm) for make in fixed.FIXED.values()]
+    found = [_fixed(kind, size, norm) for kind in fixed.FIXED]
     if size <= MAX_SIZE and norm == "l1":
         start = None if earlier is None else earlier.weights
         again = 0 if start is not None else restarts

@@ -11,7 +11,6 @@ References:
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -30,9 +29,6 @@ def full_rank_error(gram: Any, vectors: Any) -> Any:
     factor = jnp.linalg.cholesky(columns @ columns.T)
     half = jax.scipy.linalg.solve_triangular(factor, jnp.eye(len(gram), dtype=gram.dtype), lower=True)
     return ((half @ gram) * half).sum()
-
-
-_value_and_gradient = jax.jit(jax.value_and_grad(full_rank_error, argnums=1))
 
 
 def optimise(
@@ -60,7 +56,5 @@ def optimise(
         start = (vectors * np.maximum(values, _FLOOR * values[-1]) ** 0.25) @ vectors.T
     else:
         start = np.asarray(start, np.float64).T
-    with jax.enable_x64(True):
-        evaluate = functools.partial(_value_and_gradient, jnp.asarray(gram / scale))
-        end, error = minimise(evaluate, start, max_steps=max_steps, tolerance=1e-7)
+    end, error = minimise(full_rank_error, [gram / scale], start, max_steps=max_steps)
     return (end / np.linalg.norm(end, axis=1, keepdims=True)).T, error * scale

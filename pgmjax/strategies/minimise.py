@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -12,36 +14,48 @@ _TOLERANCE = 1e-7
 
 
 def minimise(
-    evaluate: Callable[[Any], tuple[Any, Any]],
+    error: Callable[..., Any],
+    given: Sequence[np.ndarray],
     start: np.ndarray,
     *,
     low: float | None = None,
     max_steps: int = 1000,
     tolerance: float = _TOLERANCE,
 ) -> tuple[np.ndarray, float]:
-    """Return the end of a local search, and the value there.
+    """Return the end of a local search in float64, and the value there.
 
     Args:
-        evaluate: value and gradient at an array of the shape of `start`; to be called with 64-bit types
-            enabled.
-        start: where to begin.
-        low: the least value of every entry; None is no bound.
+        error: ``error(*given, weights)``, a JAX scalar; one function of a module, as programs are kept by it.
+        given: arrays that are held.
+        start: the weights to begin at.
+        low: the least value of every weight; None is no bound.
         max_steps: iterations at most.
         tolerance: stop when a step lowers the value by less than this fraction.
     """
     from scipy.optimize import minimize
 
-    scale = abs(float(evaluate(jnp.asarray(start))[0]))
-    scale = scale if np.isfinite(scale) and scale > 0 else 1.0
+    with jax.enable_x64(True):
+        held = tuple(jnp.asarray(each) for each in given)
 
-    def flat(values: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = evaluate(jnp.asarray(values.reshape(start.shape)))
-        value, gradient = float(value) / scale, gradient / scale
-        if not np.isfinite(value):  # a singular strategy: step back
-            return 1e300, np.zeros_like(values)
-        return value, np.asarray(gradient, np.float64).reshape(-1)
+        def evaluate(weights: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = _value_and_gradient(error, held, weights.reshape(start.shape))
+            return float(value), np.asarray(gradient, np.float64).reshape(-1)
 
-    bounds = None if low is None else [(low, None)] * start.size
-    options = {"maxiter": max_steps, "maxfun": 4 * max_steps, "ftol": tolerance, "gtol": 1e-12}
-    end = minimize(flat, start.reshape(-1), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        scale = abs(evaluate(start)[0])
+        scale = scale if np.isfinite(scale) and scale > 0 else 1.0
+
+        def scaled(weights: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = evaluate(weights)
+            if not np.isfinite(value):  # a singular strategy: step back
+                return 1e300, np.zeros_like(weights)
+            return value / scale, gradient / scale
+
+        bounds = None if low is None else [(low, None)] * start.size
+        options = {"maxiter": max_steps, "maxfun": 4 * max_steps, "ftol": tolerance, "gtol": 1e-12}
+        end = minimize(scaled, start.reshape(-1), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return end.x.reshape(start.shape), float(end.fun) * scale
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _value_and_gradient(error: Callable[..., Any], given: tuple[Any, ...], weights: Any) -> tuple[Any, Any]:
+    return jax.value_and_grad(lambda each: error(*given, each))(weights)

@@ -11,7 +11,6 @@ References:
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -20,7 +19,7 @@ import numpy as np
 
 from pgmjax import _checks
 from pgmjax.random import generator
-from pgmjax.strategies.minimise import minimise
+from pgmjax.strategies.together import best_end
 
 
 def p_identity(theta: np.ndarray) -> np.ndarray:
@@ -47,20 +46,30 @@ def default_rows(gram: np.ndarray) -> int:
     return 1 if flat else max(1, size // 16)
 
 
+@jax.custom_vjp
 def p_identity_error(gram: Any, theta: Any) -> Any:
     """Return ``tr(gram (A^T A)^-1)`` of the p-identity of `theta` [p, size], a JAX scalar.
 
     With ``S = diag(1 + column sums of theta)`` the inverse is
-    ``S (I - theta^T (I + theta theta^T)^-1 theta) S``.
+    ``S (I - theta^T (I + theta theta^T)^-1 theta) S``. The error and its gradient share the one product of
+    cost size^2 p, which automatic differentiation would do three times. `gram` counts as a constant.
     """
-    scales = 1 + theta.sum(axis=0)
-    rows = theta * scales
-    factor = jnp.linalg.cholesky(jnp.eye(len(theta), dtype=theta.dtype) + theta @ theta.T)
-    half = jax.scipy.linalg.solve_triangular(factor, rows, lower=True)
-    return (jnp.diagonal(gram) * scales**2).sum() - ((half @ gram) * half).sum()
+    return _error_and_gradient(gram, theta)[0]
 
 
-_value_and_gradient = jax.jit(jax.value_and_grad(p_identity_error, argnums=1))
+def _error_and_gradient(gram: Any, theta: Any) -> tuple[Any, Any]:
+    scales, diagonal, one = 1 + theta.sum(axis=0), jnp.diagonal(gram), jnp.eye(len(theta), dtype=theta.dtype)
+    asked = (theta * scales) @ gram
+    factor = jnp.linalg.cholesky(one + theta @ theta.T)
+    half = jax.scipy.linalg.solve_triangular(factor, one, lower=True)  # of p rows: LAPACK starts no threads
+    inverse = half.T @ half
+    solved, moved = inverse @ theta, inverse @ (asked * scales)
+    error = (diagonal * scales**2).sum() - (asked * scales * solved).sum()
+    by_scales = 2 * (diagonal * scales - (asked * solved).sum(axis=0))
+    return error, by_scales - 2 * (moved - (moved @ theta.T) @ solved)
+
+
+p_identity_error.defvjp(_error_and_gradient, lambda gradient, factor: (None, factor * gradient))
 
 
 def optimise(
@@ -70,7 +79,7 @@ def optimise(
     restarts: int = 5,
     seed: int = 0,
     start: np.ndarray | None = None,
-    max_steps: int = 1000,
+    max_steps: int = 2000,
 ) -> tuple[np.ndarray, float]:
     """Return the weights of the best p-identity found, and its error in units (its sensitivity is 1).
 
@@ -82,7 +91,7 @@ def optimise(
         restarts: random starts, 0 or more (at least one without `start`).
         seed: of the random starts.
         start: weights [rows, size] to start from besides.
-        max_steps: of each start.
+        max_steps: evaluations of each start.
 
     Returns:
         weights [p, size] >= 0, and the total expected squared error in units of ``2 / epsilon**2``.
@@ -104,10 +113,7 @@ def optimise(
     random = generator(seed)
     starts += [random.random((rows, len(gram))) for _ in range(restarts)]
     scale = float(np.trace(gram)) or 1.0
-    with jax.enable_x64(True):
-        evaluate = functools.partial(_value_and_gradient, jnp.asarray(gram / scale))
-        ends = [minimise(evaluate, each, low=0.0, max_steps=max_steps) for each in starts]
-    weights, error = min(ends, key=lambda end: end[1])
+    weights, error = best_end(p_identity_error, [gram / scale], starts, max_steps=max_steps)
     return weights, error * scale
 
 

@@ -28,7 +28,7 @@ from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.random import generator
 from pgmjax.strategies.grams import Term
-from pgmjax.strategies.minimise import minimise
+from pgmjax.strategies.together import best_end
 
 MAX_SETS = 20_000
 """Sets of attributes at most; beyond these only the small ones are candidates, then none."""
@@ -133,13 +133,11 @@ def optimise(
     ]
     values = spectrum.values.sum(axis=0)
     scale = float(np.abs(values).sum()) or 1.0
+    given = (values / scale, asked, spectrum.reach)
+    weights, error = best_end(_errors[norm], given, starts, max_steps=4000, tolerance=1e-10)
+    kept = np.where(weights > _NEGLIGIBLE * weights.max(), weights, 0.0)
     with jax.enable_x64(True):
-        given = (jnp.asarray(values / scale), jnp.asarray(asked), jnp.asarray(spectrum.reach))
-        evaluate = functools.partial(_evaluations[norm], *given)
-        ends = [minimise(evaluate, start, low=0.0, max_steps=2000, tolerance=1e-10) for start in starts]
-        weights, error = min(ends, key=lambda end: end[1])
-        kept = np.where(weights > _NEGLIGIBLE * weights.max(), weights, 0.0)
-        trimmed = float(evaluate(jnp.asarray(kept))[0])
+        trimmed = float(_errors[norm](*map(jnp.asarray, given), kept))
     if trimmed <= error * (1 + 1e-3):
         weights, error = kept, trimmed
     return weights / (weights.sum() if norm == "l1" else np.linalg.norm(weights)), error * scale
@@ -163,10 +161,7 @@ def _error(values: Any, asked: Any, reach: Any, weights: Any, *, norm: str) -> A
     return sensitivity * parts.sum()
 
 
-_evaluations = {
-    norm: jax.jit(jax.value_and_grad(functools.partial(_error, norm=norm), argnums=3))
-    for norm in ("l1", "l2")
-}
+_errors = {norm: functools.partial(_error, norm=norm) for norm in ("l1", "l2")}
 
 
 def _subsets(names: Clique) -> list[frozenset[str]]:

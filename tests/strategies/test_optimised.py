@@ -11,7 +11,16 @@ import pytest
 from pgmjax import queries
 from pgmjax.domain import Domain
 from pgmjax.queries import Product, all_ranges, prefix
-from pgmjax.strategies import attribute, errors, full_rank, grams, kron, p_identity, weighted_marginals
+from pgmjax.strategies import (
+    attribute,
+    errors,
+    full_rank,
+    grams,
+    kron,
+    p_identity,
+    together,
+    weighted_marginals,
+)
 from pgmjax.workload import Workload
 
 HERE = pathlib.Path(__file__).parent
@@ -100,6 +109,18 @@ def test_restarts_only_help_and_a_start_is_gone_on_from():
     weights, one = p_identity.optimise(gram, restarts=1)
     assert p_identity.optimise(gram, restarts=4)[1] <= one
     assert p_identity.optimise(gram, restarts=0, start=weights)[1] <= one * (1 + 1e-9)
+
+
+def test_searches_side_by_side_are_those_of_one_after_another():
+    gram, _ = WORKLOADS.gram_and_queries("range", 16)
+    roots = np.sqrt(np.random.default_rng(0).random((3, 1, 16)))
+    with jax.enable_x64(True):
+        settings = (p_identity.p_identity_error, (gram / np.trace(gram),))
+        ends, values = together.search_side_by_side(*settings, roots, 500, 1e-9)
+        for at, each in enumerate(roots):
+            end, value = together.search(*settings, each, 500, 1e-9)
+            np.testing.assert_allclose(values[at], value, rtol=1e-6)
+            assert end.shape == ends[at].shape == (1, 16)
 
 
 @pytest.mark.parametrize(

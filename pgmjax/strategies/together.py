@@ -1,0 +1,166 @@
+"""Local searches from many starts as one program: side by side on an accelerator, in turn on a CPU.
+
+L-BFGS with an Armijo line search, one evaluation a turn, so that searches side by side do not wait for
+each other's line searches. Weights are the squares of what is searched: none falls below zero, and no
+bounds are needed. A driver on the host would cost more than the evaluations of small attributes.
+
+References:
+    Nocedal and Wright 2006, "Numerical optimization", algorithms 3.1 and 7.4.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax import compiling
+
+_LEAST_START = 1e-6
+"""A weight of zero would stay there: its root has no slope."""
+
+_MEMORY = 10
+_ARMIJO = 1e-4
+_LEAST_STEP = 1e-12
+
+
+class _State(NamedTuple):
+    roots: Any
+    value: Any
+    gradient: Any
+    direction: Any
+    step: Any
+    moves: Any
+    turns: Any
+    inverses: Any
+    accepted: Any
+    evaluations: Any
+    goes_on: Any
+
+
+def best_end(
+    error: Callable[..., Any],
+    given: Sequence[np.ndarray],
+    starts: Sequence[np.ndarray],
+    *,
+    max_steps: int = 2000,
+    tolerance: float = 1e-9,
+) -> tuple[np.ndarray, float]:
+    """Return the best end of local searches over weights >= 0 in float64, and the value there.
+
+    Args:
+        error: ``error(*given, weights)``, a JAX scalar > 0; one function of a module, as programs are kept
+            by it and by shapes.
+        given: arrays that are held.
+        starts: the weights to begin at, all of one shape.
+        max_steps: evaluations of each search.
+        tolerance: stop when a step lowers the value by less than this fraction of the value at the start.
+    """
+    with jax.enable_x64(True):
+        held = tuple(jnp.asarray(each) for each in given)
+        begun = jnp.sqrt(jnp.maximum(jnp.asarray(np.stack(starts)), _LEAST_START))
+        if jax.default_backend() == "cpu":  # one keeps the cores busy; one program for any number of starts
+            ends, values = zip(
+                *(search(error, held, each, max_steps, tolerance) for each in begun), strict=True
+            )
+        else:
+            ends, values = search_side_by_side(error, held, begun, max_steps, tolerance)
+        best = int(np.nanargmin(np.asarray(values)))
+        return np.asarray(ends[best]), float(values[best])
+
+
+def _search(
+    error: Callable[..., Any], given: tuple[Any, ...], begun: Any, max_steps: Any, tolerance: Any
+) -> tuple[Any, Any]:
+    """The end of one search and its value; `begun` has the square roots of the weights."""
+    scale = error(*given, begun**2)
+    evaluate = jax.value_and_grad(lambda each: error(*given, each**2) / scale)
+    turn = functools.partial(_turn, evaluate, max_steps, tolerance)
+    end = jax.lax.while_loop(lambda state: state.goes_on, turn, _begin(begun))
+    return end.roots**2, end.value * scale
+
+
+search = compiling.jit(_search, static_argnums=0)
+
+
+@functools.partial(compiling.jit, static_argnums=0)
+def search_side_by_side(
+    error: Callable[..., Any], given: tuple[Any, ...], begun: Any, max_steps: Any, tolerance: Any
+) -> tuple[Any, Any]:
+    """Return the ends of searches [starts, ...] and their values [starts], all in each operation."""
+    return jax.vmap(lambda each: _search(error, given, each, max_steps, tolerance))(begun)
+
+
+def _begin(roots: Any) -> _State:
+    """Before the first evaluation: a step of nothing to the start itself, which is always taken."""
+    nothing, memory = jnp.zeros_like(roots), jnp.zeros((_MEMORY, *roots.shape), roots.dtype)
+    value = jnp.asarray(jnp.inf, roots.dtype)
+    inverses = jnp.zeros(_MEMORY, roots.dtype)
+    return _State(
+        roots, value, nothing, nothing, jnp.ones_like(value), memory, memory, inverses, 0, 0, jnp.array(True)
+    )
+
+
+def _turn(evaluate: Callable[..., Any], max_steps: Any, tolerance: Any, state: _State) -> _State:
+    """Evaluate at the end of the step; go there, or make the step shorter."""
+    trial = state.roots + state.step * state.direction
+    value, gradient = evaluate(trial)
+    slope = jnp.vdot(state.gradient, state.direction)
+    taken = value <= state.value + _ARMIJO * state.step * slope  # not where it is NaN
+    rising = value - state.value - state.step * slope
+    shorter = jnp.clip(-state.step * slope / (2 * rising), 0.1, 0.5)
+    rejected = state._replace(step=state.step * jnp.where(jnp.isfinite(shorter), shorter, 0.1))
+    after = jax.lax.cond(taken, _taken, lambda *_: rejected, state, trial, value, gradient)
+    gained = state.value - value > tolerance * jnp.maximum(value, 1)
+    evaluations = state.evaluations + 1
+    goes_on = jnp.where(taken, gained, after.step > _LEAST_STEP) & (evaluations < max_steps)
+    return after._replace(evaluations=evaluations, goes_on=goes_on)
+
+
+def _taken(state: _State, trial: Any, value: Any, gradient: Any) -> _State:
+    """Remember how the gradient turned along the step, and aim anew."""
+    move, turn = trial - state.roots, gradient - state.gradient
+    curvature = jnp.vdot(move, turn)
+    curved = curvature > 1e-10 * jnp.vdot(turn, turn)
+    place = state.accepted % _MEMORY
+    moves, turns = state.moves.at[place].set(move), state.turns.at[place].set(turn)
+    inverse = jnp.where(curved, 1 / jnp.where(curved, curvature, 1.0), 0.0)
+    inverses = state.inverses.at[place].set(inverse)
+    order = (place - jnp.arange(_MEMORY)) % _MEMORY
+    shrink = jnp.where(curved, curvature / jnp.where(curved, jnp.vdot(turn, turn), 1.0), 1.0)
+    aimed = -_applied(gradient, moves, turns, inverses, order, shrink)
+    first = state.accepted == 0
+    downhill = (jnp.vdot(aimed, gradient) < 0) & ~first
+    direction = jnp.where(downhill, aimed, -gradient)
+    step = jnp.where(downhill, 1.0, 1 / jnp.maximum(jnp.linalg.norm(gradient), 1e-300))
+    inverses = jnp.where(first, 0.0, inverses)  # the start has no step behind it
+    return state._replace(
+        roots=trial,
+        value=value,
+        gradient=gradient,
+        direction=direction,
+        step=step,
+        moves=moves,
+        turns=turns,
+        inverses=inverses,
+        accepted=state.accepted + 1,
+    )
+
+
+def _applied(gradient: Any, moves: Any, turns: Any, inverses: Any, order: Any, shrink: Any) -> Any:
+    """The inverse Hessian that the remembered steps make likely, times a gradient (two-loop recursion)."""
+
+    def backward(left: Any, at: Any) -> tuple[Any, Any]:
+        share = inverses[at] * jnp.vdot(moves[at], left)
+        return left - share * turns[at], share
+
+    def forward(made: Any, pair: tuple[Any, Any]) -> tuple[Any, None]:
+        at, share = pair
+        return made + (share - inverses[at] * jnp.vdot(turns[at], made)) * moves[at], None
+
+    left, shares = jax.lax.scan(backward, gradient, order)
+    return jax.lax.scan(forward, shrink * left, (order[::-1], shares[::-1]))[0]
