@@ -5,6 +5,7 @@
 numbers.
 """
 
+from pgmjax.history import builders
 from pgmjax.history.answers import Answers
 from pgmjax.history.blue import Blue
 from pgmjax.history.claims import Claim, Verdict
@@ -19,6 +20,7 @@ from pgmjax.history.law_of import law_of
 from pgmjax.history.max_entropy import MaxEntropy, MaxEntropyFit
 from pgmjax.history.noise_laws import Gaussian, Laplace
 from pgmjax.history.noise_sum import NoiseSum
+from pgmjax.history.posterior import Posterior, posterior
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.ridge import Ridge
 from pgmjax.history.rows import Rows
@@ -42,15 +44,18 @@ __all__ = [
     "MaxEntropyFit",
     "NoiseSum",
     "NotEstimableError",
+    "Posterior",
     "ProductPrior",
     "Ridge",
     "Rows",
     "Verdict",
+    "builders",
     "cell_costs",
     "kernel",
     "kernel_blocks",
     "law_of",
     "least_epsilon",
+    "posterior",
     "sensitivities",
     "system_cost",
 ]
