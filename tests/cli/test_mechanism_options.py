@@ -1,10 +1,13 @@
 """Options of mechanisms on the command line."""
 
 import dataclasses
+import json
 from typing import Any
 
+import pandas
 import pytest
 
+from pgmjax import mechanisms, release_folder
 from pgmjax.cli import main, mechanism_options
 from pgmjax.mechanisms import Marginals
 
@@ -53,3 +56,82 @@ def test_options_are_listed(capsys):
     said = capsys.readouterr().out
     assert Marginals.summary in said and "options: split=equal" in said
     assert "under add-remove or replace-one" in said
+
+
+# one line for each option: its words, with those that it needs beside it
+WORDS = {
+    "aim": ["rounds=6", "share=4/5", "max_cells=1000", "steps=20"],
+    "dual-query": [
+        "accounting=tight",
+        "step=1/2",
+        "samples=3",
+        "rounds=2",
+        "estimate=paper",
+        "seed=3",
+    ],
+    "hdmm": ["strategy=union", "split=equal", "restarts=2", "restart_seed=3", "answer=local"],
+    "marginals": ["split=weighted"],
+    "mst": ['cliques=[["age", "sex"]]', "steps=20"],
+    "mwem": [
+        "rounds=2",
+        "split=0.5",
+        "select=queries",
+        "penalty=noise",
+        "repeat=true",
+        "estimate=factored-multiplicative-weights",
+        "max_cells=null",
+        "history=false estimate=factored-multiplicative-weights",
+        "sweeps=3 estimate=multiplicative-weights",
+        "steps=20",
+        "total_share=1/10",
+    ],
+    "privbayes": [
+        "structure_share=1/2",
+        "theta=2.5",
+        "score=mutual-information",
+        "degree=1",
+        'taxonomies={"region":[[0,0,1]]}',
+        "estimate=paper",
+        "first=region",
+        "max_candidates=10",
+        "max_cells=500",
+    ],
+}
+EACH = [(name, words) for name, options in WORDS.items() for words in options]
+
+
+def words_of(text):
+    return [text] if text.startswith("cliques") else text.split()
+
+
+def test_every_option_of_every_mechanism_is_tried():
+    for name, mechanism in mechanisms.names().items():
+        assert {words.partition("=")[0] for words in WORDS[name]} == set(mechanisms.options(mechanism)), name
+
+
+@pytest.mark.parametrize("name, words", EACH)
+def test_every_option_is_reached_from_the_command_line(name, words):
+    mechanism = mechanisms.names()[name]
+    given = mechanism_options.read(mechanism, words_of(words))
+    relation = mechanisms.relations(mechanism)[-1]
+    made = mechanism(epsilon=1, delta="1e-3", relation=relation, **given)
+    (option, value), *_ = given.items()
+    plain = mechanism(epsilon=1, delta="1e-3", relation=relation)
+    assert getattr(made, option) != getattr(plain, option) and value == given[option]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, words", EACH)
+def test_every_option_makes_a_release(name, words, small_domain, small_columns, tmp_path):
+    pandas.DataFrame(small_columns).to_csv(tmp_path / "t.csv", index=False)
+    small_domain.write(tmp_path / "d.json")
+    (tmp_path / "w.json").write_text(json.dumps([["age", "sex"], ["region"]]))
+    relation = mechanisms.relations(mechanisms.names()[name])[-1].value
+    asked = ["release", str(tmp_path / "t.csv"), "--domain", str(tmp_path / "d.json"), "--epsilon", "1"]
+    asked += ["--workload", str(tmp_path / "w.json"), "--delta", "1e-3", "--relation", relation, "--quiet"]
+    asked += ["--mechanism", name, "--out", str(tmp_path / "out"), "--steps", "50", "--rows", "10"]
+    for word in words_of(words):
+        asked += ["--option", word]
+    assert main(asked) == 0
+    record = release_folder.read(tmp_path / "out").record
+    assert record["mechanism"] == name and record["secure"] is True
