@@ -143,8 +143,8 @@ def dual_query(table: Table, seeds: Sequence[int], epsilon: float = 1.0) -> Iter
 def mwem(table: Table, seeds: Sequence[int], epsilon: float = 1.0) -> Iterator[Line]:
     """Factored multiplicative weights against the engine, each choosing for itself.
 
-    Both are let choose what leaves their estimate within the mechanism's own limit of cells. Without it factored
-    weights merge what overlaps until memory or patience ends, and the full vector has 3e8 cells or more.
+    Both may choose what leaves their estimate within the mechanism's own limit of cells. Without it
+    factored weights merge what overlaps until memory or patience ends; the full vector has 3e8 cells or more.
     """
     arms = {"paper": "factored-multiplicative-weights", "engine": "engine"}
     for seed in seeds:
