@@ -145,6 +145,25 @@ class KernelPCA:
             values += self.total * means
         return Answers(values, np.sqrt(variances), missing <= _ESTIMABLE * norms, np.sqrt(distances))
 
+    def fitted(self, alpha: float = math.inf) -> Answers:
+        """Return the answers to the history's own rows, as `answer` gives them, without another kernel.
+
+        Args:
+            alpha: as for `answer`.
+
+        Raises:
+            TypeError, ValueError: alpha no number or not above 0.
+        """
+        shrinkage = self.spectrum.shrinkage(positive_alpha(alpha))
+        noise = self.spectrum.noise
+        leading = noise.colour(self.spectrum.directions[:, : self.spectrum.rank])
+        values = leading @ (shrinkage * np.sqrt(self.eigenvalues) * self.estimates)
+        if self.total is not None:
+            values += self.total * self.history.rows.mean(self.prior)
+        squares = leading**2
+        distances = np.sqrt(squares @ ((1 - shrinkage) ** 2 * self.eigenvalues))
+        return Answers(values, np.sqrt(squares @ shrinkage**2), np.ones(len(values), bool), distances)
+
     def _coordinates(self, asked: Any, means: np.ndarray) -> np.ndarray:
         """Return c [rank, asked] of some rows."""
         columns = kernel(self.history.rows, asked, self.prior)

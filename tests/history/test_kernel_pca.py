@@ -65,6 +65,18 @@ def test_at_finite_alpha_it_is_the_ridge_form(noise, prior, alpha):
     np.testing.assert_allclose(got.distances, np.sqrt(asked), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("noise, prior", BY_NAME)
+@pytest.mark.parametrize("total", [None, N])
+@pytest.mark.parametrize("alpha", [3.0, math.inf])
+def test_fitted_is_the_answer_to_the_own_rows(noise, prior, total, alpha):
+    pca = KernelPCA.of(HISTORIES[noise], PRIORS[prior], total)
+    expected, got = pca.answer(QUERIES, alpha), pca.fitted(alpha)
+    np.testing.assert_allclose(got.values, expected.values, rtol=1e-9, atol=1e-7)
+    np.testing.assert_allclose(got.stddevs, expected.stddevs, rtol=1e-8)
+    np.testing.assert_allclose(got.distances, expected.distances, rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(got.estimable, expected.estimable)
+
+
 def test_the_weights_give_orthonormal_eigenqueries_and_the_estimates():
     pca = KernelPCA.of(HISTORIES["independent"], PRIOR)
     eigenqueries = pca.weights @ Q
