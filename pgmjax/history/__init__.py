@@ -16,10 +16,12 @@ from pgmjax.history.inference import Inference, JointInference
 from pgmjax.history.inference_control import DeclinedError, InferenceControl
 from pgmjax.history.kernel import kernel, kernel_blocks
 from pgmjax.history.kernel_pca import KernelPCA
+from pgmjax.history.kernel_product import KernelProduct
 from pgmjax.history.law_of import law_of
 from pgmjax.history.max_entropy import MaxEntropy, MaxEntropyFit
 from pgmjax.history.noise_laws import Gaussian, Laplace
 from pgmjax.history.noise_sum import NoiseSum
+from pgmjax.history.norms import squared_norms
 from pgmjax.history.posterior import Posterior, posterior
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.ridge import Ridge
@@ -39,6 +41,7 @@ __all__ = [
     "InferenceControl",
     "JointInference",
     "KernelPCA",
+    "KernelProduct",
     "Laplace",
     "MaxEntropy",
     "MaxEntropyFit",
@@ -57,5 +60,6 @@ __all__ = [
     "least_epsilon",
     "posterior",
     "sensitivities",
+    "squared_norms",
     "system_cost",
 ]
