@@ -121,17 +121,19 @@ class Dual:
         layout: cliques and prior.
         targets: the noisy answers over the total [rows].
         penalty: the noise.
-        plan: inference on the layout's cliques.
+        plan: inference on the layout's cliques; None where there is none, and so no exact point.
     """
 
     features: Features
     layout: Layout
     targets: np.ndarray
     penalty: Penalty
-    plan: oracles.Plan
+    plan: oracles.Plan | None
 
     def at(self, weights: np.ndarray) -> Point:
         """Evaluate the dual, its gradient and the primal at weights within the box: one inference."""
+        if self.plan is None:
+            raise ValueError("this dual has no plan: its model does not fit in memory.")
         tables = self.layout.tables(self.features.potentials(weights))
         log_partition, marginals = self.plan.infer(tables)
         marginals = [np.asarray(table, np.float64) for table in marginals]

@@ -1,0 +1,178 @@
+"""Many Markov chains on the device, for models whose structure does not fit in memory.
+
+A step draws one attribute given the others: its conditional log-probabilities are the sum of one row of
+every table that holds it, so a step reads a few rows whatever the size of the domain. `gibbs` draws from the
+conditional itself; `metropolis` proposes a code at random and takes it or stays, which reads less and
+mixes slower.
+
+References:
+    Geman and Geman 1984. Chen, Zhou and Bhowmick 2012, section 4.2. MacKay 2003, chapter 29.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax import random
+from pgmjax.cliques import Clique
+from pgmjax.compiling import jit
+from pgmjax.domain import Domain
+
+METHODS = ("gibbs", "metropolis")
+
+
+@dataclasses.dataclass(frozen=True)
+class Graph:
+    """Which table holds which attributes: the static part of a sweep.
+
+    Attributes:
+        sizes: of every attribute.
+        cliques: the attributes of every table, by number.
+    """
+
+    sizes: tuple[int, ...]
+    cliques: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, domain: Domain, cliques: Sequence[Clique]) -> Graph:
+        """Number the attributes of cliques."""
+        places = {name: place for place, name in enumerate(domain.attributes)}
+        return cls(tuple(domain.shape), tuple(tuple(places[name] for name in clique) for clique in cliques))
+
+    def cells(self, clique: tuple[int, ...], codes: Any) -> Any:
+        """Return the number of each chain's cell in a table of some attributes [chains]."""
+        number: Any = 0
+        for place in clique:
+            number = number * self.sizes[place] + codes[place]
+        return number
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Chains:
+    """The states of many chains.
+
+    Attributes:
+        graph: the tables' attributes.
+        codes: for every attribute the code of each chain [attributes, chains], int32, on the device.
+        key: of the generator.
+        method: `gibbs` or `metropolis`.
+    """
+
+    graph: Graph
+    codes: jax.Array
+    key: Any
+    method: str = "gibbs"
+
+    @classmethod
+    def start(
+        cls,
+        domain: Domain,
+        cliques: Sequence[Clique],
+        probabilities: Sequence[np.ndarray],
+        chains: int,
+        seed: int,
+        method: str = "gibbs",
+    ) -> Chains:
+        """Start chains at independent draws of every attribute.
+
+        Args:
+            domain: the attributes.
+            cliques: the attributes of every table.
+            probabilities: of every attribute's codes.
+            chains: how many.
+            seed: the same seed gives the same chains.
+            method: `gibbs` or `metropolis`.
+        """
+        generator = random.generator(seed)
+        ends = [np.cumsum(p) / np.sum(p) for p in probabilities]
+        drawn = [np.searchsorted(end, generator.random(chains), side="right") for end in ends]
+        last = [int(np.flatnonzero(p)[-1]) for p in probabilities]  # rounding must not pass a zero
+        codes = np.stack([np.minimum(d, at) for d, at in zip(drawn, last, strict=True)]).astype(np.int32)
+        return cls(Graph.of(domain, cliques), jnp.asarray(codes), random.key(seed, jax), method)
+
+    def swept(self, tables: Sequence[Any], sweeps: int = 1) -> Chains:
+        """Return the chains after some sweeps over all attributes.
+
+        Args:
+            tables: log-potentials of every clique; minus infinity marks impossible cells.
+            sweeps: how many.
+        """
+        given = tuple(jnp.asarray(table, jnp.float32) for table in tables)
+        codes, key = _sweep(self.graph, self.method, given, self.codes, self.key, sweeps)
+        return dataclasses.replace(self, codes=codes, key=key)
+
+    def shares(self) -> list[np.ndarray]:
+        """Return the share of chains in every cell of every table."""
+        shapes = [tuple(self.graph.sizes[v] for v in clique) for clique in self.graph.cliques]
+        counts = [
+            np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+            for cells, shape in zip(self.cells(), shapes, strict=True)
+        ]
+        return [count / self.codes.shape[1] for count in counts]
+
+    def cells(self) -> list[np.ndarray]:
+        """Return the number of each chain's cell in every table [chains]."""
+        codes = np.asarray(self.codes)
+        return [np.asarray(self.graph.cells(clique, codes)) for clique in self.graph.cliques]
+
+
+@functools.partial(jit, static_argnums=(0, 1))
+def _sweep(
+    graph: Graph, method: str, tables: tuple[jax.Array, ...], codes: jax.Array, key: Any, sweeps: Any
+) -> Any:
+    """Sweeps over all attributes; tables are turned so that the attribute that is drawn is the last axis."""
+    held: list[list[tuple[tuple[int, ...], jax.Array]]] = []
+    for place, size in enumerate(graph.sizes):
+        mine = []
+        for clique, table in zip(graph.cliques, tables, strict=True):
+            if place in clique:
+                others = tuple(v for v in clique if v != place)
+                turned = jnp.moveaxis(table, clique.index(place), -1).reshape(-1, size)
+                mine.append((others, turned))
+        held.append(mine)
+
+    def one(_: Any, state: Any) -> Any:
+        codes, key = state
+        key, *keys = random.split(key, len(graph.sizes) + 1, jax)
+        for place, mine in enumerate(held):
+            rows = [(graph.cells(others, codes), table) for others, table in mine]
+            step = _gibbs if method == "gibbs" else _metropolis
+            codes = codes.at[place].set(step(rows, codes[place], graph.sizes[place], keys[place]))
+        return codes, key
+
+    return jax.lax.fori_loop(0, sweeps, one, (codes, key))
+
+
+Rows = list[tuple[Any, jax.Array]]
+
+
+def _gibbs(rows: Rows, now: jax.Array, size: int, key: Any) -> jax.Array:
+    """A draw from the conditional distribution, by its cumulated weights."""
+    logs = jnp.zeros((len(now), size), jnp.float32)
+    for number, table in rows:
+        logs = logs + table[number]
+    tops = jnp.max(logs, axis=1, keepdims=True)
+    weights = jnp.exp(logs - jnp.where(jnp.isfinite(tops), tops, 0))
+    ends = jnp.cumsum(weights, axis=1)
+    at = random.uniforms(key, (len(now),), jax) * ends[:, -1]  # in (0, end]: no cell of weight 0
+    drawn = jnp.sum(ends < at[:, None], axis=1).astype(jnp.int32)
+    return jnp.minimum(drawn, size - 1)
+
+
+def _metropolis(rows: Rows, now: jax.Array, size: int, key: Any) -> jax.Array:
+    """A proposal from the uniform distribution, taken with the probability of Metropolis."""
+    ours, theirs = random.split(key, 2, jax)
+    proposed = jnp.floor((1 - random.uniforms(ours, (len(now),), jax)) * size).astype(jnp.int32)
+    change = jnp.zeros(len(now), jnp.float32)
+    for number, table in rows:
+        flat = table.reshape(-1)
+        change = change + flat[number * size + proposed] - flat[number * size + now]
+    return jnp.where(jnp.log(random.uniforms(theirs, (len(now),), jax)) <= change, proposed, now)
