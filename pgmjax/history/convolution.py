@@ -20,6 +20,7 @@ from pgmjax.history.sum_law import Accuracy, LatticeLaw
 GAMMA = 1e-8
 _MOVED = 1e-9  # the probability left to rounding that moves the sum further than `shift`
 _POINTS = 1 << 17
+_MOST_POINTS = 1 << 26
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +76,11 @@ def plan_convolution(law: NoiseSum, step: float | None = None, gamma: float = GA
         moved = min(0.5 * terms, math.sqrt(0.5 * terms * math.log(2 / _MOVED))) * step
         accuracy = Accuracy(gamma + _MOVED, moved)
     points = _points(law, lengths)
+    if points > _MOST_POINTS:
+        raise ValueError(
+            f"a step of {step:g} over noise of standard deviation {law.stddev:.3g} needs {points:,} points, "
+            f"above the limit of {_MOST_POINTS:,}: take a wider step, or method 'characteristic'."
+        )
     return Convolution(
         step, lengths, gamma, exact, accuracy, 3.0 * points * math.log2(points) * (len(lengths) + 1)
     )

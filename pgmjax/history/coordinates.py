@@ -14,7 +14,8 @@ from pgmjax.history.rows import Rows
 from pgmjax.queries import Query
 
 MAX_CELLS = 4096
-"""Domains of up to so many cells are written out."""
+"""Domains of up to so many cells may be written out."""
+_FEW_CELLS = 512
 _OUTSIDE = 1e-10  # of the squared length of a query: the kernel leaves no more digits
 _NAMED = 4
 _MAX_ATTRIBUTES = 6
@@ -142,9 +143,10 @@ class Span:
 
 
 def coordinates_of(rows: Rows) -> Cells | Span:
-    """Return coordinates for a history's rows: cells up to `MAX_CELLS`, else the span."""
+    """Return coordinates for a history's rows: cells where they are few, or not many more than rows."""
     size = rows.domain.size()
-    return Cells(size, rows.domain) if size <= MAX_CELLS else Span.by(rows)
+    written = size <= MAX_CELLS and (size <= _FEW_CELLS or 2 * rows.num_rows >= size)
+    return Cells(size, rows.domain) if written else Span.by(rows)
 
 
 def _rows(targets: Any, domain: Domain) -> Rows:

@@ -249,5 +249,7 @@ def test_bad_methods():
         law_of(PAPER, "guess")
     with pytest.raises(ValueError, match="gamma must be > 0"):
         law_of(PAPER, "convolution", gamma=0.0)
+    with pytest.raises(ValueError, match=r"points, above the limit .* wider step"):
+        law_of(PAPER, "convolution", step=1e-6)
     with pytest.raises(ValueError, match="size must be an integer >= 1"):
         law_of(PAPER, "monte-carlo", size=0)
