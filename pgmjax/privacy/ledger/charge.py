@@ -7,6 +7,7 @@ be computed again after a crash, and a run of many steps be resumed, at no furth
 from __future__ import annotations
 
 import datetime
+import hashlib
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
@@ -102,6 +103,40 @@ class Charge:
         with self._lock:
             self._permitted = True  # the next step is the same attempt
         return payload if stored is None else stored
+
+    def record(self, step: int, payload: bytes) -> bool:
+        """Store something public as a step, beside the answers: no attempt, since no table is read for it.
+
+        Args:
+            step: the number of the step, from 0.
+            payload: what to store.
+
+        Returns:
+            Whether it was stored: False where the step holds something already, which stays.
+
+        Raises:
+            TypeError: an argument of the wrong type.
+            ValueError: a step out of range.
+            LedgerError: it could not be stored.
+        """
+        step = _checks.integer("step", step, low=0, high=_LARGEST_STEP)
+        if not isinstance(payload, bytes):
+            raise TypeError(f"a record must be bytes, got {type(payload).__name__}.")
+        asked = hashlib.sha256(payload).hexdigest()
+        with self._file.writing("given the record", "Nothing was shown.") as connection:
+            query = "SELECT 1 FROM answer WHERE charge = ? AND step = ?"
+            if connection.execute(query, (self.id, step)).fetchone() is not None:
+                return False
+            row = {"charge": self.id, "step": step, "request_hash": asked, "payload": payload}
+            ledger_chain.add(connection, "answer", {**row, "created": now()})
+        return True
+
+    def stored(self, first: int = 0) -> list[tuple[int, bytes]]:
+        """Return number and contents of the steps that are stored, from number `first` on, in order."""
+        query = "SELECT step, payload FROM answer WHERE charge = ? AND step >= ? ORDER BY step"
+        with self._file.reading() as connection:
+            rows = connection.execute(query, (self.id, first)).fetchall()
+        return [(int(step), bytes(payload)) for step, payload in rows]
 
     def _stored(self, connection: sqlite3.Connection, step: int, asked: str) -> bytes | None:
         row = connection.execute(

@@ -250,6 +250,29 @@ class Ledger:
         asked = Reservation.of(account, key, request, events, Relation.parse(relation), secure)
         return asked.make(self._file, meter)
 
+    def charge(self, account_name: str, key: str) -> Charge:
+        """Return a charge that was made earlier, to be asked for what is stored under it.
+
+        Raises:
+            ValueError: no such account, or no charge of that key.
+        """
+        with self._file.reading() as connection:
+            account, meter = self._account(connection, account_name)
+            made = ledger_account.charges(connection, meter, account_name)
+        for one in made:
+            if one.key == key:
+                return Charge(
+                    self._file,
+                    identifier=one.id,
+                    account=account_name,
+                    key=key,
+                    cost=one.cost,
+                    total=one.total,
+                    max_attempts=account.max_attempts,
+                    permitted=False,
+                )
+        raise ValueError(f"There is no charge of key {key!r} to account {account_name!r} in {self.path}.")
+
     def head(self) -> str:
         """Return the last link of the chain, to be noted where a thief of the ledger cannot change it."""
         with self._file.reading() as connection:
