@@ -26,6 +26,8 @@ from pgmjax.history.posterior import Posterior, posterior
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.ridge import Ridge
 from pgmjax.history.rows import Rows
+from pgmjax.history.session import Session
+from pgmjax.history.session_answer import SessionAnswer
 from pgmjax.history.validation import AlphaChoice, CrossValidation
 
 __all__ = [
@@ -51,6 +53,8 @@ __all__ = [
     "ProductPrior",
     "Ridge",
     "Rows",
+    "Session",
+    "SessionAnswer",
     "Verdict",
     "builders",
     "cell_costs",

@@ -1,0 +1,132 @@
+"""Beginning a session: everything is checked, the cap is charged, and what the session is is written down."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from pgmjax.dataset import Dataset
+from pgmjax.history.history import History
+from pgmjax.history.session_log import FORMAT, SessionLog, turn
+from pgmjax.laws import DiscreteLaplace
+from pgmjax.privacy import tape
+from pgmjax.privacy.amounts import as_text
+from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.events import Pure
+from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.ledger.chain import digest_of
+from pgmjax.relation import Relation
+
+NAME = "session"
+_PREFIX = "session "
+_LARGEST_CAP = 10**6  # sums of costs must fit 64 bits in units of 10^-12
+
+
+def opened(
+    ledger: Ledger,
+    data: Any,
+    cap: Fraction,
+    relation: Relation,
+    name: str,
+    given: History | None,
+    backend: NoiseBackend,
+) -> SessionLog:
+    """Return the records of a session, whose cap is charged now if it was not before.
+
+    Raises:
+        TypeError, ValueError: see `Session.open`; nothing was charged.
+        BudgetExceeded: less than the cap is left.
+    """
+    if not isinstance(data, Dataset):
+        raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
+    if data.weighted:
+        raise ValueError("a session counts records, and this table has weights: leave the weights out.")
+    if cap > _LARGEST_CAP:
+        raise ValueError(f"cap must be at most {_LARGEST_CAP}, got {as_text(cap)}.")
+    secure = backend.secure and tape.active() is None
+    header = {
+        "kind": "session",
+        "format": FORMAT,
+        "name": name,
+        "domain": data.domain.to_dict(),
+        "relation": relation.value,
+        "cap": as_text(cap),
+        "secure": secure,
+        "seed": backend.seed,
+        "given": _given(given, data, relation),
+    }
+    data.validate()
+    account = ledger.find(ledger.digest_of(data))
+    if account is None:
+        raise ValueError(
+            f"The ledger {ledger.path} has no account for this table, or the table's file was changed. "
+            "Nothing was spent. Register it first: pgmjax ledger init, or Ledger.register."
+        )
+    request = {"session": digest_of("session", header)}
+    with turn(ledger.path):
+        charge = ledger.reserve(
+            account.name, _key(name), request, [Pure(cap)], relation=relation, secure=secure
+        )
+        log = SessionLog(charge)
+        log.refresh()
+        if not log.records and not log.append(header):
+            log.refresh()
+    return log
+
+
+def granted(ledger: Ledger, name: str) -> SessionLog:
+    """Return the records of a session that was begun.
+
+    Raises:
+        ValueError: no account has a session of that name.
+    """
+    for account in ledger.accounts():
+        if any(charge.key == _key(name) for charge in ledger.charges(account.name)):
+            log = SessionLog(ledger.charge(account.name, _key(name)))
+            log.refresh()
+            if log.records:
+                return log
+    raise ValueError(f"There is no session {name!r} in {ledger.path}: begin it with Session.open.")
+
+
+def names(ledger: Ledger) -> list[str]:
+    """Return the names of a ledger's sessions."""
+    return [
+        charge.key.removeprefix(_PREFIX)
+        for account in ledger.accounts()
+        for charge in ledger.charges(account.name)
+        if charge.key.startswith(_PREFIX)
+    ]
+
+
+def _key(name: str) -> str:
+    return f"{_PREFIX}{name}"
+
+
+def _given(given: History | None, data: Dataset, relation: Relation) -> list[dict[str, Any]]:
+    """Return earlier answers for the records."""
+    if given is None:
+        return []
+    if not isinstance(given, History):
+        raise TypeError(f"given must be a History, got {type(given).__name__}.")
+    if given.domain != data.domain:
+        raise ValueError(f"the given history is over {given.domain!r}, the table over {data.domain!r}.")
+    if given.relation is not relation:
+        told = "none stated" if given.relation is None else given.relation.value
+        raise ValueError(
+            f"the given history was bought under {told}, the session is under {relation.value}: mixed "
+            "relations do not add up. State it with History(..., relation=...)."
+        )
+    if given.covariance is not None or not all(isinstance(law, DiscreteLaplace) for law in given.laws):
+        raise ValueError(
+            "the given history must hold independent answers with known Laplace laws, as measured with "
+            "an epsilon."
+        )
+    return [
+        {
+            "query": measurement.query.to_spec(),
+            "values": [int(value) for value in measurement.values.reshape(-1)],
+            "scale": measurement.law.scale,  # type: ignore[union-attr]
+        }
+        for measurement in given.measurements
+    ]
