@@ -10,8 +10,6 @@ import numpy as np
 
 from pgmjax import _checks
 from pgmjax.domain import Domain
-from pgmjax.history.kernel import kernel
-from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 from pgmjax.queries import Query
 
@@ -53,15 +51,6 @@ def rows_of(queries: Any, domain: Domain) -> Rows:
     if queries.domain.sizes != domain.sizes:
         raise ValueError(f"the rows must be over {domain!r}, got rows over {queries.domain!r}.")
     return queries
-
-
-def squared_norms(rows: Rows, prior: ProductPrior | None = None, block: int = 256) -> np.ndarray:
-    """Return the inner product of every row with itself [rows]."""
-    result = np.empty(rows.num_rows)
-    for low in range(0, rows.num_rows, block):
-        some = slice(low, min(low + block, rows.num_rows))
-        result[some] = np.diag(kernel(rows.take(some), None, prior))
-    return result
 
 
 def total_of(total: Any) -> float | None:

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from pgmjax import _checks
-from pgmjax.history.answers import Answers, rows_of, squared_norms, total_of
+from pgmjax.history.answers import Answers, rows_of, total_of
 from pgmjax.history.history import History
 from pgmjax.history.kernel import kernel
 from pgmjax.history.noise_covariance import NoiseCovariance
+from pgmjax.history.norms import squared_norms
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.spectrum import RANK_CUT, Spectrum
 from pgmjax.plan.forecast import available_bytes, readable_bytes

@@ -10,10 +10,11 @@ import numpy as np
 
 from pgmjax import _checks
 from pgmjax.history import striped_cholesky
-from pgmjax.history.answers import Answers, rows_of, squared_norms, total_of
+from pgmjax.history.answers import Answers, rows_of, total_of
 from pgmjax.history.history import History
 from pgmjax.history.kernel_pca import positive_alpha
 from pgmjax.history.noise_covariance import NoiseCovariance
+from pgmjax.history.norms import squared_norms
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.ridge_system import Iteration, System
 from pgmjax.history.striped_cholesky import StripedCholesky
@@ -21,6 +22,7 @@ from pgmjax.plan.forecast import available_bytes
 
 METHODS = ("auto", "cholesky", "conjugate-gradients")
 _BLOCK = 1024
+_FACTORISED = 10_000  # rows; beyond, products with the kernel are seconds where a factor is minutes
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -70,7 +72,8 @@ class Ridge:
             prior: weights of the cells; None is the uniform prior.
             total: the public number of records, as in `KernelPCA.of`.
             method: `cholesky` (4 bytes times the square of the rows), `conjugate-gradients` (little memory,
-                the kernel computed at every step), or `auto`: the first where it fits in memory.
+                products with the kernel but no kernel), or `auto`: the first up to 10,000 rows, where it fits in
+                memory.
             tolerance: relative residual at which conjugate gradients end.
             max_steps: of conjugate gradients.
 
@@ -83,7 +86,7 @@ class Ridge:
         count = history.num_rows
         if method == "auto":
             fits = striped_cholesky.bytes_of(count) <= 0.9 * available_bytes()
-            method = "cholesky" if fits else "conjugate-gradients"
+            method = "cholesky" if fits and count <= _FACTORISED else "conjugate-gradients"
         noise = NoiseCovariance.of(history.stddevs, history.covariance)
         means = history.rows.mean(prior)
         system = System(history, prior, total_of(total), alpha, noise, means)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ from pgmjax.history import conjugate_gradients
 from pgmjax.history.conjugate_gradients import Map, Solved
 from pgmjax.history.history import History
 from pgmjax.history.kernel import kernel
+from pgmjax.history.kernel_product import KernelProduct
 from pgmjax.history.noise_covariance import NoiseCovariance
 from pgmjax.history.prior import ProductPrior
 
-_BLOCK = 1024
 _CHOSEN = 1000  # columns of the approximation that preconditions
 
 
@@ -62,15 +63,17 @@ class System:
         return result
 
     def apply(self, array: np.ndarray) -> np.ndarray:
-        """Return the matrix times an array [rows, columns]; half of K is computed for it and not kept."""
+        """Return the matrix times an array [rows, columns], for which no entry of K is computed."""
         result = self.noise.apply(array) * self.alpha**-2
-        count = len(array)
-        for low in range(0, count, _BLOCK):
-            high = min(low + _BLOCK, count)
-            some = self.kernel(slice(low, high), slice(low, count))
-            result[low:high] += some @ array[low:]
-            result[high:] += some[:, high - low :].T @ array[low:high]
+        for column in range(array.shape[1]):
+            result[:, column] += self._product.apply(np.ascontiguousarray(array[:, column]))
+        if self.total is not None:
+            result -= self.means[:, None] * (self.means @ array)
         return result
+
+    @functools.cached_property
+    def _product(self) -> KernelProduct:
+        return KernelProduct(self.history.rows, None, self.prior)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -18,7 +18,6 @@ METHODS = ["cholesky", "conjugate-gradients"]
 @pytest.mark.parametrize("alpha", [1.0, 100.0])
 def test_it_equals_kernel_pca(noise, prior, total, method, alpha, monkeypatch):
     """To 1e-9 of the answers, with blocks smaller than the history."""
-    monkeypatch.setattr(ridge_system, "_BLOCK", 7)
     monkeypatch.setattr(ridge_system, "_CHOSEN", 10)
     monkeypatch.setattr(ridge, "_BLOCK", 9)
     history = HISTORIES[noise]
