@@ -72,8 +72,8 @@ class Ridge:
             prior: weights of the cells; None is the uniform prior.
             total: the public number of records, as in `KernelPCA.of`.
             method: `cholesky` (4 bytes times the square of the rows), `conjugate-gradients` (little memory,
-                products with the kernel but no kernel), or `auto`: the first up to 10,000 rows, where it fits in
-                memory.
+                products with the kernel but no kernel), or `auto`: the first up to 10,000 rows, where it
+                fits in memory.
             tolerance: relative residual at which conjugate gradients end.
             max_steps: of conjugate gradients.
 
