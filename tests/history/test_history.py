@@ -1,0 +1,126 @@
+"""A history: what it holds, how it grows, what it refuses."""
+
+import numpy as np
+import pytest
+
+import pgmjax as pj
+from pgmjax.history import History
+from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.queries import Product, marginal, point, prefix
+from tests.history import dense
+
+DOMAIN = dense.DOMAIN
+KNOWN = pj.LinearMeasurement.released(marginal(["a"]), [5, -1, 2], DiscreteLaplace(2.0))
+SPREAD = pj.LinearMeasurement(("c", "a"), np.arange(6.0).reshape(2, 3), np.arange(1.0, 7.0))
+HISTORY = History(DOMAIN, [KNOWN, SPREAD], relation="add-remove")
+
+
+def test_rows_follow_the_measurements():
+    assert HISTORY.num_rows == len(HISTORY) == 9
+    np.testing.assert_array_equal(HISTORY.values, [5, -1, 2, 0, 1, 2, 3, 4, 5])
+    np.testing.assert_array_equal(HISTORY.stddevs, [DiscreteLaplace(2.0).stddev] * 3 + [1, 2, 3, 4, 5, 6])
+    assert HISTORY.laws == (DiscreteLaplace(2.0),) * 3 + (None,) * 6
+    assert HISTORY.queries == (KNOWN.query, SPREAD.query)
+    assert HISTORY.relation is pj.Relation.ADD_REMOVE
+    np.testing.assert_array_equal(HISTORY.rows.matrix(), dense.matrix_of(HISTORY.queries))
+    assert repr(HISTORY) == "History(9 answers by 2 measurements over 4 attributes)"
+
+
+def test_answers_cannot_be_written_over():
+    with pytest.raises(ValueError, match="read-only"):
+        HISTORY.values[0] = 0
+
+
+def test_plain_numbers():
+    queries = [Product({"a": point(1)}), Product({"b": prefix()})]
+    made = History.from_answers(DOMAIN, queries, np.arange(5), law=DiscreteGaussian(3.0))
+    np.testing.assert_array_equal(made.values, np.arange(5))
+    assert made.laws == (DiscreteGaussian(3.0),) * 5
+    made = History.from_answers(DOMAIN, queries, np.arange(5), stddev=[1, 2, 3, 4, 5])
+    np.testing.assert_array_equal(made.stddevs, [1, 2, 3, 4, 5])
+    covariance = np.eye(5) * 4 + 1
+    made = History.from_answers(DOMAIN, queries, np.arange(5), covariance=covariance)
+    np.testing.assert_array_equal(made.covariance, covariance)
+    np.testing.assert_allclose(made.stddevs, np.sqrt(5))
+
+
+@pytest.mark.parametrize("warm", [True, False], ids=["rows made before", "rows made after"])
+def test_append_is_the_history_of_all(warm):
+    first = History(DOMAIN, [SPREAD])
+    if warm:
+        assert len(first.rows) == 6
+    both = first.append(KNOWN, History(DOMAIN, [SPREAD, KNOWN]))
+    expected = History(DOMAIN, [SPREAD, KNOWN, SPREAD, KNOWN])
+    np.testing.assert_array_equal(both.values, expected.values)
+    np.testing.assert_array_equal(both.rows.matrix(), expected.rows.matrix())
+    assert both.laws == expected.laws and first.num_rows == 6 and both.covariance is None
+
+
+def test_append_keeps_covariances_apart():
+    square = np.array([[4.0, 1.0], [1.0, 9.0]])
+    asked = [Product({"a": point(code)}) for code in (0, 1)]
+    first = History.from_answers(DOMAIN, asked, [3, 4], covariance=square)
+    both = first.append(pj.LinearMeasurement(("c",), [1, 2], 5.0)).append(first)
+    expected = np.zeros((6, 6))
+    expected[:2, :2] = expected[4:, 4:] = square
+    expected[2, 2] = expected[3, 3] = 25
+    np.testing.assert_array_equal(both.covariance, expected)
+    np.testing.assert_array_equal(
+        History(DOMAIN, [SPREAD]).full_covariance(), np.diag(np.arange(1.0, 7) ** 2)
+    )
+
+
+def test_mixed_relations_are_refused():
+    with pytest.raises(ValueError, match=r"mix relations, add-remove and replace-one"):
+        HISTORY.append(History(DOMAIN, [KNOWN], relation="replace-one"))
+    with pytest.raises(ValueError, match=r"mix relations, add-remove and none stated"):
+        HISTORY.append(History(DOMAIN, [KNOWN]))
+    with pytest.raises(ValueError, match="there is no default"):
+        History(DOMAIN, [KNOWN], relation="nearby")
+
+
+def test_other_domains_and_what_does_not_fit():
+    with pytest.raises(ValueError, match="expected a history over"):
+        HISTORY.append(History(pj.Domain({"a": 3}), [KNOWN]))
+    with pytest.raises(ValueError, match="not an attribute of the domain"):
+        History(pj.Domain({"b": 3}), [KNOWN])
+    with pytest.raises(ValueError, match="must have one value a query row"):
+        History(pj.Domain({"a": 4}), [KNOWN])
+    with pytest.raises(
+        TypeError, match=r"a history holds LinearMeasurements, got int: for plain numbers use"
+    ):
+        History(DOMAIN, [3])
+    with pytest.raises(TypeError, match=r"the domain must be a pgmjax.Domain, got dict"):
+        History({"a": 3}, [KNOWN])
+
+
+def test_bad_answers_are_refused():
+    asked = [Product({"a": point(0)})]
+    with pytest.raises(ValueError, match="must be finite; 1 of 1 are not"):
+        History.from_answers(DOMAIN, asked, [np.nan], stddev=1.0)
+    with pytest.raises(ValueError, match="must be finite and > 0"):
+        History.from_answers(DOMAIN, asked, [1.0], stddev=0.0)
+    with pytest.raises(ValueError, match="must be > 0"):
+        History.from_answers(DOMAIN, asked, [1.0], law=DiscreteLaplace(0.0))
+    with pytest.raises(ValueError, match="expected one value a query row, 1, got shape"):
+        History.from_answers(DOMAIN, asked, [1.0, 2.0], stddev=1.0)
+    for given in ({}, {"stddev": 1.0, "law": DiscreteLaplace(1.0)}):
+        with pytest.raises(ValueError, match="exactly one of stddev, law and covariance"):
+            History.from_answers(DOMAIN, asked, [1.0], **given)
+
+
+@pytest.mark.parametrize(
+    ("covariance", "message"),
+    [
+        (np.eye(3), r"must be of shape \(2, 2\)"),
+        ([[4, np.nan], [np.nan, 9]], "must be finite"),
+        ([[4, 1], [2, 9]], "must be symmetric"),
+        ([[4, 6], [6, 9]], "must be positive definite"),
+        ([[4, 0], [0, 10]], "state different noise"),
+        ([[4, 0], [0, 0]], "noise of scale zero"),
+    ],
+)
+def test_bad_covariances_are_refused(covariance, message):
+    measured = pj.LinearMeasurement(("c",), [1, 2], [2.0, 3.0])
+    with pytest.raises(ValueError, match=message):
+        History(DOMAIN, [measured], covariance=covariance)
