@@ -24,6 +24,8 @@ from pgmjax.solvers.loop import Status
 
 SWEEPS = {"gibbs": 2, "metropolis": 20}
 """Sweeps between two samples: proposals at random are often refused, and cost less."""
+PIECES = 10
+"""Samples on the way from the prior to weights that are given."""
 INNER = 30
 """Products with the covariance in one step at most."""
 
@@ -168,20 +170,31 @@ class Newton:
             steps: how many.
             reach: how far one step may move the distribution, as the root of twice its divergence (nats).
         """
-        kept, path, log_partition = [], [], 0.0
-        before: np.ndarray | None = None
+        kept = []
+        chains, log_partition = self._along(chains, weights)
+        before: Sample | None = None
+        last = weights
         for number in range(steps):
             chains, sample = self.sample(chains, weights)
             if before is not None:  # log Z moves by the mean feature along the way
-                log_partition += float(0.5 * (before + sample.means) @ (weights - path[-1]))
-            before = sample.means
-            path.append(weights)
+                log_partition += float(0.5 * (before.means + sample.means) @ (weights - last))
+            before, last = sample, weights
             step, far = self.direction(sample, weights, sample.means)
             share = min(1.0, reach / far if far else 1.0) / max(1, number + 2 - steps // 2)
             weights = self._clipped(weights + share * step)
             if number >= steps // 2:
                 kept.append(weights)
-        return Rough(chains, np.mean(kept, axis=0), log_partition, path[-1])
+        return Rough(chains, np.mean(kept, axis=0), log_partition, last)
+
+    def _along(self, chains: Chains, weights: np.ndarray) -> tuple[Chains, float]:
+        """Take the chains from the prior to some weights; log Z there, which is 0 at the prior."""
+        if not weights.any():
+            return chains, 0.0
+        means = []
+        for number in range(PIECES + 1):
+            chains, sample = self.sample(chains, weights * number / PIECES)
+            means.append(float(sample.means @ weights))
+        return chains, (sum(means) - 0.5 * (means[0] + means[-1])) / PIECES
 
     def exactly(self, chains: Chains, start: np.ndarray, search: Search, max_steps: int) -> Ending:
         """Climb by exact gradients, one inference a step.

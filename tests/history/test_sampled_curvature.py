@@ -111,6 +111,13 @@ def test_a_seed_gives_the_same_fit():
     np.testing.assert_array_equal(one, two)
 
 
+def test_chains_go_on_from_weights_that_are_given():
+    given = history()
+    exact = MaxEntropy(alpha=0.01, tol=1e-8).fit(given, TOTAL)
+    found = MaxEntropy(alpha=0.01, solver="chains", chain_steps=4).fit(given, TOTAL, warm_start=exact.weights)
+    assert found.objective == pytest.approx(exact.objective, abs=0.03)
+
+
 def test_settings_of_chains_are_checked():
     with pytest.raises(ValueError, match="solver must be one of 'auto', 'exact', 'newton', 'chains'"):
         MaxEntropy(solver="sgd")
