@@ -10,6 +10,7 @@ from scipy import special
 from pgmjax.measurements import LinearMeasurement
 
 SMOOTHINGS = ("posterior-mean", "truncate")
+_FAR = -50  # from here on down a series is the more accurate
 
 
 def positive_counts(measurement: LinearMeasurement, smoothing: str, pseudocount: float) -> np.ndarray:
@@ -41,6 +42,7 @@ def posterior_mean(values: np.ndarray, stddevs: np.ndarray, noise: str) -> np.nd
         fall = np.exp(-np.maximum(values, 0) / scale)
         return np.where(values > 0, (2 * values + scale * fall) / (2 - fall), scale)
     ratio = values / stddevs
-    above = np.maximum(ratio, -30)
+    above = np.maximum(ratio, _FAR)
     mean = above + np.exp(-(above**2) / 2 - math.log(math.sqrt(2 * math.pi)) - special.log_ndtr(above))
-    return stddevs * np.where(ratio < -30, 1 / np.maximum(-ratio, 30), mean)
+    below = 1 / np.maximum(-ratio, -_FAR)
+    return stddevs * np.where(ratio < _FAR, below * (1 - 2 * below**2 + 10 * below**4), mean)
