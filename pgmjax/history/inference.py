@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,20 @@ class Inference:
     def probability(self, low: float = -math.inf, high: float = math.inf) -> float:
         """Return P(low <= theta <= high)."""
         return Claim(low, high).within(self.computed, self.value)
+
+    def probability_of_set(self, intervals: Sequence[tuple[float, float]]) -> float:
+        """Return P(theta in a union of intervals), ends included; they may overlap.
+
+        Args:
+            intervals: pairs of a low and a high end (counts), infinite ones for none.
+        """
+        merged: list[tuple[float, float]] = []
+        for claim in sorted((Claim(*ends) for ends in intervals), key=lambda claim: claim.low):
+            if merged and claim.low <= merged[-1][1]:
+                merged[-1] = merged[-1][0], max(merged[-1][1], claim.high)
+            else:
+                merged.append((claim.low, claim.high))
+        return min(1.0, math.fsum(self.probability(low, high) for low, high in merged))
 
     def test(self, claim: Claim, level: float = 0.95) -> Verdict:
         """Return how probable a claim about theta is, and whether it or its contrary reaches a level."""

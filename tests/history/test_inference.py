@@ -62,6 +62,11 @@ def test_probabilities_tests_and_opposites():
     assert answer.probability(0, 3) == pytest.approx(known.cdf(3) - known.cdf(0))
     assert answer.probability(low=0) == pytest.approx(known.sf(0))
     assert answer.probability() == 1.0
+    union = [(4, 9), (-np.inf, -1), (8, 10), (5, 6)]
+    expected = known.cdf(-1) + known.cdf(10) - known.cdf(4)
+    assert answer.probability_of_set(union) == pytest.approx(expected)
+    assert answer.probability_of_set([(-np.inf, 3), (2, np.inf)]) == 1.0
+    assert answer.probability_of_set([]) == 0.0
     verdict = answer.test(Claim(low=-6), level=0.95)
     assert verdict.holds is True and verdict.odds == pytest.approx(known.sf(-6) / known.cdf(-6))
     assert answer.test(Claim(low=10), level=0.95).holds is False
