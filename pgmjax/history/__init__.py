@@ -1,8 +1,8 @@
 """Learning from a history of noisy answers, after the budget that bought them is spent.
 
 `History` holds linear queries with their noisy answers; `Rows` are the queries in factored form,
-`kernel` their inner products under a `ProductPrior`. Everything here is post-processing of released
-numbers.
+`kernel` their inner products under a `ProductPrior`, `builders` makes queries. Everything here is
+post-processing of released numbers.
 """
 
 from pgmjax.history import builders
@@ -11,6 +11,7 @@ from pgmjax.history.blue import Blue
 from pgmjax.history.claims import Claim, Verdict
 from pgmjax.history.coordinates import NotEstimableError
 from pgmjax.history.costs import cell_costs, least_epsilon, sensitivities, system_cost
+from pgmjax.history.device_kernel import device_kernel
 from pgmjax.history.history import History
 from pgmjax.history.inference import Inference, JointInference
 from pgmjax.history.inference_control import DeclinedError, InferenceControl
@@ -58,6 +59,7 @@ __all__ = [
     "Verdict",
     "builders",
     "cell_costs",
+    "device_kernel",
     "kernel",
     "kernel_blocks",
     "law_of",
