@@ -89,16 +89,6 @@ def granted(ledger: Ledger, name: str) -> SessionLog:
     raise ValueError(f"There is no session {name!r} in {ledger.path}: begin it with Session.open.")
 
 
-def names(ledger: Ledger) -> list[str]:
-    """Return the names of a ledger's sessions."""
-    return [
-        charge.key.removeprefix(_PREFIX)
-        for account in ledger.accounts()
-        for charge in ledger.charges(account.name)
-        if charge.key.startswith(_PREFIX)
-    ]
-
-
 def _key(name: str) -> str:
     return f"{_PREFIX}{name}"
 

@@ -13,6 +13,7 @@ from pgmjax.privacy import BudgetExceeded
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
 from pgmjax.privacy.noise import TableReadError
+from pgmjax.privacy.tape import Tape
 from pgmjax.queries import DenseMatrix, Product, marginal, point, prefix
 
 DOMAIN = Domain({"age": 4, "sex": 2})
@@ -282,3 +283,24 @@ def test_an_answer_that_cannot_be_computed_is_given_up_and_its_cost_stays(ledger
     first, *_ = session.answers()
     assert first.source == "refused" and "cost stays" in first.reason and first.epsilon > 0
     assert session._log.records[2]["kind"] == "void"
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_with_frozen_noise_nothing_but_the_noise_differs_between_neighbours(tmp_path, relation):
+    """Demands that follow answers, on neighbouring tables: the same calls, decisions and answers."""
+    near = COUNTS.copy()
+    near[2, 1] += 1
+    near[0, 0] -= relation == "replace-one"
+    tape, results = Tape(), []
+    for turn, counts in enumerate((COUNTS, near)):
+        with (
+            Ledger.create(tmp_path / f"{turn}.ledger") as ledger,
+            tape.replaying() if turn else tape.recording(),
+        ):
+            session = begin(ledger, cap="0.2", relation=relation, counts=counts)
+            first = session.ask(ages(2), 40, 0.2)
+            asked = [ages(2, 3), ages(2), ages(0) if first.value > 560 else ages(1), ages(1, 2), ages(0, 2)]
+            results.append([first, *(session.ask(query, 60, 0.2) for query in asked)])
+            assert not session.secure
+    assert results[0] == results[1] and len(tape.calls) >= 3
+    assert {answer.source for answer in results[0]} >= {"measured", "history"}

@@ -1,0 +1,179 @@
+"""`pgmjax session`: ask a table online, from what was answered before where that suffices."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+from typing import Any
+
+from pgmjax import _checks, query_text
+from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
+from pgmjax.history.session import Session
+from pgmjax.history.session_opening import NAME
+from pgmjax.privacy.amounts import as_text
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.ledger import Ledger
+from pgmjax.relation import Relation
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser's subcommands."""
+    parser = commands.add_parser(
+        "session",
+        help="ask a table online, each answer as accurate as it has to be",
+        description="A session answers one count at a time: free from what was answered before where that is "
+        "accurate enough, else for the least budget, else not at all. Its cap is charged to the table's "
+        "account in a ledger when it is begun.",
+        epilog="Example: pgmjax session ask budgets.ledger 'sex=Male,age<30' --half-width 50 --table "
+        "people.csv.gz --domain people.yaml --cap 1 --relation add-remove",
+    )
+    parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_ask(parts)
+    _add_status(parts)
+    _add_export(parts)
+
+
+def _add_ask(parts: Any) -> None:
+    parser = _add(
+        parts,
+        "ask",
+        "ask how many rows satisfy a condition",
+        "Ask how many rows satisfy conditions. Without --table, only what the history tells is answered. "
+        "Exits with 1 if the answer is refused.",
+        "pgmjax session ask budgets.ledger 'sex=Male,age<30' --half-width 50 --delta 0.05",
+    )
+    parser.add_argument("condition", metavar="CONDITION", help="such as 'sex=Male,age<30'")
+    parser.add_argument(
+        "--half-width", type=float, required=True, metavar="W", help="half the longest interval (rows)"
+    )
+    parser.add_argument(
+        "--delta", type=float, default=0.05, metavar="D", help="how often it may miss the truth (0.05)"
+    )
+    parser.add_argument(
+        "--table", metavar="TABLE", help="the table, to measure what the history does not tell"
+    )
+    parser.add_argument("--domain", metavar="FILE", help="with --table: its public domain, .json or .yaml")
+    parser.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+    # kept as text: 0.1 is then one tenth and not its nearest float
+    parser.add_argument("--cap", metavar="E", help="with --table: the session's epsilon, the same every time")
+    parser.add_argument("--relation", choices=[relation.value for relation in Relation], help="with --table")
+    parser.add_argument(
+        "--insecure-seed", type=int, metavar="N", help="repeatable noise that protects nothing: research only"
+    )
+    parser.set_defaults(run=_ask)
+
+
+def _add_status(parts: Any) -> None:
+    parser = _add(
+        parts,
+        "status",
+        "what was asked and what is left",
+        "Show what a session has answered, what that cost in the dearest cell, and its cap.",
+        "pgmjax session status budgets.ledger",
+    )
+    parser.set_defaults(run=_status)
+
+
+def _add_export(parts: Any) -> None:
+    parser = _add(
+        parts,
+        "export",
+        "write the history of noisy answers into a folder",
+        "Write all noisy answers of a session into a folder, to be read with History.load, for "
+        "kernel PCA, maximum entropy, or another session.",
+        "pgmjax session export budgets.ledger --out history",
+    )
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make; it must not exist")
+    parser.set_defaults(run=_export)
+
+
+def _add(parts: Any, command: str, help: str, description: str, example: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = parts.add_parser(
+        command, help=help, description=description, epilog=f"Example: {example}"
+    )
+    parser.add_argument("file", metavar="FILE", help="the ledger that keeps the session")
+    parser.add_argument("--name", default=NAME, metavar="NAME", help=f"the session's name ({NAME})")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
+def _ask(arguments: argparse.Namespace) -> None:
+    with _session(arguments) as session:
+        query = query_text.parse(arguments.condition, session.domain)
+        answer = session.ask(query, arguments.half_width, arguments.delta)
+        cost, cap = as_text(session.cost), as_text(session.cap)
+    if arguments.json:
+        print(json.dumps({"query": arguments.condition, **answer.to_dict(), "cap": cap}))
+    elif answer.answered:
+        print(f"{arguments.condition}: {answer}; {cost} of {cap} is spent")
+    if not answer.answered:
+        raise RuntimeError(f"refused: {answer.reason}")
+
+
+def _session(arguments: argparse.Namespace) -> Session:
+    """Open the session with its table where one is named, else without."""
+    with_table = ("domain", "cap", "relation")
+    if arguments.table is None:
+        named = [name for name in (*with_table, "insecure_seed") if getattr(arguments, name) is not None]
+        if named:
+            raise ValueError(f"--{named[0].replace('_', '-')} goes with --table: name the table too.")
+        return Session.read(_ledger(arguments.file), arguments.name)
+    missing = [name for name in with_table if getattr(arguments, name) is None]
+    if missing:
+        raise ValueError(f"--{missing[0]} is missing: a table is asked with --domain, --cap and --relation.")
+    for path in (arguments.table, arguments.domain):
+        if not pathlib.Path(path).exists():
+            raise ValueError(f"There is no file {path}.")
+    domain = Domain.read(arguments.domain)
+    query_text.parse(arguments.condition, domain)  # refused, if it must be, before the cap is charged
+    _checks.optional("duckdb", extra="tables")
+    seed = arguments.insecure_seed
+    return Session.open(
+        _ledger(arguments.file),
+        Dataset.read(arguments.table, domain, header=not arguments.no_header),
+        cap=arguments.cap,
+        relation=arguments.relation,
+        name=arguments.name,
+        backend=None if seed is None else SeededBackend(seed, insecure=True),
+    )
+
+
+def _status(arguments: argparse.Namespace) -> None:
+    with Session.read(_ledger(arguments.file), arguments.name) as session:
+        answers = list(session.answers())
+        cost, cap, relation = as_text(session.cost), as_text(session.cap), session.relation.value
+        secure = session.secure
+    counts = {
+        source: sum(a.source == source for a in answers) for source in ("history", "measured", "refused")
+    }
+    if arguments.json:
+        listed = [answer.to_dict() for answer in answers]
+        told = {"name": arguments.name, "cap": cap, "cost": cost, "relation": relation, "secure": secure}
+        print(json.dumps({**told, **counts, "answers": listed}))
+        return
+    kinds = f"{counts['history']} free, {counts['measured']} measured, {counts['refused']} refused"
+    print(f"Session {arguments.name}: {len(answers)} asked, {kinds}.")
+    print(f"  cost     epsilon {cost} of {cap} in the dearest cell, {relation}")
+    if not secure:
+        print("  noise    repeatable: for research, it protects nobody")
+
+
+def _export(arguments: argparse.Namespace) -> None:
+    out = pathlib.Path(arguments.out)
+    if out.exists():
+        raise ValueError(f"{out} exists: name a folder that does not.")
+    with Session.read(_ledger(arguments.file), arguments.name) as session:
+        session.history.save(out)
+        number = session.history.num_rows
+    if arguments.json:
+        print(json.dumps({"out": str(out), "answers": number}))
+    else:
+        print(f"{number} noisy answers written to {out}")
+
+
+def _ledger(file: str) -> Ledger:
+    if not pathlib.Path(file).exists():
+        raise ValueError(f"There is no ledger {file}: make one with `pgmjax ledger init`.")
+    return Ledger.open(file)
