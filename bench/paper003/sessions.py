@@ -1,0 +1,215 @@
+"""Online answering (Section 6.4 of Xiao and Xiong 2012): cost, answering ratio, reliability, relative error.
+
+    PGMJAX_DATA=... python bench/paper003/sessions.py [--queries 1000] [--seed 0] [--out FILE.jsonl]
+        [--tables NETTRACE SEARCHLOGS] [--settings unbounded bounded] [--plot FILE.png]
+
+Each table of DPBench, 4096 cells, is added up to 40 neighbouring groups. A query draws 1 to 10 cells from
+P_j proportional to 10^-floor((j-1)/10) (the paper's P_j do not sum to 1). `unbounded`: 2 epsilon uniform in
+[50, 1000], a binary tree bought at 0.3 to begin with, whose cost counts; `bounded`: a cap of 1, 2 epsilon
+uniform in [1, 1000], nothing to begin with. delta is 0.2. Methods: `session`; `baseline`, the least budget for every
+query, nothing inferred; `ols`, the session's answers with point estimates by unweighted least squares.
+Noise is seeded: nothing here is a release. A table and setting that is in FILE already is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import tempfile
+import time
+from fractions import Fraction
+
+import numpy as np
+
+import pgmjax as pj
+from pgmjax.history.cell_account import CellAccount
+from pgmjax.history.demand import Demand
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.ledger import Ledger
+
+CELLS, DELTA = 40, 0.2
+DOMAIN = pj.Domain({"cell": CELLS})
+SETTINGS = {"unbounded": (10**4, 50), "bounded": (1, 1)}  # cap, least 2 epsilon
+
+
+def counts_of(name):
+    """The table's 40 counts."""
+    folder = os.environ.get("PGMJAX_DATA")
+    if folder is None:
+        raise SystemExit("PGMJAX_DATA is not set: it names the folder that holds dpbench/.")
+    cells = np.load(pathlib.Path(folder) / "dpbench" / f"{name}.n4096.npy")
+    return np.array([part.sum() for part in np.array_split(cells.reshape(-1), CELLS)]).astype(np.int64)
+
+
+def demands(number, least, seed):
+    """Queries and half-widths, the same for every method."""
+    rng = np.random.default_rng([seed, least])
+    shares = 10.0 ** -(np.arange(CELLS) // 10)
+    for _ in range(number):
+        entries = rng.multinomial(rng.integers(1, 11), shares / shares.sum())
+        yield entries, float(rng.uniform(least, 1000)) / 2
+
+
+def tree():
+    """The rows of a binary tree over the cells, from the whole to single ones."""
+    rows, level = [], [np.arange(CELLS)]
+    while level:
+        rows += [np.isin(np.arange(CELLS), part).astype(np.int64) for part in level]
+        level = [half for part in level if len(part) > 1 for half in np.array_split(part, 2)]
+    return pj.queries.DenseMatrix(("cell",), np.array(rows))
+
+
+class Score:
+    """What the paper counts, as answers come in."""
+
+    def __init__(self):
+        self.asked = self.answered = self.held = 0
+        self.errors = 0.0
+
+    def add(self, answered, value=0.0, interval=(0.0, 0.0), truth=0.0, half_width=1.0):
+        """Take up one query's answer, or that there is none."""
+        self.asked += 1
+        if answered:
+            self.answered += 1
+            self.held += interval[0] <= truth <= interval[1]
+            self.errors += abs(value - truth) / (2 * half_width)
+
+    def line(self, cost):
+        """Return the figures so far."""
+        done = max(self.answered, 1)
+        ratios = {"answering_ratio": self.answered / self.asked, "reliability": self.held / done}
+        return {"queries": self.asked, "cost": float(cost), **ratios, "relative_error": self.errors / done}
+
+
+def baseline(counts, cap, least, number, seed):
+    """The least budget for every query, as long as the cap lasts."""
+    account, score = CellAccount.empty(DOMAIN, "add-remove"), Score()
+    backend = SeededBackend(seed + 1000, insecure=True)
+    for entries, half_width in demands(number, least, seed):
+        demand = Demand.of(pj.queries.DenseMatrix(("cell",), [entries]), half_width, DELTA, DOMAIN)
+        rate, _, law = demand.price(DOMAIN, account.relation, backend.laplace)
+        after = account.added(demand.query, rate)
+        if after.cost > cap:
+            score.add(False)
+        else:
+            account, truth = after, float(entries @ counts)
+            value = truth + float(backend.draw(law, 1)[0])
+            width = law.half_width(1 - DELTA)
+            score.add(True, value, (value - width, value + width), truth, half_width)
+        yield {"method": "baseline", **score.line(account.cost)}
+
+
+def online(counts, setting, cap, least, number, seed):
+    """A session, and least squares on its history."""
+    data = pj.Dataset.from_columns(DOMAIN, {"cell": np.repeat(np.arange(CELLS), counts)})
+    ours, ols, sources = Score(), Score(), {}
+    gram, right, known = np.zeros((CELLS, CELLS)), np.zeros(CELLS), 0
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder, Ledger.create(pathlib.Path(folder) / "b.ledger") as ledger:
+        rules = {"epsilon": cap, "relation": "add-remove", "research": True}
+        ledger.register("t", digest=ledger.digest_of(data), **rules)
+        backend = SeededBackend(seed, insecure=True)
+        session = pj.history.Session.open(ledger, data, cap=cap, relation="add-remove", backend=backend)
+        if setting == "unbounded":
+            session.buy(tree(), Fraction(3, 10))
+        for entries, half_width in demands(number, least, seed):
+            answer = session.ask(pj.queries.DenseMatrix(("cell",), [entries]), half_width, DELTA)
+            for measurement in session.history.measurements[known:]:
+                rows = measurement.query.matrix(DOMAIN)
+                gram, right = gram + rows.T @ rows, right + rows.T @ measurement.flat_values()
+            known = len(session.history.measurements)
+            sources[answer.source] = sources.get(answer.source, 0) + 1
+            if answer.answered:
+                truth = float(entries @ counts)
+                ours.add(True, answer.value, answer.interval, truth, half_width)
+                plain = float(entries @ (np.linalg.pinv(gram, hermitian=True) @ right))
+                ends = plain - half_width, plain + half_width
+                ols.add(True, plain, ends, truth, half_width)
+            else:
+                ours.add(False)
+                ols.add(False)
+            seconds = time.perf_counter() - start
+            yield {
+                "method": "session",
+                **ours.line(session.cost),
+                "sources": dict(sources),
+                "seconds": seconds,
+            }
+            yield {"method": "ols", **ols.line(session.cost)}
+
+
+def run(table, setting, number, seed):
+    """All methods on a table in a setting, every tenth line."""
+    counts, (cap, least) = counts_of(table), SETTINGS[setting]
+    every = max(1, number // 50)
+    for lines in (
+        baseline(counts, cap, least, number, seed),
+        online(counts, setting, cap, least, number, seed),
+    ):
+        for line in lines:
+            if line["queries"] % every == 0 or line["queries"] == number:
+                yield {"table": table, "setting": setting, "number": number, "seed": seed, **line}
+
+
+def plot(lines, path):
+    """Figures 9 and 10: cost or answering ratio, relative error and reliability against queries."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    panels = list(dict.fromkeys((line["setting"], line["table"]) for line in lines))
+    figure, axes = plt.subplots(3, len(panels), figsize=(4 * len(panels), 8), squeeze=False)
+    for column, (setting, table) in enumerate(panels):
+        first = "cost" if setting == "unbounded" else "answering_ratio"
+        for row, name in enumerate((first, "relative_error", "reliability")):
+            for method in ("session", "baseline", "ols"):
+                some = [
+                    x for x in lines if (x["setting"], x["table"], x["method"]) == (setting, table, method)
+                ]
+                axes[row, column].plot([x["queries"] for x in some], [x[name] for x in some], label=method)
+            axes[row, column].set_ylabel(name.replace("_", " "))
+        axes[0, column].set_title(f"{table}, {setting}")
+        axes[2, column].set_xlabel("queries")
+    axes[0, 0].legend()
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+def main():
+    """Run what is missing, print the last line of every method."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tables", nargs="+", default=["NETTRACE", "SEARCHLOGS"])
+    parser.add_argument("--settings", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("paper003-sessions.jsonl"))
+    parser.add_argument("--plot", type=pathlib.Path)
+    options = parser.parse_args()
+    lines = (
+        [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    )
+    for setting in options.settings:
+        for table in options.tables:
+            key = {"table": table, "setting": setting, "number": options.queries, "seed": options.seed}
+            if any(all(line[name] == value for name, value in key.items()) for line in lines):
+                continue
+            made = list(run(table, setting, options.queries, options.seed))
+            with options.out.open("a") as file:  # at once: what is there is whole
+                file.write("".join(json.dumps(line) + "\n" for line in made))
+            lines += made
+    print("table\tsetting\tmethod\tcost\tanswered\treliability\terror\tseconds")
+    for line in lines:
+        if line["queries"] == line["number"]:
+            figures = [line[name] for name in ("cost", "answering_ratio", "reliability", "relative_error")]
+            seconds = f"{line['seconds']:.0f}" if "seconds" in line else ""
+            told = [line["table"], line["setting"], line["method"], *(f"{x:.4f}" for x in figures), seconds]
+            print("\t".join(told))
+    if options.plot is not None:
+        plot(lines, options.plot)
+
+
+if __name__ == "__main__":
+    main()
