@@ -47,7 +47,7 @@ class MaxEntropyFit:
         model: the distribution, times the total.
         weights: the dual weight of every row [rows]; minus or plus its box where a Laplace answer is not met.
         objective: relative entropy to the prior plus the penalty of the answers (nats); where nothing was
-            exact an estimate.
+            exact an estimate of its dual, a lower bound.
         gap: certified bound on `objective - optimum` (nats); infinite where nothing was exact.
         status: how the search ended; MAX_STEPS of chains alone, which know no end.
         steps: inferences done, or steps of chains where nothing was exact.
@@ -279,5 +279,5 @@ def _estimate(dual: Dual, newton: Newton, rough: Rough, total: float, steps: int
     potentials = CliqueVector(dual.layout.cliques, tuple(tables))
     model = GraphicalModel(dual.layout.domain, potentials, total, known)
     return MaxEntropyFit(
-        model, point.weights, point.primal, math.inf, Status.MAX_STEPS, steps, total * point.answers
+        model, point.weights, point.value, math.inf, Status.MAX_STEPS, steps, total * point.answers
     )
