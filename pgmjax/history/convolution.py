@@ -19,6 +19,7 @@ from pgmjax.history.sum_law import Accuracy, LatticeLaw
 
 GAMMA = 1e-8
 _MOVED = 1e-9  # the probability left to rounding that moves the sum further than `shift`
+_FOLDED = 0.1
 _POINTS = 1 << 17
 _MOST_POINTS = 1 << 26
 
@@ -30,7 +31,9 @@ class Convolution:
     Attributes:
         step: the grid (counts).
         lengths: the length of each group's vector, odd [groups].
-        gamma: the probability that may be cut off.
+        points: the length of the result, odd; less than all vectors together reach where what lies further
+            out, of a tenth of gamma at most, is folded in.
+        folded: whether it is.
         exact: whether all noise lies on the grid, so that nothing is rounded.
         accuracy: of the result.
         cost: operations, roughly.
@@ -38,7 +41,8 @@ class Convolution:
 
     step: float
     lengths: np.ndarray
-    gamma: float
+    points: int
+    folded: bool
     exact: bool
     accuracy: Accuracy
     cost: float
@@ -60,13 +64,14 @@ def plan_convolution(law: NoiseSum, step: float | None = None, gamma: float = GA
     terms = law.num_terms
     reaches = np.array([_reach(noise, gamma / terms) for noise in law.laws]) * law.sizes
     lattice = law.lattice()
-    whole = 2 * float(law.counts @ reaches)
+    folded = step is None
+    whole = 2 * max(law.radius(_FOLDED * gamma), float(reaches.max()))
     if step is not None:
         step = _checks.number("step", step, above=0)
     elif lattice is not None and whole / lattice <= 8 * _POINTS:
         step = lattice
     else:
-        step = whole / _POINTS
+        step = whole / (_POINTS - 4)
     lengths = np.ceil(2 * reaches / step).astype(np.int64) + 1
     lengths += 1 - lengths % 2
     exact = lattice is not None and abs(round(lattice / step) * step - lattice) <= 1e-9 * step
@@ -75,15 +80,19 @@ def plan_convolution(law: NoiseSum, step: float | None = None, gamma: float = GA
     else:
         moved = min(0.5 * terms, math.sqrt(0.5 * terms * math.log(2 / _MOVED))) * step
         accuracy = Accuracy(gamma + _MOVED, moved)
-    points = _points(law, lengths)
+    points = int(law.counts @ (lengths - 1)) + 1
+    window = 2 * math.ceil(0.5 * whole / step) + 1
+    folded = folded and points > window
+    if folded:
+        points = window
+        accuracy = dataclasses.replace(accuracy, mass=accuracy.mass + _FOLDED * gamma)
     if points > _MOST_POINTS:
         raise ValueError(
             f"a step of {step:g} over noise of standard deviation {law.stddev:.3g} needs {points:,} points, "
             f"above the limit of {_MOST_POINTS:,}: take a wider step, or method 'characteristic'."
         )
-    return Convolution(
-        step, lengths, gamma, exact, accuracy, 3.0 * points * math.log2(points) * (len(lengths) + 1)
-    )
+    cost = 3.0 * points * math.log2(points + 1) * (len(lengths) + 1)
+    return Convolution(step, lengths, points, folded, exact, accuracy, cost)
 
 
 def convolve(law: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> LatticeLaw:
@@ -105,8 +114,7 @@ def convolve(law: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> 
     if not law.sizes.size:
         return LatticeLaw(1.0, np.ones(1), Accuracy(0.0))
     plan = plan_convolution(law, step, gamma)
-    points = _points(law, plan.lengths)
-    padded = 1 << math.ceil(math.log2(points))
+    padded = 1 << math.ceil(math.log2(plan.points))
     product = np.ones(padded // 2 + 1)
     kept = 1.0
     for size, noise, count, length in zip(law.sizes, law.laws, law.counts, plan.lengths, strict=True):
@@ -114,19 +122,18 @@ def convolve(law: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> 
         kept *= masses.sum() ** count
         centred = np.zeros(padded)
         half = length // 2
-        centred[: half + 1] = masses[half:]
-        centred[padded - half :] = masses[:half]
+        if length <= padded:
+            centred[: half + 1] = masses[half:]
+            centred[padded - half :] += masses[:half]
+        else:
+            np.add.at(centred, np.arange(-half, half + 1) % padded, masses)
         product *= np.fft.rfft(centred).real ** count
     circular = np.fft.irfft(product, padded)
-    half = points // 2
+    half = plan.points // 2
     result = np.maximum(np.concatenate([circular[padded - half :], circular[: half + 1]]), 0.0)
-    lost = float(max(1 - kept, 0.0)) + 1e-12
+    lost = float(max(1 - kept, 0.0)) + _FOLDED * gamma * plan.folded + 1e-12
     accuracy = dataclasses.replace(plan.accuracy, mass=lost if plan.exact else lost + _MOVED)
     return LatticeLaw(plan.step, result, accuracy, cells=not plan.exact)
-
-
-def _points(law: NoiseSum, lengths: np.ndarray) -> int:
-    return int(law.counts @ (lengths - 1)) + 1
 
 
 def _reach(noise: NoiseLaw, outside: float) -> float:
