@@ -29,11 +29,14 @@ class History:
         covariance: covariance of the noise of all rows (counts squared) [rows, rows], where it was not
             independent; None is the diagonal of the measurements' own variances.
         relation: under which relation the answers were bought, where it matters; None says nothing.
+        sensitivities: how far each answer may move between neighbours, as its seller stated it [rows];
+            checked against the queries, from which it follows. None states nothing.
 
     Raises:
         TypeError: something that is no measurement.
-        ValueError: a measurement that does not fit the domain, or a covariance that is not symmetric
-            and positive definite or disagrees with the measurements' standard deviations.
+        ValueError: a measurement that does not fit the domain, a covariance that is not symmetric
+            and positive definite or disagrees with the measurements' standard deviations, or
+            sensitivities that are not those of the queries under the relation.
 
     Example:
         >>> measured = LinearMeasurement(("sex",), [10, 7], stddev=2.0)
@@ -53,6 +56,7 @@ class History:
         *,
         covariance: Any = None,
         relation: Relation | str | None = None,
+        sensitivities: Any = None,
     ) -> None:
         if not isinstance(domain, Domain):
             raise TypeError(f"the domain must be a pgmjax.Domain, got {type(domain).__name__}.")
@@ -68,6 +72,8 @@ class History:
         object.__setattr__(self, "measurements", kept)
         object.__setattr__(self, "relation", None if relation is None else Relation.parse(relation))
         object.__setattr__(self, "covariance", joint_noise.checked(covariance, self.stddevs))
+        if sensitivities is not None:
+            _check_sensitivities(sensitivities, self.sensitivities)
 
     @classmethod
     def from_answers(
@@ -80,6 +86,7 @@ class History:
         law: Law | None = None,
         covariance: Any = None,
         relation: Relation | str | None = None,
+        sensitivities: Any = None,
     ) -> History:
         """Return a history of plain numbers.
 
@@ -92,6 +99,7 @@ class History:
             law: the discrete law of the noise of every row.
             covariance: as for the class.
             relation: as for the class.
+            sensitivities: as for the class.
 
         Raises:
             ValueError: not one value a row, or none or several of `stddev`, `law` and `covariance`.
@@ -120,7 +128,7 @@ class History:
                 continue
             spread = np.broadcast_to(np.asarray(stddev, np.float64), values.shape)[some]
             measured.append(LinearMeasurement(query.clique, values[some], spread, query))
-        return cls(domain, measured, covariance=covariance, relation=relation)
+        return cls(domain, measured, covariance=covariance, relation=relation, sensitivities=sensitivities)
 
     @functools.cached_property
     def num_rows(self) -> int:
@@ -153,6 +161,26 @@ class History:
     def rows(self) -> Rows:
         """The rows of all queries, in factored form."""
         return Rows.of(self.queries, self.domain)
+
+    @functools.cached_property
+    def sensitivities(self) -> np.ndarray:
+        """How far each single answer may move between neighbours (counts), float64 [rows].
+
+        Add/remove: the largest magnitude of a row's entry, S in paper 003. Replace one: the largest
+        difference of two entries. Of an unweighted table.
+
+        Raises:
+            ValueError: no relation is stated.
+        """
+        if self.relation is None:
+            raise ValueError(
+                "sensitivities depend on the relation: make the history with relation='add-remove' or "
+                "'replace-one'."
+            )
+        low, high = self.rows.extremes()
+        result = np.maximum(-low, high) if self.relation is Relation.ADD_REMOVE else high - low
+        result.flags.writeable = False
+        return result
 
     def append(self, *measurements: LinearMeasurement | History) -> History:
         """Return a history with more answers after these, whose noise is independent of them.
@@ -217,6 +245,19 @@ class History:
         return (
             f"History({self.num_rows:,} answers by {count:,} measurement{'s' if count != 1 else ''} over "
             f"{len(self.domain)} attributes)"
+        )
+
+
+def _check_sensitivities(stated: Any, own: np.ndarray) -> None:
+    array = np.asarray(stated, np.float64)
+    if array.shape != own.shape:
+        raise ValueError(f"the sensitivities must be one a row, {len(own):,}, got shape {array.shape}.")
+    wrong = np.flatnonzero(~np.isclose(array, own, rtol=1e-9, atol=0))
+    if len(wrong):
+        raise ValueError(
+            f"conflicting sensitivities: {len(wrong):,} of {len(own):,} rows, the first one row {wrong[0]}, "
+            "state another than their query has under the relation. What the answers cost cannot be told; "
+            "leave sensitivities out to have them computed."
         )
 
 

@@ -109,6 +109,27 @@ def test_bad_answers_are_refused():
             History.from_answers(DOMAIN, asked, [1.0], **given)
 
 
+@pytest.mark.parametrize(("relation", "expected"), [("add-remove", [3, 1, 1]), ("replace-one", [4, 1, 0])])
+def test_sensitivities_follow_from_the_queries(relation, expected):
+    asked = [Product({"a": pj.queries.matrix([[-1, 3, 0]])}), Product({"c": prefix()})]
+    made = History.from_answers(
+        DOMAIN, asked, [1, 2, 3], stddev=1.0, relation=relation, sensitivities=expected
+    )
+    np.testing.assert_array_equal(made.sensitivities, expected)
+    with pytest.raises(ValueError, match="conflicting sensitivities: 1 of 3 rows, the first one row 1"):
+        stated = [expected[0], 2, expected[2]]
+        History.from_answers(DOMAIN, asked, [1, 2, 3], stddev=1.0, relation=relation, sensitivities=stated)
+    with pytest.raises(ValueError, match=r"must be one a row, 3, got shape \(2,\)"):
+        History.from_answers(DOMAIN, asked, [1, 2, 3], stddev=1.0, relation=relation, sensitivities=[1, 2])
+
+
+def test_sensitivities_need_a_relation():
+    with pytest.raises(ValueError, match="sensitivities depend on the relation"):
+        _ = History(DOMAIN, [KNOWN]).sensitivities
+    with pytest.raises(ValueError, match="sensitivities depend on the relation"):
+        History(DOMAIN, [KNOWN], sensitivities=[1, 1, 1])
+
+
 @pytest.mark.parametrize(
     ("covariance", "message"),
     [
