@@ -6,9 +6,9 @@
 Each table of DPBench, 4096 cells, is added up to 40 neighbouring groups. A query draws 1 to 10 cells from
 P_j proportional to 10^-floor((j-1)/10) (the paper's P_j do not sum to 1). `unbounded`: 2 epsilon uniform in
 [50, 1000], a binary tree bought at 0.3 to begin with, whose cost counts; `bounded`: a cap of 1, 2 epsilon
-uniform in [1, 1000], nothing to begin with. delta is 0.2. Methods: `session`; `baseline`, the least budget for every
-query, nothing inferred; `ols`, the session's answers with point estimates by unweighted least squares.
-Noise is seeded: nothing here is a release. A table and setting that is in FILE already is left out.
+uniform in [1, 1000], nothing to begin with. delta is 0.2. Methods: `session`; `baseline`, the least
+budget for every query, nothing inferred; `ols`, the session's answers with point estimates by unweighted
+least squares. Noise is seeded: nothing here is a release. What FILE holds already is left out.
 """
 
 from __future__ import annotations

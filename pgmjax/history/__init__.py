@@ -9,6 +9,7 @@ from pgmjax.history import builders
 from pgmjax.history.answers import Answers
 from pgmjax.history.blue import Blue
 from pgmjax.history.claims import Claim, Verdict
+from pgmjax.history.consistent import ConsistentAnswers, consistent_answers
 from pgmjax.history.coordinates import NotEstimableError
 from pgmjax.history.costs import cell_costs, least_epsilon, sensitivities, system_cost
 from pgmjax.history.device_kernel import device_kernel
@@ -36,6 +37,7 @@ __all__ = [
     "Answers",
     "Blue",
     "Claim",
+    "ConsistentAnswers",
     "CrossValidation",
     "DeclinedError",
     "Gaussian",
@@ -59,6 +61,7 @@ __all__ = [
     "Verdict",
     "builders",
     "cell_costs",
+    "consistent_answers",
     "device_kernel",
     "kernel",
     "kernel_blocks",

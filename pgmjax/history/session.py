@@ -12,6 +12,7 @@ from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.history.blue import Blue
 from pgmjax.history.cell_account import PLACES
+from pgmjax.history.consistent import ConsistentAnswers, consistent_answers
 from pgmjax.history.demand import Demand
 from pgmjax.history.history import History
 from pgmjax.history.session_answer import SessionAnswer
@@ -234,6 +235,15 @@ class Session:
             if answer is not None:
                 yield answer
             state.add(records[step], records[step - 1])
+
+    def consistent(self, query: Query, *, total: float | None = None) -> ConsistentAnswers:
+        """Return the engine's answers: without negative counts, with error bars of the noise alone, free.
+
+        Args:
+            query: of any number of rows.
+            total: the number of records, where it is public; None estimates it.
+        """
+        return consistent_answers(self.history, query, total=total)
 
     def refresh(self) -> None:
         """Take up what other processes have added, and compute an answer that a crash left missing."""
