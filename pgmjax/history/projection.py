@@ -19,8 +19,11 @@ def unshared(rows: Rows, group: Group, keep: tuple[int, ...], prior: ProductPrio
     result = rows.coefficients[group.terms].copy()
     for place in group.attributes:
         if place not in keep:
-            means = rows.vectors[place] @ prior.probabilities[place]
-            result *= means[rows.index[group.terms, place]]
+            vectors, index = rows.vectors[place], rows.index[group.terms, place]
+            if len(index) < len(vectors):
+                result *= vectors[index] @ prior.probabilities[place]
+            else:
+                result *= (vectors @ prior.probabilities[place])[index]
     return result
 
 
