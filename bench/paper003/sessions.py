@@ -65,7 +65,7 @@ class Score:
     """What the paper counts, as answers come in."""
 
     def __init__(self):
-        self.asked = self.answered = self.held = 0
+        self.asked = self.answered = self.held = self.covered = 0
         self.errors = 0.0
 
     def add(self, answered, value=0.0, interval=(0.0, 0.0), truth=0.0, half_width=1.0):
@@ -73,20 +73,22 @@ class Score:
         self.asked += 1
         if answered:
             self.answered += 1
-            self.held += interval[0] <= truth <= interval[1]
+            self.held += interval[0] <= truth <= interval[0] + 2 * half_width  # Definition 6.2
+            self.covered += interval[0] <= truth <= interval[1]
             self.errors += abs(value - truth) / (2 * half_width)
 
     def line(self, cost):
         """Return the figures so far."""
         done = max(self.answered, 1)
         ratios = {"answering_ratio": self.answered / self.asked, "reliability": self.held / done}
+        ratios["coverage"] = self.covered / done  # of the interval that was returned, which may be shorter
         return {"queries": self.asked, "cost": float(cost), **ratios, "relative_error": self.errors / done}
 
 
 def baseline(counts, cap, least, number, seed):
     """The least budget for every query, as long as the cap lasts."""
     account, score = CellAccount.empty(DOMAIN, "add-remove"), Score()
-    backend = SeededBackend(seed + 1000, insecure=True)
+    backend = SeededBackend(seed + 1000 * (1 + int(counts[0])), insecure=True)
     for entries, half_width in demands(number, least, seed):
         demand = Demand.of(pj.queries.DenseMatrix(("cell",), [entries]), half_width, DELTA, DOMAIN)
         rate, _, law = demand.price(DOMAIN, account.relation, backend.laplace)
@@ -110,7 +112,7 @@ def online(counts, setting, cap, least, number, seed):
     with tempfile.TemporaryDirectory() as folder, Ledger.create(pathlib.Path(folder) / "b.ledger") as ledger:
         rules = {"epsilon": cap, "relation": "add-remove", "research": True}
         ledger.register("t", digest=ledger.digest_of(data), **rules)
-        backend = SeededBackend(seed, insecure=True)
+        backend = SeededBackend([*SETTINGS].index(setting) + 10 * seed + int(counts[0]) * 100, insecure=True)
         session = pj.history.Session.open(ledger, data, cap=cap, relation="add-remove", backend=backend)
         if setting == "unbounded":
             session.buy(tree(), Fraction(3, 10))
@@ -200,10 +202,13 @@ def main():
             with options.out.open("a") as file:  # at once: what is there is whole
                 file.write("".join(json.dumps(line) + "\n" for line in made))
             lines += made
-    print("table\tsetting\tmethod\tcost\tanswered\treliability\terror\tseconds")
+    print("table\tsetting\tmethod\tcost\tanswered\treliability\tcoverage\terror\tseconds")
     for line in lines:
         if line["queries"] == line["number"]:
-            figures = [line[name] for name in ("cost", "answering_ratio", "reliability", "relative_error")]
+            figures = [
+                line[name]
+                for name in ("cost", "answering_ratio", "reliability", "coverage", "relative_error")
+            ]
             seconds = f"{line['seconds']:.0f}" if "seconds" in line else ""
             told = [line["table"], line["setting"], line["method"], *(f"{x:.4f}" for x in figures), seconds]
             print("\t".join(told))
