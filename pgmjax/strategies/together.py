@@ -53,12 +53,15 @@ def best_end(
     """Return the best end of local searches over weights >= 0 in float64, and the value there.
 
     Args:
-        error: ``error(*given, weights)``, a JAX scalar > 0; one function of a module, as programs are kept
+        error: ``error(*given, weights)``, a JAX scalar >= 0; one function of a module, as programs are kept
             by it and by shapes.
         given: arrays that are held.
         starts: the weights to begin at, all of one shape.
         max_steps: evaluations of each search.
         tolerance: stop when a step lowers the value by less than this fraction of the value at the start.
+
+    Raises:
+        ValueError: every search met values that are not finite.
     """
     with jax.enable_x64(True):
         held = tuple(jnp.asarray(each) for each in given)
@@ -69,7 +72,13 @@ def best_end(
             )
         else:
             ends, values = search_side_by_side(error, held, begun, max_steps, tolerance)
-        best = int(np.nanargmin(np.asarray(values)))
+        found = np.asarray(values)
+        if not np.isfinite(found).any():
+            raise ValueError(
+                f"no search of {len(found)} reached a finite error: the workload's numbers are too large or too "
+                "small for float64. Scale its weights or entries."
+            )
+        best = int(np.nanargmin(found))
         return np.asarray(ends[best]), float(values[best])
 
 
@@ -78,6 +87,7 @@ def _search(
 ) -> tuple[Any, Any]:
     """The end of one search and its value; `begun` has the square roots of the weights."""
     scale = error(*given, begun**2)
+    scale = jnp.where(scale > 0, scale, 1.0)  # of a workload of zeros
     evaluate = jax.value_and_grad(lambda each: error(*given, each**2) / scale)
     turn = functools.partial(_turn, evaluate, max_steps, tolerance)
     end = jax.lax.while_loop(lambda state: state.goes_on, turn, _begin(begun))

@@ -266,3 +266,20 @@ def test_marginals_that_cannot_answer_are_refused():
     with pytest.raises(ValueError, match="too many"):
         spectrum(many, Workload([list(many)]))
     assert len(list(itertools.chain(found.sets))) == 4
+
+
+def _share_of_nothing(gram, weights):
+    return (gram * weights).sum() / gram.sum()
+
+
+def test_searches_that_find_no_number_say_so():
+    with pytest.raises(ValueError, match="no search of 2 reached a finite error"):
+        together.best_end(_share_of_nothing, [np.zeros(3)], [np.ones(3), np.full(3, 2.0)])
+
+
+def _nothing(gram, weights):
+    return (gram * weights).sum()
+
+
+def test_a_workload_of_zeros_has_no_error():
+    assert together.best_end(_nothing, [np.zeros(3)], [np.ones(3)])[1] == 0
