@@ -75,8 +75,8 @@ def best_end(
         found = np.asarray(values)
         if not np.isfinite(found).any():
             raise ValueError(
-                f"no search of {len(found)} reached a finite error: the workload's numbers are too large or too "
-                "small for float64. Scale its weights or entries."
+                f"no search of {len(found)} reached a finite error: the workload's numbers are too large or "
+                "too small for float64. Scale its weights or entries."
             )
         best = int(np.nanargmin(found))
         return np.asarray(ends[best]), float(values[best])
