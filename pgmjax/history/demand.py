@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax import _checks
+from pgmjax.counting import check_memory
 from pgmjax.domain import Domain
 from pgmjax.history.cell_account import PLACES
 from pgmjax.history.costs import least_epsilon
@@ -86,9 +87,11 @@ class Demand:
             One over the noise's scale in units of 10^-12, the epsilon, and the law.
 
         Raises:
-            ValueError: a query whose entries are no integers, or a demand that only no noise would meet.
+            ValueError: a query whose entries are no integers or whose marginal does not fit in memory, or
+                a demand that only no noise would meet.
         """
         check_measurable(self.query, domain)
+        check_memory(domain, [self.query.clique])
         moves = Sensitivity.of(self.query, domain, relation, "l1").value
         if not moves:
             raise ValueError(

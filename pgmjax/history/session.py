@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from pgmjax.counting import check_memory
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.history.blue import Blue
@@ -31,6 +33,10 @@ from pgmjax.queries import Query
 from pgmjax.relation import Relation
 
 _NO_TABLE = "the session was opened without its table, so that nothing can be measured"
+_OPEN = (
+    "An answer that was paid for is still to be computed, which needs the table: open the session with "
+    "its table once (Session.open, or --table), and ask again. Nothing was recorded."
+)
 
 
 class Session:
@@ -173,14 +179,17 @@ class Session:
         Raises:
             TypeError: an argument of the wrong type.
             ValueError: a query over another domain, of several rows or of zeros only, or that cannot be
-                measured; a demand that is not finite or out of range. Nothing was spent.
+                measured; a demand that is not finite or out of range; no table, while an answer that was
+                paid for is still missing. Nothing was spent.
             LedgerError: something could not be recorded; it is not shown.
             TableReadError: the table could not be read after the charge, which stays.
         """
         demand = Demand.of(query, half_width, delta, self.domain)
         with turn(self._ledger.path):
             while True:
-                self.refresh()
+                self._refresh()
+                if self._log.is_open:
+                    raise ValueError(_OPEN)
                 step = len(self._log.records)
                 answer = self._tell(step, demand)
                 if answer is not None:
@@ -190,7 +199,7 @@ class Session:
                 rate, epsilon = self._priced(demand)
                 record = {**self._asked(demand), "kind": "bought", "rate": rate, "epsilon": as_text(epsilon)}
                 if self._log.append(record):
-                    self.refresh()
+                    self._refresh()
                     return self._answer(step)
 
     def buy(self, query: Query, epsilon: Any) -> None:
@@ -207,6 +216,7 @@ class Session:
         if self._data is None or self._backend is None:
             raise ValueError(f"{_NO_TABLE}: use Session.open.")
         check_measurable(query, self.domain)
+        check_memory(self.domain, [query.clique])
         moves = Sensitivity.of(query, self.domain, self.relation, "l1").value
         rate = int(exact_epsilon(epsilon) * 10**PLACES / max(moves, 1))
         if not rate or not moves:
@@ -215,7 +225,7 @@ class Session:
         self._backend.laplace(moves, spent)
         with turn(self._ledger.path):
             while True:
-                self.refresh()
+                self._refresh()
                 if not self._fits(query, rate, spent):
                     raise BudgetExceeded(
                         f"This would take the session's cost from {as_text(self.cost)} beyond its cap of "
@@ -223,7 +233,7 @@ class Session:
                     )
                 record = {"kind": "bought", "query": query.to_spec(), "rate": rate, "epsilon": as_text(spent)}
                 if self._log.append(record):
-                    self.refresh()
+                    self._refresh()
                     return
 
     def answers(self) -> Iterator[SessionAnswer]:
@@ -247,14 +257,9 @@ class Session:
 
     def refresh(self) -> None:
         """Take up what other processes have added, and compute an answer that a crash left missing."""
-        self._log.refresh()
-        while self._log.is_open and self._data is not None:
-            self._complete(self._log.records[-1])
-            self._log.refresh()
-        records = self._log.records
-        for step in range(self._taken, len(records)):
-            self._state.add(records[step], records[step - 1])
-        self._taken = len(records)
+        # without the table nothing is computed, and the folder may be one to read only
+        with contextlib.nullcontext() if self._data is None else turn(self._ledger.path):
+            self._refresh()
 
     def close(self) -> None:
         """Close the ledger; nothing is lost if this is never called."""
@@ -275,6 +280,17 @@ class Session:
     def _begun(self) -> Session:
         self.refresh()
         return self
+
+    def _refresh(self) -> None:
+        """Do what `refresh` does; whoever calls it has the turn, or no table."""
+        self._log.refresh()
+        while self._log.is_open and self._data is not None:
+            self._complete(self._log.records[-1])
+            self._log.refresh()
+        records = self._log.records
+        for step in range(self._taken, len(records)):
+            self._state.add(records[step], records[step - 1])
+        self._taken = len(records)
 
     def _asked(self, demand: Demand) -> dict[str, Any]:
         return {"query": demand.query.to_spec(), "half_width": demand.half_width, "delta": demand.delta}
@@ -311,10 +327,15 @@ class Session:
         backend = self._backend
         if backend.seed is not None:
             backend = SeededBackend(_seed(backend.seed, step), insecure=True)
-        journal = self._log.journal(self._secure)
-        table = PrivateTable(self._data, self.relation, Budget(epsilon), backend, journal)
+        table = PrivateTable(self._data, self.relation, Budget(epsilon), backend)
+        if self._secure and not table.secure:
+            raise ValueError(
+                "This session's noise is secure, and noise that can be repeated protects nobody: leave out "
+                "the seed and the tape. Nothing was drawn."
+            )
+        query = query_of(bought)
         try:
-            table.measure([query_of(bought)], epsilons=[epsilon], show_progress=False)
+            self._log.complete(lambda: table.measure([query], epsilons=[epsilon], show_progress=False)[0])
         except AttemptsExhausted:
             self._log.append({"kind": "void"})  # its cost stays; the session goes on
 

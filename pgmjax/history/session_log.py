@@ -14,13 +14,10 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
-from pgmjax.privacy.budget import Budget
+from pgmjax.measurements import LinearMeasurement
 from pgmjax.privacy.ledger.chain import text_of
 from pgmjax.privacy.ledger.charge import Charge
-from pgmjax.privacy.ledger.errors import LedgerError
-from pgmjax.relation import Relation
+from pgmjax.privacy.ledger.errors import IdempotencyConflict, LedgerError
 
 FORMAT = 1
 KINDS = ("session", "free", "refused", "bought", "noise", "void")
@@ -65,48 +62,31 @@ class SessionLog:
         """Whether the last record is of something bought, whose answer is missing."""
         return bool(self.records) and self.records[-1]["kind"] == "bought"
 
-    def journal(self, secure: bool) -> StepJournal:
-        """Return where the missing answer is to be kept."""
-        return StepJournal(self.charge, len(self.records), secure)
+    def complete(self, measure: Callable[[], LinearMeasurement]) -> None:
+        """Have the missing answer computed and stored, unless another process has stored it before.
 
+        Whatever fails while measuring uses up one of the attempts that the account allows, so that the
+        session goes on after so many: with the noise, or without.
 
-class StepJournal:
-    """Keeps one answer of a `PrivateTable` as a step of a session, which has charged it already."""
-
-    def __init__(self, charge: Charge, step: int, secure: bool):
-        self._charge = charge
-        self._step = step
-        self._secure = secure
-        self._used = False
-
-    def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
-        """Check that the noise is as the session says; the charge was made when the session was opened.
+        Args:
+            measure: draws the noise and reads the table, in the same way in every process.
 
         Raises:
-            ValueError: noise that protects nobody, in a session that says it is secure.
+            Exception: what `measure` raised; nothing was shown.
+            AttemptsExhausted: it failed too often.
+            LedgerError: it could not be stored.
         """
-        if self._secure and not secure:
-            raise ValueError(
-                "This session's noise is secure, and noise that can be repeated protects nobody: leave out "
-                "the seed and the tape. Nothing was drawn."
-            )
-
-    def receipt(self) -> dict[str, Any]:
-        """Return account and key."""
-        return {"account": self._charge.account, "key": self._charge.key, "charge": self._charge.id}
-
-    def answer(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
-        """Return the answer of the step, int64 [rows]: the stored one, or one computed and stored now."""
-        assert not self._used, "one answer a step"
-        self._used = True
-        scale = request["measure"][0]["scale"]
 
         def record() -> bytes:
-            values = [int(value) for value in compute()]
-            return text_of({"kind": "noise", "values": values, "scale": scale}).encode()
+            measured = measure()
+            law = measured.law
+            assert law is not None
+            values = [int(value) for value in measured.flat_values()]
+            return text_of({"kind": "noise", "values": values, "scale": law.scale}).encode()
 
-        kept = json.loads(self._charge.answer(self._step, request, record))
-        return np.array(kept["values"], np.int64)
+        # another process has stored something else there, such as that it is given up: to be read
+        with contextlib.suppress(IdempotencyConflict):
+            self.charge.answer(len(self.records), {"bought": self.records[-1]}, record)
 
 
 @contextlib.contextmanager

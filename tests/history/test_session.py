@@ -15,45 +15,13 @@ from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
 from pgmjax.privacy.noise import TableReadError
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries import DenseMatrix, Product, marginal, point, prefix
-
-DOMAIN = Domain({"age": 4, "sex": 2})
-COUNTS = np.array([[300, 10], [20, 40], [500, 60], [70, 80]])
-
-
-def table(counts=COUNTS):
-    cells = np.repeat(np.arange(8), counts.reshape(-1))
-    return Dataset.from_columns(DOMAIN, {"age": cells // 2, "sex": cells % 2})
+from tests.history.sessions import COUNTS, DOMAIN, ages, begin, table
 
 
 @pytest.fixture
 def ledger(tmp_path):
     with Ledger.create(tmp_path / "b.ledger") as made:
         yield made
-
-
-def begin(
-    ledger, cap="1", relation="add-remove", seed=3, given=None, counts=COUNTS, name="session", epsilon=2
-):
-    data = table(counts)
-    if ledger.find(ledger.digest_of(data)) is None:
-        digest = ledger.digest_of(data)
-        ledger.register("t", epsilon=epsilon, relation=relation, digest=digest, research=True)
-    backend = None if seed is None else SeededBackend(seed, insecure=True)
-    return Session.open(ledger, data, cap=cap, relation=relation, backend=backend, given=given, name=name)
-
-
-def ages(*codes):
-    entries = np.zeros((1, 4), np.int64)
-    entries[0, list(codes)] = 1
-    return DenseMatrix(("age",), entries)
-
-
-def matrix_of(session):
-    """H, the epsilons and the sensitivities of what was bought, from the records."""
-    bought = [r for r in session._log.records if r["kind"] == "bought"]
-    queries = [m.query for m in session.history.measurements]
-    rows = history.Rows.of(queries, session.domain).matrix()
-    return rows, [float(Fraction(r["epsilon"])) for r in bought]
 
 
 def test_measured_then_free_then_refused(ledger):

@@ -1,0 +1,106 @@
+"""Sessions where something fails: nothing is spent for what cannot be measured, and a session goes on."""
+
+import contextlib
+
+import pytest
+
+from pgmjax import Dataset, Domain
+from pgmjax.history import Session
+from pgmjax.history import session as sessions
+from pgmjax.privacy import noise
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.noise import TableReadError
+from pgmjax.queries import Product, point, total
+from tests.history.sessions import ages, begin
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with Ledger.create(tmp_path / "b.ledger") as made:
+        yield made
+
+
+def fail(*_):
+    raise ValueError("less memory than before")
+
+
+def test_a_marginal_beyond_all_memory_is_refused_before_anything_is_spent(tmp_path):
+    names = [f"x{k}" for k in range(12)]
+    domain = Domain(dict.fromkeys(names, 40))
+    data = Dataset.from_columns(domain, {name: [0, 1] for name in names})
+    with Ledger.create(tmp_path / "b.ledger") as books:
+        digest = books.digest_of(data)
+        books.register("t", epsilon=1, relation="add-remove", digest=digest, research=True)
+        backend = SeededBackend(1, insecure=True)
+        session = Session.open(books, data, cap=1, relation="add-remove", backend=backend)
+        wide = Product({name: point(0) for name in names})
+        with pytest.raises(ValueError, match="Counting these marginals needs"):
+            session.ask(wide, 40, 0.2)
+        with pytest.raises(ValueError, match="Counting these marginals needs"):
+            session.buy(wide, "0.1")
+        assert len(session._log.records) == 1 and session.cost == 0
+        assert session.ask(Product({"x0": total()}), 40, 0.2).source == "measured"
+
+
+def test_any_failure_while_measuring_counts_as_an_attempt_and_ends_in_void(ledger, monkeypatch):
+    session = begin(ledger)
+    with monkeypatch.context() as patch:
+        patch.setattr(noise, "check_memory", fail)
+        for _ in range(11):
+            with pytest.raises(ValueError, match="less memory"):
+                session.ask(ages(0), 40, 0.2)
+        begun = begin(ledger)  # gives it up
+    assert [record["kind"] for record in begun._log.records] == ["session", "bought", "void"]
+    assert session.ask(ages(1), 40, 0.2).answered and begin(ledger).cost == session.cost
+    assert next(session.answers()).source == "refused" and ledger.verify().ok
+
+
+def test_without_its_table_a_paid_answer_that_is_missing_is_left_alone(ledger, monkeypatch):
+    session = begin(ledger)
+    with monkeypatch.context() as patch:
+        patch.setattr(Dataset, "marginals", lambda *_: 1 / 0)
+        with pytest.raises(TableReadError):
+            session.ask(ages(0), 40, 0.2)
+    reader = Session.read(ledger)
+    with pytest.raises(ValueError, match="open the session with its table"):
+        reader.ask(ages(1), 40, 0.2)
+    assert list(reader.answers()) == [] and reader._log.is_open
+    session.refresh()
+    assert [record["kind"] for record in session._log.records] == ["session", "bought", "noise"]
+    assert reader.ask(ages(0), 40, 0.2).source == "history"
+
+
+def test_what_others_stored_while_one_measures_is_taken_up(ledger, monkeypatch):
+    """Two that complete the same step, as where there are no locks: one of them finds it given up."""
+    session = begin(ledger)
+    marginals = Dataset.marginals
+
+    def given_up(data, wanted):
+        session._log.charge.record(2, b'{"kind":"void"}')
+        return marginals(data, wanted)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Dataset, "marginals", given_up)
+        answer = session.ask(ages(0), 40, 0.2)
+    assert answer.source == "refused" and "cost stays" in answer.reason and answer.epsilon > 0
+
+
+def test_opening_and_refreshing_wait_for_their_turn(ledger, monkeypatch):
+    begin(ledger)
+    held = []
+
+    @contextlib.contextmanager
+    def turn(path):
+        held.append(path)
+        yield
+        held.append("given up")
+
+    monkeypatch.setattr(sessions, "turn", turn)
+    session = begin(ledger)
+    assert held == [ledger.path, "given up"]
+    session.refresh()
+    session.ask(ages(0), 40, 0.2)  # takes it once, and not again to complete
+    assert held == [ledger.path, "given up"] * 3
+    Session.read(ledger).refresh()
+    assert len(held) == 6, "a reader writes no file"
