@@ -64,7 +64,16 @@ class DiscreteLaplace:
             >>> DiscreteLaplace(10.0).half_width(0.95)
             30
         """
-        return _half_width(self.outside, level)
+        return _smallest(self.outside, _outside_of(level))
+
+    def radius(self, delta: float) -> int:
+        """Return the smallest integer w >= 0 with P(abs(noise) > w) <= delta, which may be tiny.
+
+        Example:
+            >>> DiscreteLaplace(10.0).radius(1e-20)
+            461
+        """
+        return _smallest(self.outside, _checks.number("delta", delta, above=0, below=1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,19 +145,33 @@ class DiscreteGaussian:
             >>> DiscreteGaussian(10.0).half_width(0.95)
             20
         """
-        return _half_width(self.outside, level)
+        return _smallest(self.outside, _outside_of(level))
+
+    def radius(self, delta: float) -> int:
+        """Return the smallest integer w >= 0 with P(abs(noise) > w) <= delta, which may be tiny.
+
+        Example:
+            >>> DiscreteGaussian(10.0).radius(1e-20)
+            93
+        """
+        return _smallest(self.outside, _checks.number("delta", delta, above=0, below=1))
 
 
 Law = DiscreteLaplace | DiscreteGaussian
 
 
-def _half_width(outside: Callable[[int], float], level: float) -> int:
+def _outside_of(level: float) -> float:
     if not 0 < _checks.number("level", level) < 1:
         raise ValueError(f"level must be in (0, 1), got {level}.")
+    return 1 - level
+
+
+def _smallest(outside: Callable[[int], float], delta: float) -> int:
+    """Return the smallest w >= 0 with outside(w) <= delta."""
     low, high = -1, 1
-    while outside(high) > 1 - level:
+    while outside(high) > delta:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if outside(middle) <= 1 - level else (middle, high)
+        low, high = (low, middle) if outside(middle) <= delta else (middle, high)
     return high

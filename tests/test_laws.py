@@ -1,6 +1,7 @@
 """The stated standard deviations are those of the discrete laws, to float64."""
 
 import math
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -56,6 +57,23 @@ def test_half_widths_are_the_smallest_that_hold_the_level(kind, scale, level):
     assert inside >= level - 1e-12 and width >= 0
     assert width == 0 or math.fsum(masses[np.abs(values) <= width - 1]) < level
     assert law.outside(width) == pytest.approx(1 - inside, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", [laws.DiscreteLaplace, laws.DiscreteGaussian])
+@pytest.mark.parametrize("delta", [0.3, 1e-9, 1e-16, 1e-25, 1e-200])
+def test_a_radius_is_the_smallest_however_far_the_tail(kind, delta):
+    law = kind(3.0)
+    radius = law.radius(delta)
+    laplace = kind is laws.DiscreteLaplace
+    masses = [(Decimal(-k) / 3 if laplace else Decimal(-k * k) / 18).exp() for k in range(radius + 600)]
+    whole = 2 * sum(masses) - 1
+    assert 2 * sum(masses[radius + 1 :]) <= Decimal(delta) * whole < 2 * sum(masses[radius:])
+
+
+@pytest.mark.parametrize("delta", [0, 1, -0.1, math.nan])
+def test_a_radius_needs_a_probability(delta):
+    with pytest.raises(ValueError, match="delta"):
+        laws.DiscreteLaplace(1.0).radius(delta)
 
 
 def test_the_wide_gaussian_tail_meets_the_sum():

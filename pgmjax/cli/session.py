@@ -95,8 +95,15 @@ def _add(parts: Any, command: str, help: str, description: str, example: str) ->
     )
     parser.add_argument("file", metavar="FILE", help="the ledger that keeps the session")
     parser.add_argument("--name", default=NAME, metavar="NAME", help=f"the session's name ({NAME})")
+    parser.add_argument(
+        "--account", metavar="NAME", help="the table's account, where several have a session of that name"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser
+
+
+def _read(arguments: argparse.Namespace) -> Session:
+    return Session.read(_ledger(arguments.file), arguments.name, account=arguments.account)
 
 
 def _ask(arguments: argparse.Namespace) -> None:
@@ -119,7 +126,9 @@ def _session(arguments: argparse.Namespace) -> Session:
         named = [name for name in (*with_table, "insecure_seed") if getattr(arguments, name) is not None]
         if named:
             raise ValueError(f"--{named[0].replace('_', '-')} goes with --table: name the table too.")
-        return Session.read(_ledger(arguments.file), arguments.name)
+        return _read(arguments)
+    if arguments.account is not None:
+        raise ValueError("--account goes without --table, which says whose account it is.")
     missing = [name for name in with_table if getattr(arguments, name) is None]
     if missing:
         raise ValueError(f"--{missing[0]} is missing: a table is asked with --domain, --cap and --relation.")
@@ -141,7 +150,7 @@ def _session(arguments: argparse.Namespace) -> Session:
 
 
 def _status(arguments: argparse.Namespace) -> None:
-    with Session.read(_ledger(arguments.file), arguments.name) as session:
+    with _read(arguments) as session:
         answers = list(session.answers())
         cost, cap, relation = as_text(session.cost), as_text(session.cap), session.relation.value
         secure = session.secure
@@ -164,7 +173,7 @@ def _export(arguments: argparse.Namespace) -> None:
     out = pathlib.Path(arguments.out)
     if out.exists():
         raise ValueError(f"{out} exists: name a folder that does not.")
-    with Session.read(_ledger(arguments.file), arguments.name) as session:
+    with _read(arguments) as session:
         session.history.save(out)
         number = session.history.num_rows
     if arguments.json:

@@ -22,6 +22,8 @@ from pgmjax.relation import Relation
 
 _ROUNDING = 1e-6  # of a length: ends of exact laws are moved outwards by less
 _HOPELESS = 0.9
+SMALLEST_DELTA = 1e-300
+"""Below it tails of laws leave the range of floats."""
 _ENDS = 1e-7  # keeps a true answer at an end inside in spite of rounding
 
 
@@ -46,7 +48,7 @@ class Demand:
         Raises:
             TypeError: no query, or no numbers.
             ValueError: a query over another domain, of several rows or of zeros only, a half-width that is
-                not finite and > 0, or a delta outside (0, 1).
+                not finite and > 0, or a delta outside [SMALLEST_DELTA, 1).
         """
         if not isinstance(query, Query):
             raise TypeError(f"a session is asked a pgmjax.queries.Query, got {type(query).__name__}.")
@@ -59,16 +61,24 @@ class Demand:
         if not query.l1_sensitivity(Relation.ADD_REMOVE, domain):
             raise ValueError("the query has no entry but zeros: its answer is 0 for every table.")
         half_width = _checks.number("half_width", half_width, above=0)
-        return cls(query, half_width, _checks.number("delta", delta, above=0, below=1))
+        delta = _checks.number("delta", delta, above=0, below=1)
+        if delta < SMALLEST_DELTA:
+            raise ValueError(
+                f"delta must be at least {SMALLEST_DELTA:g}, got {delta:g}: laws of noise are not computed "
+                "further into their tails. Nothing was spent."
+            )
+        return cls(query, half_width, delta)
 
     def met_by(self, answer: Inference) -> tuple[float, float] | None:
         """Return an interval that holds the truth with probability 1 - delta and is short enough, if any.
 
         It depends on the history's queries and laws, and its place on their answers; never on the table.
         """
-        spread = answer.law.stddev
-        if math.sqrt(2) * self.half_width < _HOPELESS * (1 - self.delta) * spread:
-            return None  # a log-concave law has at most sqrt(2) w / stddev within w
+        # A shortcut. A continuous log-concave law has at most sqrt(2) w / stddev within w. One whose noises
+        # are whole may have an atom there too, so w is lengthened by the largest distance of two atoms.
+        reach = self.half_width + (max(answer.law.sizes, default=0.0) if answer.law.is_discrete else 0.0)
+        if math.sqrt(2) * reach < _HOPELESS * (1 - self.delta) * answer.law.stddev:
+            return None
         ends = interval(answer, self.delta)
         short = ends[1] - ends[0] <= 2 * self.half_width * (1 + _ROUNDING)
         return ends if short else None
@@ -115,7 +125,7 @@ def interval(answer: Inference, delta: float) -> tuple[float, float]:
     """
     law = answer.law
     if law.num_terms == 1 and isinstance(law.laws[0], DISCRETE):  # without the margin of a computation
-        width = float(law.sizes[0]) * (law.laws[0].half_width(1 - delta) + _ENDS)
+        width = float(law.sizes[0]) * (law.laws[0].radius(delta) + _ENDS)
         return answer.value - width, answer.value + width
     try:
         return answer.interval(1 - delta)

@@ -121,14 +121,21 @@ class Session:
         return cls(opened_ledger, log, data, source)._begun()
 
     @classmethod
-    def read(cls, ledger: Ledger | str | os.PathLike[str], name: str = NAME) -> Session:
+    def read(
+        cls, ledger: Ledger | str | os.PathLike[str], name: str = NAME, *, account: str | None = None
+    ) -> Session:
         """Open a session without its table: it answers from the history, and measures nothing.
 
+        Args:
+            ledger: the ledger that has the session, or its path.
+            name: the session's.
+            account: the table's account; needed where several tables have a session of that name.
+
         Raises:
-            ValueError: no session of that name.
+            ValueError: no session of that name, or several.
         """
         opened_ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-        return cls(opened_ledger, granted(opened_ledger, name), None, None)._begun()
+        return cls(opened_ledger, granted(opened_ledger, name, account), None, None)._begun()
 
     @property
     def domain(self) -> Domain:

@@ -74,19 +74,35 @@ def opened(
     return log
 
 
-def granted(ledger: Ledger, name: str) -> SessionLog:
+def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
     """Return the records of a session that was begun.
 
+    Args:
+        ledger: where it is kept.
+        name: the session's.
+        wanted: the account it was charged to; None where only one has a session of that name.
+
     Raises:
-        ValueError: no account has a session of that name.
+        ValueError: no account has a session of that name, or several and none was named.
     """
+    logs = []
     for account in ledger.accounts():
+        if wanted not in (None, account.name):
+            continue
         if any(charge.key == _key(name) for charge in ledger.charges(account.name)):
             log = SessionLog(ledger.charge(account.name, _key(name)))
             log.refresh()
-            if log.records:
-                return log
-    raise ValueError(f"There is no session {name!r} in {ledger.path}: begin it with Session.open.")
+            logs += [log] if log.records else []
+    if not logs:
+        of = "" if wanted is None else f" of account {wanted!r}"
+        raise ValueError(f"There is no session {name!r}{of} in {ledger.path}: begin it with Session.open.")
+    if len(logs) > 1:
+        names = ", ".join(repr(log.charge.account) for log in logs)
+        raise ValueError(
+            f"Several accounts in {ledger.path} have a session {name!r}: {names}. Name one with account, or "
+            "--account."
+        )
+    return logs[0]
 
 
 def _key(name: str) -> str:

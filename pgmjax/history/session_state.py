@@ -110,7 +110,7 @@ class SessionState:
         """Return the answer that the newest measurement gave: the estimate that has the shorter interval."""
         demand = Demand(query_of(bought), bought["half_width"], bought["delta"])
         law, value = DiscreteLaplace(noise["scale"]), float(noise["values"][0])
-        width = law.half_width(1 - demand.delta)
+        width = law.radius(demand.delta)
         answer = Inference(value, NoiseSum([1.0], [law]))
         ends = value - width, value + width
         known = self.estimate(demand.query)

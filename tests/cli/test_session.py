@@ -74,6 +74,7 @@ def test_ask_look_and_export(folder, capsys):
     [
         (["--cap", "1"], "--cap goes with --table"),
         (["--name", "other"], "no session 'other'"),
+        (["--account", "other"], "of account 'other'"),
         (
             ["--table", "nowhere.csv", "--domain", "x", "--cap", "1", "--relation", "add-remove"],
             "nowhere.csv",

@@ -7,12 +7,15 @@ import pytest
 from pgmjax import Dataset, Domain
 from pgmjax.history import Session
 from pgmjax.history import session as sessions
+from pgmjax.history.demand import Demand, interval
+from pgmjax.history.inference import Inference
+from pgmjax.history.noise_sum import NoiseSum
 from pgmjax.privacy import noise
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.noise import TableReadError
 from pgmjax.queries import Product, point, total
-from tests.history.sessions import ages, begin
+from tests.history.sessions import COUNTS, ages, begin, table
 
 
 @pytest.fixture
@@ -104,3 +107,55 @@ def test_opening_and_refreshing_wait_for_their_turn(ledger, monkeypatch):
     assert held == [ledger.path, "given up"] * 3
     Session.read(ledger).refresh()
     assert len(held) == 6, "a reader writes no file"
+
+
+def test_a_session_is_read_by_its_account_where_two_tables_have_one_of_that_name(ledger):
+    begin(ledger).ask(ages(0), 40, 0.2)
+    near = COUNTS + 1
+    ledger.register(
+        "u", epsilon=2, relation="add-remove", digest=ledger.digest_of(table(near)), research=True
+    )
+    begin(ledger, counts=near)
+    with pytest.raises(ValueError, match=r"'t', 'u'\. Name one with account"):
+        Session.read(ledger)
+    assert Session.read(ledger, account="t").cost > 0 == Session.read(ledger, account="u").cost
+    with pytest.raises(ValueError, match="no session 'session' of account 'v'"):
+        Session.read(ledger, account="v")
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-16, 1e-30, 1e-300])
+def test_a_tiny_delta_is_met_and_answered_again(ledger, delta):
+    session = begin(ledger, cap=40, epsilon=50)
+    shown = [session.ask(ages(*codes), 40, delta) for codes in ((0,), (0,), (0, 1))]
+    shown.append(session.ask(ages(1), 200, delta))  # a sum of two noises
+    low, high = shown[0].interval
+    law = session.history.laws[0]
+    assert law.outside((high - low) / 2) <= delta < law.outside((high - low) / 2 - 1)
+    assert [answer.source for answer in shown] == ["measured", "history", "measured", "history"]
+    assert high - low <= 80 and list(Session.read(ledger).answers()) == shown
+
+
+def test_a_delta_beyond_floats_is_refused_before_anything_is_spent(ledger):
+    session = begin(ledger)
+    with pytest.raises(ValueError, match="delta must be at least 1e-300, got 1e-301"):
+        session.ask(ages(0), 40, 1e-301)
+    assert len(session._log.records) == 1
+
+
+@pytest.mark.parametrize("half_width", [0.1, 0.5, 1.0, 1.5])
+@pytest.mark.parametrize("delta", [0.1, 0.5])
+def test_a_demand_below_the_step_of_the_noise_is_charged_once(ledger, half_width, delta):
+    session = begin(ledger, cap=7, epsilon=8)
+    sources = [session.ask(ages(0), half_width, delta).source for _ in range(3)]
+    assert sources == ["measured", "history", "history"]
+
+
+def test_the_shortcut_is_right_about_sums_of_coarse_noises():
+    """No law's interval is shorter than the shortcut says, over scales, coefficients and half-widths."""
+    for scale in (0.2, 0.5, 1.0, 3.0):
+        for coefficients in ([1.0], [1.0, 1.0], [1.0, -0.5, 0.25], [1.0, 0.001], [3.0, 1.0, 1.0]):
+            answer = Inference(0.0, NoiseSum(coefficients, scale))
+            for delta in (0.05, 0.3, 0.7):
+                low, high = interval(answer, delta)
+                demand = Demand(ages(0), (high - low) / 2, delta)
+                assert demand.met_by(answer) == (low, high)
