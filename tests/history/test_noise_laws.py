@@ -42,7 +42,7 @@ def test_discrete_laws_against_sums(law):
         np.testing.assert_allclose(bound, moments, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize(("law", "known"), CONTINUOUS, ids=str)
+@pytest.mark.parametrize(("law", "known"), CONTINUOUS, ids=["laplace", "gaussian"])
 def test_continuous_laws_against_integrals(law, known):
     assert law.variance == pytest.approx(known.var()) and law.stddev == pytest.approx(known.std())
     for angle in (0.0, 0.3, 2.0):
