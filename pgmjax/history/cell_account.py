@@ -9,7 +9,9 @@ from fractions import Fraction
 import numpy as np
 
 from pgmjax.domain import Domain
-from pgmjax.queries import Query
+from pgmjax.queries import Product, Query
+from pgmjax.queries.base import MAX_MATRIX_ENTRIES
+from pgmjax.queries.blocks import Identity
 from pgmjax.relation import Relation
 
 PLACES = 12
@@ -49,7 +51,7 @@ class CellAccount:
         domain: the attributes.
         relation: which tables are neighbours.
         tables: the costs.
-        rest: units of what fits no table, added up plainly.
+        rest: units of what fits no table, or has too large a matrix, added up plainly.
         largest_table: how many entries a table may have.
 
     References:
@@ -96,16 +98,16 @@ class CellAccount:
                 its plain cost, it must be below 2^60.
         """
         clique = tuple(name for name in self.domain if name in query.clique)
-        for place, table in enumerate(self.tables):
-            joint = tuple(name for name in self.domain if name in (*table.attributes, *clique))
-            if self._entries(joint) <= self.largest_table:
-                known = _spread(table.costs, table.attributes, joint, self._sides)
-                costs = known + rate * _spread(self._loads(query, clique), clique, joint, self._sides)
-                tables = (*self.tables[:place], _Table(joint, costs), *self.tables[place + 1 :])
-                return dataclasses.replace(self, tables=tables)
-        if self._entries(clique) <= self.largest_table:
-            table = _Table(clique, rate * self._loads(query, clique))
-            return dataclasses.replace(self, tables=(*self.tables, table))
+        loads = self._loads(query, clique) if self._entries(clique) <= self.largest_table else None
+        if loads is not None:
+            for place, table in enumerate(self.tables):
+                joint = tuple(name for name in self.domain if name in (*table.attributes, *clique))
+                if self._entries(joint) <= self.largest_table:
+                    known = _spread(table.costs, table.attributes, joint, self._sides)
+                    costs = known + rate * _spread(loads, clique, joint, self._sides)
+                    tables = (*self.tables[:place], _Table(joint, costs), *self.tables[place + 1 :])
+                    return dataclasses.replace(self, tables=tables)
+            return dataclasses.replace(self, tables=(*self.tables, _Table(clique, rate * loads)))
         moves = math.ceil(query.l1_sensitivity(self.relation, self.domain))
         return dataclasses.replace(self, rest=self.rest + rate * moves)
 
@@ -116,9 +118,15 @@ class CellAccount:
     def _entries(self, names: tuple[str, ...]) -> int:
         return math.prod(self.domain[name] for name in names) ** self._sides
 
-    def _loads(self, query: Query, clique: tuple[str, ...]) -> np.ndarray:
-        """How far a record, or its replacement, moves the answers: int64 [cells of the clique], or twice."""
-        matrix = np.rint(query.matrix(self.domain)).astype(np.int64)
+    def _loads(self, query: Query, clique: tuple[str, ...]) -> np.ndarray | None:
+        """How far a record, or its replacement, moves the answers: int64 [cells of the clique], or twice.
+
+        None where that takes a matrix which is too large.
+        """
+        if query.num_rows(self.domain) * self.domain.size(query.clique) > MAX_MATRIX_ENTRIES:
+            plain = isinstance(query, Product) and self.relation is Relation.ADD_REMOVE
+            return self._column_sums(query, clique) if plain else None
+        matrix = _whole(query.matrix(self.domain))
         shape = tuple(self.domain[name] for name in query.clique)
         order = [query.clique.index(name) for name in clique]
         rows = np.transpose(matrix.reshape(-1, *shape), [0, *(1 + place for place in order)])
@@ -127,6 +135,26 @@ class CellAccount:
         for row in flat:
             result += np.abs(row if self._sides == 1 else row[:, None] - row[None])
         return result.reshape(rows.shape[1:] * self._sides)
+
+    def _column_sums(self, query: Product, clique: tuple[str, ...]) -> np.ndarray | None:
+        """Return the sums of a product's columns in size, which are the products of its blocks' sums."""
+        blocks = dict(zip(query.clique, query.blocks, strict=True))
+        result = np.ones((), np.int64)
+        for name in clique:
+            block, size = blocks[name], self.domain[name]
+            if isinstance(block, Identity):
+                sums = np.ones(size, np.int64)
+            elif block.rows(size) * size > MAX_MATRIX_ENTRIES:
+                return None
+            else:
+                sums = np.abs(_whole(block.matrix(size))).sum(axis=0)
+            result = np.multiply.outer(result, sums)
+        return result
+
+
+def _whole(matrix: np.ndarray) -> np.ndarray:
+    """Return whole numbers as int64; those that are so already do not go through floats."""
+    return matrix if matrix.dtype == np.int64 else np.rint(matrix).astype(np.int64)
 
 
 def units(amount: Fraction | str) -> int:

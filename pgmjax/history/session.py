@@ -33,6 +33,7 @@ from pgmjax.queries import Query
 from pgmjax.relation import Relation
 
 _NO_TABLE = "the session was opened without its table, so that nothing can be measured"
+_MOST_ROWS = 1 << 14  # the kernel of so many answers has 2 GiB
 _OPEN = (
     "An answer that was paid for is still to be computed, which needs the table: open the session with "
     "its table once (Session.open, or --table), and ask again. Nothing was recorded."
@@ -217,7 +218,8 @@ class Session:
             epsilon: what it costs by itself, exact.
 
         Raises:
-            ValueError: a query that cannot be measured; nothing was spent.
+            ValueError: a query that cannot be measured, or of more rows than a session's estimator, which
+                takes memory quadratic and time cubic in them, can hold; nothing was spent.
             BudgetExceeded: all answers together would cost more than the cap; nothing was spent.
         """
         if self._data is None or self._backend is None:
@@ -233,6 +235,12 @@ class Session:
         with turn(self._ledger.path):
             while True:
                 self._refresh()
+                rows = self.history.num_rows + query.num_rows(self.domain)
+                if rows > _MOST_ROWS:
+                    raise ValueError(
+                        f"with these a session would hold {rows:,} noisy answers, and its estimator takes at "
+                        f"most {_MOST_ROWS:,}: buy a query of fewer rows. Nothing was spent."
+                    )
                 if not self._fits(query, rate, spent):
                     raise BudgetExceeded(
                         f"This would take the session's cost from {as_text(self.cost)} beyond its cap of "

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from pgmjax import Domain, history
+from pgmjax.history import cell_account
 from pgmjax.history.cell_account import CellAccount, units
-from pgmjax.queries import DenseMatrix, marginal
+from pgmjax.queries import DenseMatrix, Product, identity, marginal, point, prefix, total
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 CLIQUES = [("a",), ("b", "a"), ("c",), ("c", "a", "b"), ("b",)]
@@ -59,3 +60,29 @@ def test_many_rows_cost_what_one_record_moves_them_by():
 
 def test_units_are_rounded_up():
     assert units("0.3") == 3 * 10**11 and units(Fraction(1, 3)) == 333333333334
+
+
+@pytest.mark.parametrize("relation, sides", [("add-remove", 1), ("replace-one", 2)])
+def test_marginals_without_a_matrix_are_accounted_for_too(relation, sides):
+    domain = Domain({"a": 100, "b": 80})
+    account = CellAccount.empty(domain, relation).added(marginal(["b", "a"]), units("0.1"))
+    assert account.cost == Fraction(sides, 10) and account.is_tight is (sides == 1)
+    account = account.added(Product({"a": point(3)}), units("0.2"))
+    assert account.cost == Fraction(sides, 10) + Fraction(1, 5)
+
+
+def test_columns_of_a_large_product_are_summed_by_its_blocks(monkeypatch):
+    query = Product({"c": prefix(), "a": identity(), "b": total()})
+    rows = np.abs(query.matrix(DOMAIN)).sum(axis=0).reshape(4, 3, 2)
+    monkeypatch.setattr(cell_account, "MAX_MATRIX_ENTRIES", 100)
+    account = CellAccount.empty(DOMAIN, "add-remove").added(query, 7)
+    assert np.array_equal(account.tables[0].costs, 7 * rows.transpose(1, 2, 0))
+    monkeypatch.setattr(cell_account, "MAX_MATRIX_ENTRIES", 10)  # too small for the block of c as well
+    account = CellAccount.empty(DOMAIN, "add-remove").added(query, 7)
+    assert account.tables == () and account.rest == 28
+
+
+def test_large_entries_are_counted_to_the_unit():
+    entries = np.array([[2**53 + 1, 1, 0]])
+    account = CellAccount.empty(DOMAIN, "add-remove").added(DenseMatrix(("a",), entries), 1)
+    assert account.cost == Fraction(2**53 + 1, 10**12)

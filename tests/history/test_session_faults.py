@@ -1,6 +1,7 @@
 """Sessions where something fails: nothing is spent for what cannot be measured, and a session goes on."""
 
 import contextlib
+from fractions import Fraction
 
 import pytest
 
@@ -14,7 +15,7 @@ from pgmjax.privacy import noise
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.noise import TableReadError
-from pgmjax.queries import Product, point, total
+from pgmjax.queries import Product, marginal, point, total
 from tests.history.sessions import COUNTS, ages, begin, table
 
 
@@ -159,3 +160,18 @@ def test_the_shortcut_is_right_about_sums_of_coarse_noises():
                 low, high = interval(answer, delta)
                 demand = Demand(ages(0), (high - low) / 2, delta)
                 assert demand.met_by(answer) == (low, high)
+
+
+def test_large_marginals_are_bought_and_too_many_rows_are_not(tmp_path):
+    domain = Domain({"a": 100, "b": 80, "c": 3})
+    data = Dataset.from_columns(domain, {"a": [0, 1], "b": [2, 3], "c": [0, 2]})
+    with Ledger.create(tmp_path / "b.ledger") as books:
+        digest = books.digest_of(data)
+        books.register("t", epsilon=1, relation="add-remove", digest=digest, research=True)
+        backend = SeededBackend(1, insecure=True)
+        session = Session.open(books, data, cap=1, relation="add-remove", backend=backend)
+        session.buy(marginal(["a", "b"]), "0.1")
+        assert session.history.num_rows == 8000 and session.cost == Fraction(1, 10)
+        with pytest.raises(ValueError, match="32,000 noisy answers"):
+            session.buy(marginal(["a", "b", "c"]), "0.1")
+        assert session.cost == Fraction(1, 10)
