@@ -110,9 +110,9 @@ def _ask(arguments: argparse.Namespace) -> None:
     with _session(arguments) as session:
         query = query_text.parse(arguments.condition, session.domain)
         answer = session.ask(query, arguments.half_width, arguments.delta)
-        cost, cap = as_text(session.cost), as_text(session.cap)
+        cost, cap, seed = as_text(session.cost), as_text(session.cap), session.seed
     if arguments.json:
-        print(json.dumps({"query": arguments.condition, **answer.to_dict(), "cap": cap}))
+        print(json.dumps({"query": arguments.condition, **answer.to_dict(), "cap": cap, "seed": seed}))
     elif answer.answered:
         print(f"{arguments.condition}: {answer}; {cost} of {cap} is spent")
     if not answer.answered:
@@ -153,14 +153,14 @@ def _status(arguments: argparse.Namespace) -> None:
     with _read(arguments) as session:
         answers = list(session.answers())
         cost, cap, relation = as_text(session.cost), as_text(session.cap), session.relation.value
-        secure = session.secure
+        secure, seed = session.secure, session.seed
     counts = {
         source: sum(a.source == source for a in answers) for source in ("history", "measured", "refused")
     }
     if arguments.json:
         listed = [answer.to_dict() for answer in answers]
         told = {"name": arguments.name, "cap": cap, "cost": cost, "relation": relation, "secure": secure}
-        print(json.dumps({**told, **counts, "answers": listed}))
+        print(json.dumps({**told, "seed": seed, **counts, "answers": listed}))
         return
     kinds = f"{counts['history']} free, {counts['measured']} measured, {counts['refused']} refused"
     print(f"Session {arguments.name}: {len(answers)} asked, {kinds}.")
@@ -175,11 +175,12 @@ def _export(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{out} exists: name a folder that does not.")
     with _read(arguments) as session:
         session.history.save(out)
-        number = session.history.num_rows
+        number, secure, seed = session.history.num_rows, session.secure, session.seed
     if arguments.json:
-        print(json.dumps({"out": str(out), "answers": number}))
+        print(json.dumps({"out": str(out), "answers": number, "secure": secure, "seed": seed}))
     else:
-        print(f"{number} noisy answers written to {out}")
+        warning = "" if secure else "; repeatable noise, for research only"
+        print(f"{number} noisy answers written to {out}{warning}")
 
 
 def _ledger(file: str) -> Ledger:

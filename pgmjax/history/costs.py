@@ -92,7 +92,8 @@ def least_epsilon(sensitivity: float, half_width: float, delta: float, *, contin
     """Return the least epsilon whose Laplace noise is within a half-width with probability 1 - delta.
 
     For the continuous law it is S ln(1 / delta) / w. The discrete law that is really drawn has S / epsilon as
-    its scale too and needs a little less, since its noise is whole.
+    its scale too. Its noise is whole: where w is whole it needs a little less; elsewhere it needs what the
+    next whole number below w does, which just below a whole w is more.
 
     Args:
         sensitivity: S > 0 (counts).

@@ -31,9 +31,10 @@ class History:
         relation: under which relation the answers were bought, where it matters; None says nothing.
         sensitivities: how far each answer may move between neighbours, as its seller stated it [rows];
             checked against the queries, from which it follows. None states nothing.
+        secure: False where the noise can be repeated, as that of a session with a seed: it protects nobody.
 
     Raises:
-        TypeError: something that is no measurement.
+        TypeError: something that is no measurement, or a `secure` that is not True or False.
         ValueError: a measurement that does not fit the domain, a covariance that is not symmetric
             and positive definite or disagrees with the measurements' standard deviations, or
             sensitivities that are not those of the queries under the relation.
@@ -48,6 +49,7 @@ class History:
     measurements: tuple[LinearMeasurement, ...]
     covariance: np.ndarray | None
     relation: Relation | None
+    secure: bool
 
     def __init__(
         self,
@@ -57,6 +59,7 @@ class History:
         covariance: Any = None,
         relation: Relation | str | None = None,
         sensitivities: Any = None,
+        secure: bool = True,
     ) -> None:
         if not isinstance(domain, Domain):
             raise TypeError(f"the domain must be a pgmjax.Domain, got {type(domain).__name__}.")
@@ -71,6 +74,9 @@ class History:
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "measurements", kept)
         object.__setattr__(self, "relation", None if relation is None else Relation.parse(relation))
+        if not isinstance(secure, bool):
+            raise TypeError(f"secure must be True or False, got {type(secure).__name__}.")
+        object.__setattr__(self, "secure", secure)
         object.__setattr__(self, "covariance", joint_noise.checked(covariance, self.stddevs))
         if sensitivities is not None:
             _check_sensitivities(sensitivities, self.sensitivities)
@@ -185,6 +191,8 @@ class History:
     def append(self, *measurements: LinearMeasurement | History) -> History:
         """Return a history with more answers after these, whose noise is independent of them.
 
+        It is secure where all parts are.
+
         Args:
             measurements: measurements, or histories of the same table.
 
@@ -205,7 +213,8 @@ class History:
         if any(part.covariance is not None for part in parts):
             covariance = joint_noise.block_diagonal([part.full_covariance() for part in parts])
         every = [measurement for part in parts for measurement in part.measurements]
-        result = History(self.domain, every, covariance=covariance, relation=self.relation)
+        secure = all(part.secure for part in parts)
+        result = History(self.domain, every, covariance=covariance, relation=self.relation, secure=secure)
         if "rows" in self.__dict__:
             result.__dict__["rows"] = self.rows.concatenated(*(part.rows for part in new))
         return result
@@ -217,7 +226,7 @@ class History:
             folder: path, made where it is missing; a history in it is replaced in one step.
         """
         relation = None if self.relation is None else self.relation.value
-        storage.save(folder, self.domain, self.measurements, self.covariance, relation)
+        storage.save(folder, self.domain, self.measurements, self.covariance, relation, self.secure)
 
     @classmethod
     def load(cls, folder: Any) -> History:
@@ -227,9 +236,9 @@ class History:
             FileNotFoundError: the folder or one of its files is missing.
             ValueError: the files are corrupt, of another program, or of a newer version.
         """
-        domain, measurements, covariance, relation = storage.load(folder)
+        domain, measurements, covariance, relation, secure = storage.load(folder)
         try:
-            return cls(domain, measurements, covariance=covariance, relation=relation)
+            return cls(domain, measurements, covariance=covariance, relation=relation, secure=secure)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{folder} is corrupt: {error}") from error
 

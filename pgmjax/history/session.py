@@ -52,8 +52,9 @@ class Session:
     every answer before it is returned.
 
     Guarantees:
-        All answers together are cap-DP under the relation: their cost, the largest cell's (or pair of cells',
-        under replace-one), is counted in whole units and never passes the cap.
+        All answers together are cap-DP under the relation, beside what `given` cost elsewhere: their cost,
+        the largest cell's (or pair of cells', under replace-one), is counted in whole units and never passes
+        the cap.
 
     References:
         Xiao and Xiong 2012, Section 5.
@@ -105,7 +106,8 @@ class Session:
             cap: what all answers together may cost, in epsilon, > 0, exact.
             relation: which tables are neighbours; it must be the account's.
             name: the session's name in the ledger; it goes on under the same arguments.
-            given: answers with known Laplace laws that were paid for elsewhere, to begin with.
+            given: answers with known Laplace laws that were paid for elsewhere, to begin with. What they cost
+                is no part of the cap, and is to be added to it.
             backend: source of noise; None is the secure one. A seeded one is for research, and draws every
                 answer from a stream of its own.
 
@@ -152,6 +154,12 @@ class Session:
     def secure(self) -> bool:
         """Whether its answers may be published."""
         return self._secure
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the noise where it is repeatable by one, as it was when the session was begun."""
+        seed = self._log.records[0]["seed"]
+        return None if seed is None else int(seed)
 
     @property
     def cap(self) -> Fraction:
@@ -252,7 +260,11 @@ class Session:
                     return
 
     def answers(self) -> Iterator[SessionAnswer]:
-        """Compute all answers again from the file, in order: each as it was returned, to the bit."""
+        """Return all answers again from the file, in order, each as it was returned.
+
+        Free ones and refusals as they were recorded; measured ones are computed from the noisy answers, to
+        the bit on one kind of machine.
+        """
         records = self._log.records
         state = SessionState.of(records[0])
         for step in range(1, len(records)):
@@ -312,7 +324,7 @@ class Session:
 
     def _tell(self, step: int, demand: Demand) -> SessionAnswer | None:
         """Return a free answer or a refusal; None where the demand is to be measured."""
-        plain = (demand.half_width, demand.delta, Fraction(0), self.cost)
+        plain = (demand.half_width, demand.delta, Fraction(0), self.cost, self._secure)
         found = self._state.free(demand)
         if not isinstance(found, str):
             known, ends = found

@@ -20,12 +20,14 @@ class SessionAnswer:
         source: "history" (free), "measured" (paid for), or "refused".
         value: the estimate (counts); None where refused.
         interval: ends, included, of an interval that holds the true answer with probability 1 - delta, over
-            the noise; None where refused.
+            the noise; None where refused. It does so for queries that were not chosen by looking at the noisy
+            answers: one asked because an answer stands out misses more often.
         stddev: of the estimate's noise (counts); None where refused.
         half_width: what was demanded (counts).
         delta: what was demanded.
         epsilon: what the answer cost by itself; 0 where it was free or refused.
         system_cost: what all answers together cost afterwards, in epsilon.
+        secure: whether the session's noise protects; where it can be repeated, nothing may be published.
         reason: why it was refused, else "".
     """
 
@@ -38,6 +40,7 @@ class SessionAnswer:
     delta: float
     epsilon: Fraction
     system_cost: Fraction
+    secure: bool
     reason: str = ""
 
     @property
@@ -59,4 +62,6 @@ class SessionAnswer:
             return f"refused: {self.reason}"
         low, high = self.interval
         paid = "free, from the history" if self.source == "history" else f"epsilon {as_text(self.epsilon)}"
-        return f"{self.value:,.1f} in [{low:,.1f}, {high:,.1f}] with {1 - self.delta:g} ({paid})"
+        return f"{self.value:,.1f} in [{low:,.1f}, {high:,.1f}] with {1 - self.delta:g} ({paid})" + (
+            "" if self.secure else "; repeatable noise, for research only"
+        )

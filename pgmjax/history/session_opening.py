@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from pgmjax.dataset import Dataset
 from pgmjax.history.history import History
 from pgmjax.history.session_log import FORMAT, SessionLog, turn
@@ -53,7 +55,7 @@ def opened(
         "cap": as_text(cap),
         "secure": secure,
         "seed": backend.seed,
-        "given": _given(given, data, relation),
+        "given": _given(given, data, relation, secure),
     }
     data.validate()
     account = ledger.find(ledger.digest_of(data))
@@ -109,7 +111,7 @@ def _key(name: str) -> str:
     return f"{_PREFIX}{name}"
 
 
-def _given(given: History | None, data: Dataset, relation: Relation) -> list[dict[str, Any]]:
+def _given(given: History | None, data: Dataset, relation: Relation, secure: bool) -> list[dict[str, Any]]:
     """Return earlier answers for the records."""
     if given is None:
         return []
@@ -123,10 +125,20 @@ def _given(given: History | None, data: Dataset, relation: Relation) -> list[dic
             f"the given history was bought under {told}, the session is under {relation.value}: mixed "
             "relations do not add up. State it with History(..., relation=...)."
         )
+    if secure and not given.secure:
+        raise ValueError(
+            "the given history holds noise that can be repeated and protects nobody, and this session's is "
+            "secure: leave it out."
+        )
     if given.covariance is not None or not all(isinstance(law, DiscreteLaplace) for law in given.laws):
         raise ValueError(
             "the given history must hold independent answers with known Laplace laws, as measured with "
             "an epsilon."
+        )
+    if not all((np.rint(values) == values).all() for values in (m.values for m in given.measurements)):
+        raise ValueError(
+            "the given history must hold whole answers, as noise with a discrete law leaves them: give the "
+            "answers as they were measured, not rounded or processed ones."
         )
     return [
         {

@@ -1,13 +1,12 @@
-"""Answers computed from a session's records: as they were given, by whichever process."""
+"""Answers from a session's records: as they were given, by whichever process."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import Any
 
-from pgmjax.history.demand import Demand
 from pgmjax.history.session_answer import SessionAnswer
-from pgmjax.history.session_state import SessionState, query_of
+from pgmjax.history.session_state import SessionState
 
 
 def written(answer: SessionAnswer) -> dict[str, Any]:
@@ -23,7 +22,11 @@ def written(answer: SessionAnswer) -> dict[str, Any]:
 
 
 def replayed(state: SessionState, records: list[dict[str, Any]], step: int) -> SessionAnswer | None:
-    """Compute the answer that was given at a step from the records before it."""
+    """Return the answer that was given at a step, from it and the records before it.
+
+    Free answers and refusals are those recorded: linear algebra may round the last digits otherwise
+    elsewhere, and a demand that was just met would not be.
+    """
     record = records[step]
     if "half_width" not in record:
         return None
@@ -34,17 +37,11 @@ def replayed(state: SessionState, records: list[dict[str, Any]], step: int) -> S
         for place in (step, step + 1):
             later.add(records[place], records[place - 1])
         return paid(later, records, step)
-    demand = Demand(query_of(record), record["half_width"], record["delta"])
-    plain = (demand.half_width, demand.delta, Fraction(0), state.account.cost)
+    plain = (record["half_width"], record["delta"], Fraction(0), state.account.cost, state.secure)
     if record["kind"] == "refused":
         return SessionAnswer(step, "refused", None, None, None, *plain, reason=record["reason"])
-    found = state.free(demand)
-    if isinstance(found, str):
-        raise ValueError(
-            f"step {step} says it was free, and the history before it does not suffice: {found}."
-        )
-    known, ends = found
-    return SessionAnswer(step, "history", known.value, ends, known.stddev, *plain)
+    low, high = record["interval"]
+    return SessionAnswer(step, "history", record["value"], (low, high), record["stddev"], *plain)
 
 
 def paid(state: SessionState, records: list[dict[str, Any]], step: int) -> SessionAnswer:
@@ -52,7 +49,8 @@ def paid(state: SessionState, records: list[dict[str, Any]], step: int) -> Sessi
     bought, outcome = records[step], records[step + 1]
     if outcome["kind"] == "noise":
         return state.measured(step, bought, outcome)
-    plain = (bought["half_width"], bought["delta"], Fraction(bought["epsilon"]), state.account.cost)
+    epsilon = Fraction(bought["epsilon"])
+    plain = (bought["half_width"], bought["delta"], epsilon, state.account.cost, state.secure)
     reason = (
         "its noise could not be computed, as often as the account lets it be tried; its cost stays spent."
     )

@@ -34,6 +34,7 @@ class SessionState:
         cap: what all answers together may cost, in epsilon.
         history: all that was answered with noise.
         account: what it cost.
+        secure: whether the session's noise protects.
     """
 
     domain: Domain
@@ -41,6 +42,7 @@ class SessionState:
     cap: Fraction
     history: History
     account: CellAccount
+    secure: bool
     _blue: tuple[int, Blue] | None = None
 
     @classmethod
@@ -51,10 +53,10 @@ class SessionState:
             LinearMeasurement.released(query_of(entry), entry["values"], DiscreteLaplace(entry["scale"]))
             for entry in header["given"]
         ]
+        secure = bool(header["secure"])
+        history = History(domain, given, relation=relation, secure=secure)
         account = CellAccount.empty(domain, relation)
-        return cls(
-            domain, relation, Fraction(header["cap"]), History(domain, given, relation=relation), account
-        )
+        return cls(domain, relation, Fraction(header["cap"]), history, account, secure)
 
     def add(self, record: dict[str, Any], before: dict[str, Any]) -> None:
         """Take up one more record, of which `before` is the one before it."""
@@ -128,6 +130,7 @@ class SessionState:
             demand.delta,
             Fraction(bought["epsilon"]),
             self.account.cost,
+            self.secure,
         )
 
     def _start(self, number: int) -> int:

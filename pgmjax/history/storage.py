@@ -36,7 +36,7 @@ _UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error, OSError, EOFError),
 )
 
-Parts = tuple[Domain, list[LinearMeasurement], np.ndarray | None, str | None]
+Parts = tuple[Domain, list[LinearMeasurement], np.ndarray | None, str | None, bool]
 
 
 def save(
@@ -45,6 +45,7 @@ def save(
     measurements: tuple[LinearMeasurement, ...],
     covariance: np.ndarray | None,
     relation: str | None,
+    secure: bool = True,
 ) -> None:
     """Write the parts of a history into a folder, which is made where it is missing.
 
@@ -54,6 +55,7 @@ def save(
         measurements: the noisy answers.
         covariance: covariance of the noise [rows, rows], None where answers are independent.
         relation: the neighbouring relation's name, or None.
+        secure: whether the noise protects.
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -74,6 +76,7 @@ def save(
         "pgmjax": __version__,
         "domain": domain.to_dict(),
         "relation": relation,
+        "secure": secure,
         "arrays": name,
         "measurements": described,
     }
@@ -91,7 +94,7 @@ def load(folder: Any) -> Parts:
         folder: path of the folder.
 
     Returns:
-        Domain, measurements, covariance or None, and the relation's name or None.
+        Domain, measurements, covariance or None, the relation's name or None, and whether the noise protects.
 
     Raises:
         FileNotFoundError: the folder or one of its files is missing.
@@ -113,7 +116,8 @@ def load(folder: Any) -> Parts:
         domain = Domain(description["domain"])
         reader = _Reader(kept)
         measurements = [reader.measurement(domain, entry) for entry in description["measurements"]]
-        return domain, measurements, kept.get("covariance"), description["relation"]
+        secure = description.get("secure", True) is True  # earlier files do not say
+        return domain, measurements, kept.get("covariance"), description["relation"], secure
     except _UNREADABLE as error:
         raise ValueError(f"{folder} is corrupt: {error}") from error
 

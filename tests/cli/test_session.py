@@ -75,6 +75,7 @@ def test_ask_look_and_export(folder, capsys):
         (["--cap", "1"], "--cap goes with --table"),
         (["--name", "other"], "no session 'other'"),
         (["--account", "other"], "of account 'other'"),
+        (["--table", "nowhere.csv", "--account", "small"], "--account goes without --table"),
         (
             ["--table", "nowhere.csv", "--domain", "x", "--cap", "1", "--relation", "add-remove"],
             "nowhere.csv",
@@ -94,3 +95,24 @@ def test_a_bad_condition_is_refused_before_the_cap_is_charged(folder, capsys):
     assert json.loads(capsys.readouterr().out)["accounts"][0]["spent"] == "0"
     assert main(["session", "status", str(folder / "none")]) == 2
     assert "no ledger" in capsys.readouterr().err
+
+
+def test_repeatable_noise_is_named_in_every_output(folder, capsys):
+    for old in folder.glob("b.ledger*"):
+        old.unlink()
+    init = ["ledger", "init", folder / "b.ledger", folder / "t.csv", "--name", "small", "--epsilon", "2"]
+    assert main([*map(str, init), "--relation", "add-remove", "--research"]) == 0
+    capsys.readouterr()
+    assert ask(folder, *table(folder), "--insecure-seed", "7") == 0
+    assert "for research only" in capsys.readouterr().out
+    for command, words in (
+        ("ask", [CONDITION, "--half-width", 20]),
+        ("status", []),
+        ("export", ["--out", folder / "h"]),
+    ):
+        assert call(folder, command, *words, "--account", "small", "--json") == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["secure"] is False and told["seed"] == 7
+    assert not History.load(folder / "h").secure
+    assert call(folder, "export", "--out", folder / "again") == 0
+    assert "for research only" in capsys.readouterr().out

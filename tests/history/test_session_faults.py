@@ -6,17 +6,20 @@ from fractions import Fraction
 import pytest
 
 from pgmjax import Dataset, Domain
-from pgmjax.history import Session
+from pgmjax.history import History, Session
 from pgmjax.history import session as sessions
 from pgmjax.history.demand import Demand, interval
 from pgmjax.history.inference import Inference
 from pgmjax.history.noise_sum import NoiseSum
+from pgmjax.history.session_state import SessionState, query_of
+from pgmjax.laws import DiscreteLaplace
+from pgmjax.measurements import LinearMeasurement
 from pgmjax.privacy import noise
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.noise import TableReadError
 from pgmjax.queries import Product, marginal, point, total
-from tests.history.sessions import COUNTS, ages, begin, table
+from tests.history.sessions import COUNTS, DOMAIN, ages, begin, table
 
 
 @pytest.fixture
@@ -175,3 +178,71 @@ def test_large_marginals_are_bought_and_too_many_rows_are_not(tmp_path):
         with pytest.raises(ValueError, match="32,000 noisy answers"):
             session.buy(marginal(["a", "b", "c"]), "0.1")
         assert session.cost == Fraction(1, 10)
+
+
+def test_an_insecure_session_says_so_wherever_its_answers_go(ledger, tmp_path):
+    session = begin(ledger, cap="0.1", seed=5)
+    answers = [session.ask(ages(0), 60, 0.2) for _ in range(2)] + [session.ask(ages(1), 1, 0.2)]
+    assert [answer.source for answer in answers] == ["measured", "history", "refused"]
+    assert not any(answer.secure for answer in answers) and list(session.answers()) == answers
+    assert answers[0].to_dict()["secure"] is False and str(answers[0]).endswith("for research only")
+    assert session.seed == 5 and not session.history.secure
+    session.history.save(tmp_path / "h")
+    kept = History.load(tmp_path / "h")
+    assert kept.secure is False
+    fresh = History(DOMAIN, kept.measurements, relation="add-remove")
+    assert fresh.secure and not fresh.append(kept).secure and fresh.append(fresh).secure
+    with pytest.raises(ValueError, match="noise that can be repeated and protects nobody"):
+        begin(ledger, cap="0.1", seed=None, given=kept, name="other")
+    secure = begin(ledger, cap="0.1", seed=None, given=fresh, name="other")
+    answer = secure.ask(ages(0), 60, 0.2)
+    assert answer.secure and secure.history.secure and secure.seed is None and "research" not in str(answer)
+    with pytest.raises(TypeError, match="True or False"):
+        History(DOMAIN, [], secure=1)
+
+
+def test_files_that_do_not_say_are_taken_as_secure_and_other_words_are_not(tmp_path):
+    import json
+
+    path = tmp_path / "history.json"
+    measured = LinearMeasurement.released(ages(0), [3], DiscreteLaplace(2.0))
+    History(DOMAIN, [measured]).save(tmp_path)
+    told = json.loads(path.read_text())
+    for secure, expected in ((True, True), (None, False), ("yes", False)):
+        path.write_text(json.dumps({**told, "secure": secure}))
+        assert History.load(tmp_path).secure is expected
+    del told["secure"]
+    path.write_text(json.dumps(told))
+    assert History.load(tmp_path).secure
+
+
+def test_given_answers_are_whole(ledger):
+    law = DiscreteLaplace(2.0)
+    for value in (3.5, 2.0**53 + 0.0):
+        measured = LinearMeasurement(("age",), [value], law.stddev, ages(0), "laplace", law)
+        given = History(DOMAIN, [measured], relation="add-remove")
+        if value == 3.5:
+            with pytest.raises(ValueError, match="whole answers"):
+                begin(ledger, given=given)
+        else:
+            assert begin(ledger, given=given).history.values.tolist() == [value]
+
+
+def test_free_answers_are_those_recorded_and_follow_from_the_records(ledger, monkeypatch):
+    session = begin(ledger)
+    shown = [session.ask(ages(*codes), 60, 0.2) for codes in ((0, 1), (2,), (0, 1), (0, 1, 2))]
+    assert [answer.source for answer in shown].count("history") >= 1
+    records, state = session._log.records, SessionState.of(session._log.records[0])
+    for step in range(1, len(records)):
+        if records[step]["kind"] == "free":
+            record = records[step]
+            demand = Demand(query_of(record), record["half_width"], record["delta"])
+            known, ends = state.free(demand)
+            assert [known.value, known.stddev, *ends] == [
+                record["value"],
+                record["stddev"],
+                *record["interval"],
+            ]
+        state.add(records[step], records[step - 1])
+    monkeypatch.setattr(SessionState, "free", lambda *_: "less exactly, by one rounding")
+    assert list(session.answers()) == shown
