@@ -165,14 +165,11 @@ class Blue:
             NotEstimableError: (a ValueError) the history does not determine a target, and which
                 direction of it is missing.
         """
-        vectors = self._vectors(targets, biased)
-        scaled = self.noise.whiten(self.rows) @ (self.information.inverse @ vectors.T)
-        return np.asarray(self.noise.whiten_transposed(scaled).T)
+        return self._combination(self._vectors(targets, biased))
 
     def is_estimable(self, targets: Any) -> np.ndarray:
         """Return for every target whether the history determines it, bool [targets]."""
-        vectors, outside = self.coordinates.of(targets)
-        return np.asarray((outside == 0) & ~self.information.missing(vectors).any(axis=1))
+        return self._seen(targets)[2]
 
     def answer(self, target: Any, *, biased: bool = False, method: str = "auto", **options: Any) -> Inference:
         """Return the estimate of one query with the law of its error.
@@ -199,12 +196,30 @@ class Blue:
         if not self.noise.independent:
             raise ValueError("joint laws need independent noise: ask for one answer after another.")
         combination = self.combination(targets, biased=biased)
-        return JointInference(combination @ self.values, combination, self.laws)
+        unknown = ~self.is_estimable(targets) if biased else None
+        return JointInference(combination @ self.values, combination, self.laws, unknown)
 
     def variances(self, targets: Any, *, biased: bool = False) -> np.ndarray:
         """Return the variances of the estimates [targets] (counts squared), without their laws."""
         vectors = self._vectors(targets, biased)
         return np.einsum("ij,ij->i", vectors @ self.information.inverse, vectors)
+
+    def _combination(self, vectors: np.ndarray) -> np.ndarray:
+        """Return A [targets, answers] of vectors that the answers determine, refined once."""
+        rows = self.noise.whiten(self.rows)
+        first = rows @ (self.information.inverse @ vectors.T)
+        first += rows @ (self.information.inverse @ (vectors.T - rows.T @ first))
+        return np.asarray(self.noise.whiten_transposed(first).T)
+
+    def _seen(self, targets: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return targets in coordinates, what no answer sees of them, and which are determined [targets]."""
+        vectors, outside = self.coordinates.of(targets)
+        missing = self.information.missing(vectors)
+        seen = np.asarray((outside == 0) & ~missing.any(axis=1))
+        which = np.flatnonzero(seen)
+        if which.size:
+            seen[which] = self.coordinates.covers(targets, which, self._combination(vectors[which]))
+        return vectors, missing, seen
 
     def _law(self, combination: np.ndarray) -> NoiseSum:
         if self.noise.independent:
@@ -212,9 +227,8 @@ class Blue:
         return NoiseSum([1.0], [Gaussian(float(np.sqrt(combination @ self.noise.apply(combination))))])
 
     def _vectors(self, targets: Any, biased: bool) -> np.ndarray:
-        vectors, outside = self.coordinates.of(targets)
-        missing = self.information.missing(vectors)
-        wrong = np.flatnonzero((outside > 0) | missing.any(axis=1))
+        vectors, missing, seen = self._seen(targets)
+        wrong = np.flatnonzero(~seen)
         if biased or not wrong.size:
             return vectors - missing
         first = int(wrong[0])
@@ -237,8 +251,9 @@ def _laws(history: History, continuous: bool) -> tuple[NoiseLaw, ...]:
         correlated = history.covariance is not None
         if correlated and not gaussian:
             raise ValueError(
-                f"the noise is correlated and that of the measurement on {measurement.clique} is not "
-                "Gaussian: the laws of sums are not known. KernelPCA gives their variances."
+                "the history has a covariance of its noise, and that of the measurement on "
+                f"{measurement.clique} is not Gaussian: the laws of sums of correlated noise are known where "
+                "all of it is Gaussian. KernelPCA gives their variances."
             )
         if measurement.law is not None and not correlated:
             laws += [as_law("a measurement", measurement.law, continuous)] * measurement.values.size

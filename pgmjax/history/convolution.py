@@ -74,11 +74,14 @@ def plan_convolution(law: NoiseSum, step: float | None = None, gamma: float = GA
         step = whole / (_POINTS - 4)
     lengths = np.ceil(2 * reaches / step).astype(np.int64) + 1
     lengths += 1 - lengths % 2
-    exact = lattice is not None and abs(round(lattice / step) * step - lattice) <= 1e-9 * step
+    ratio = 0.0 if lattice is None else lattice / step
+    exact = round(ratio) >= 1 and abs(round(ratio) - ratio) <= 1e-9
     if exact:
         accuracy = Accuracy(gamma)
     else:
         moved = min(0.5 * terms, math.sqrt(0.5 * terms * math.log(2 / _MOVED))) * step
+        if any(isinstance(noise, DISCRETE) for noise in law.laws):
+            moved += 0.5 * step  # atoms lie anywhere in a cell, over which its mass is spread evenly
         accuracy = Accuracy(gamma + _MOVED, moved)
     points = int(law.counts @ (lengths - 1)) + 1
     window = 2 * math.ceil(0.5 * whole / step) + 1

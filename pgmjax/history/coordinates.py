@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax.domain import Domain
+from pgmjax.history import left_over
 from pgmjax.history.kernel import kernel
 from pgmjax.history.rows import Rows
 from pgmjax.queries import Query
@@ -16,7 +17,7 @@ from pgmjax.queries import Query
 MAX_CELLS = 4096
 """Domains of up to so many cells may be written out."""
 _FEW_CELLS = 512
-_OUTSIDE = 1e-10  # of the squared length of a query: the kernel leaves no more digits
+_OUTSIDE = 1e-10  # of the squared length of a query: the kernel leaves no more digits, see `Span.covers`
 _NAMED = 4
 _MAX_ATTRIBUTES = 6
 
@@ -59,6 +60,10 @@ class Cells:
             )
         return array, np.zeros(len(array))
 
+    def covers(self, targets: Any, which: np.ndarray, combination: np.ndarray) -> np.ndarray:
+        """Return that nothing is left over [which]: entries were compared themselves."""
+        return np.ones(len(which), bool)
+
     def appended(self, row: Any) -> tuple[Cells, np.ndarray]:
         """Return coordinates that hold one more row, which are these, and the row's own [cells]."""
         return self, self.of(row)[0][0]
@@ -91,10 +96,13 @@ class Span:
 
     @classmethod
     def by(cls, rows: Rows) -> Span:
-        """Return the span of a history's rows."""
-        values, vectors = np.linalg.eigh(kernel(rows))
+        """Return the span of a history's rows, each of which counts as much, however few cells it names."""
+        products = kernel(rows)
+        lengths = np.sqrt(np.diagonal(products))
+        lengths = np.where(lengths > 0, lengths, 1.0)
+        values, vectors = np.linalg.eigh(products / np.multiply.outer(lengths, lengths))
         kept = values > 1e-10 * values.max(initial=0)
-        return cls(rows, (vectors[:, kept] / np.sqrt(values[kept])).T)
+        return cls(rows, (vectors[:, kept] / np.sqrt(values[kept])).T / lengths)
 
     def of(self, targets: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return targets in coordinates [targets, coordinates], their squared lengths outside [targets]."""
@@ -103,6 +111,14 @@ class Span:
         squares = np.array([kernel(asked.take([k]))[0, 0] for k in range(asked.num_rows)])
         outside = squares - (inside**2).sum(axis=1)
         return inside, np.where(outside > _OUTSIDE * squares, outside, 0.0)
+
+    def covers(self, targets: Any, which: np.ndarray, combination: np.ndarray) -> np.ndarray:
+        """Return whether combinations of the rows [which, rows] equal some targets in every cell [which].
+
+        What is left over of a target may be too short for the kernel's digits and still hold every record.
+        """
+        asked = _rows(targets, self.rows.domain).take(which)
+        return left_over.is_covered(asked, self.rows, combination)
 
     def appended(self, row: Any) -> tuple[Span, np.ndarray]:
         """Return coordinates that hold one more row, and the row's own."""
@@ -137,7 +153,7 @@ class Span:
         shown = [
             " x ".join(names[k] for k in some) if some else "the number of records"
             for square, some in parts
-            if square > 0.01 * total
+            if square > 0.01 * total or some == parts[0][1]
         ][:_NAMED]
         return "the effect of " + ", and of ".join(shown), None
 

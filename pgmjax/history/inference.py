@@ -13,7 +13,7 @@ import numpy as np
 from pgmjax import _checks
 from pgmjax.history.claims import Claim, Verdict
 from pgmjax.history.law_of import METHODS, law_of
-from pgmjax.history.monte_carlo import SIZE, draw_sums
+from pgmjax.history.monte_carlo import SIZE, draw_sums, order_statistic
 from pgmjax.history.noise_laws import NoiseLaw
 from pgmjax.history.noise_sum import NoiseSum
 from pgmjax.history.sum_law import Accuracy, LatticeLaw, SumLaw
@@ -128,11 +128,14 @@ class JointInference:
         values: the estimates [targets] (counts).
         combination: A [targets, answers]; the errors are A times the noise.
         laws: the law of every answer's noise [answers].
+        biased: which targets were not estimable, so that the laws leave out a bias of unknown size, bool
+            [targets]; None for none.
     """
 
     values: np.ndarray
     combination: np.ndarray
     laws: tuple[NoiseLaw, ...]
+    biased: np.ndarray | None = None
 
     @property
     def covariance(self) -> np.ndarray:
@@ -144,7 +147,9 @@ class JointInference:
         return len(self.values)
 
     def __getitem__(self, target: int) -> Inference:
-        return Inference(float(self.values[target]), NoiseSum(self.combination[target], self.laws))
+        biased = self.biased is not None and bool(self.biased[target])
+        law = NoiseSum(self.combination[target], self.laws)
+        return Inference(float(self.values[target]), law, biased=biased)
 
     def draws(self, size: int = SIZE, seed: int = 0) -> np.ndarray:
         """Return draws of all targets' true answers given their estimates, on the device [draws, targets]."""
@@ -176,13 +181,20 @@ class JointInference:
     def intervals(self, level: float = 0.95, *, size: int = SIZE, seed: int = 0) -> np.ndarray:
         """Return intervals [targets, 2] that hold all true answers together with a probability (counts).
 
-        All are equally wide in standard deviations of their own error.
+        All are equally wide in standard deviations of their own error. The draws are taken against
+        themselves: with confidence `monte_carlo.CONFIDENCE` over them the level is truly reached.
+
+        Raises:
+            ValueError: a level outside (0, 1), or closer to 1 than so many draws tell.
         """
         level = _checks.number("level", level, above=0, below=1)
         spreads = np.sqrt(np.diagonal(self.covariance))
         errors = np.abs(self.values - self.draws(size, seed)) / np.where(spreads > 0, spreads, 1.0)
         largest = np.sort(errors.max(axis=1))
-        width = largest[math.ceil(level * size) - 1] * (1 + 1e-9) * spreads
+        number = order_statistic(size, level)
+        if number > size:
+            raise ValueError(f"level {level:g} is closer to 1 than {size:,} draws tell: take more of them.")
+        width = largest[number - 1] * (1 + 1e-9) * spreads
         return np.stack([self.values - width, self.values + width], axis=1)
 
     def __repr__(self) -> str:

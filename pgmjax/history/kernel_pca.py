@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from pgmjax import _checks
+from pgmjax.history import left_over
 from pgmjax.history.answers import Answers, rows_of, total_of
 from pgmjax.history.history import History
 from pgmjax.history.kernel import kernel
 from pgmjax.history.noise_covariance import NoiseCovariance
 from pgmjax.history.norms import squared_norms
 from pgmjax.history.prior import ProductPrior
+from pgmjax.history.rows import Rows
 from pgmjax.history.spectrum import RANK_CUT, Spectrum
 from pgmjax.plan.forecast import available_bytes, readable_bytes
 
 _MATRICES = 5  # the kernel, the eigenvectors and the workspace of the decomposition
-_ESTIMABLE = 1e-8
+_ESTIMABLE = 1e-8  # of a squared length: what the kernel's digits tell, before entries are compared
 _BLOCK = 1024
 
 
@@ -142,9 +144,14 @@ class KernelPCA:
             variances[some] = (shrinkage**2 / self.eigenvalues) @ squares
             missing[some] = np.maximum(rest[some] - squares.sum(axis=0), 0.0)
             distances[some] = missing[some] + (1 - shrinkage) ** 2 @ squares
+        estimable = missing <= _ESTIMABLE * norms
+        which = np.flatnonzero(estimable)
+        for low in range(0, len(which), _BLOCK):
+            some = which[low : low + _BLOCK]
+            estimable[some] = self._covers(asked.take(some), means[some])
         if self.total is not None:
             values += self.total * means
-        return Answers(values, np.sqrt(variances), missing <= _ESTIMABLE * norms, np.sqrt(distances))
+        return Answers(values, np.sqrt(variances), estimable, np.sqrt(distances))
 
     def fitted(self, alpha: float = math.inf) -> Answers:
         """Return the answers to the history's own rows, as `answer` gives them, without another kernel.
@@ -164,6 +171,14 @@ class KernelPCA:
         squares = leading**2
         distances = np.sqrt(squares @ ((1 - shrinkage) ** 2 * self.eigenvalues))
         return Answers(values, np.sqrt(squares @ shrinkage**2), np.ones(len(values), bool), distances)
+
+    def _covers(self, asked: Rows, means: np.ndarray) -> np.ndarray:
+        """Return whether what is estimated without bias are the queries themselves, in every cell [asked]."""
+        spectrum = self.spectrum
+        coordinates = self._coordinates(asked, means) / np.sqrt(self.eigenvalues)[:, None]
+        weights = spectrum.noise.whiten_transposed(spectrum.directions[:, : spectrum.rank] @ coordinates).T
+        constants = 0.0 if self.total is None else means - weights @ self.history.rows.mean(self.prior)
+        return left_over.is_covered(asked, self.history.rows, weights, self.prior, constants)
 
     def _coordinates(self, asked: Any, means: np.ndarray) -> np.ndarray:
         """Return c [rank, asked] of some rows."""

@@ -21,6 +21,7 @@ SIZE = 1_000_000
 """Draws, where nothing else is said."""
 CONFIDENCE = 0.999
 _LEAST = 10_000
+_SLACK = 1e-9  # of the largest draw
 _CHUNK_NUMBERS = 1 << 22
 _TABLE_SCALE = 1000.0  # from here on a rounded Gaussian is the discrete one to 1e-7
 
@@ -52,15 +53,22 @@ class SimulatedLaw(SumLaw):
 
     def _below(self, end: float, included: bool) -> float:
         """Return P(X <= end), or P(X < end), with both signs of every draw counted half."""
-        slack = 1e-9 * float(self.sizes[-1])
+        slack = _SLACK * float(self.sizes[-1])
         side = 1.0 if included == (end >= 0) else -1.0
         inside = np.searchsorted(self.sizes, abs(end) + side * slack) / len(self.sizes)
         return float(0.5 + 0.5 * inside if end > 0 or (end == 0 and included) else 0.5 - 0.5 * inside)
 
     def half_width(self, level: float) -> float:
-        """Return the least w that the level's share of draws is within, as seen; see `standard_error`."""
-        number = math.ceil(self.reach(level) * len(self.sizes))
-        return float(self.sizes[number - 1])
+        """Return a w with P(abs(X) <= w) >= level, with the stated confidence over the draws.
+
+        Raises:
+            ValueError: a level outside (0, 1), or closer to 1 than the draws tell.
+        """
+        number = order_statistic(len(self.sizes), level)
+        if number > len(self.sizes):
+            raise self._unreachable(level)
+        # sums that are equal but for rounding are one atom
+        return float(self.sizes[number - 1] + _SLACK * self.sizes[-1])
 
     def standard_error(self, probability: float) -> float:
         """Return the standard error of a probability of a symmetric interval."""
@@ -78,6 +86,22 @@ class SimulatedLaw(SumLaw):
         masses = self.masses(step)
         most = float(masses.max())
         return len(masses) / (len(self.sizes) - 1) * most * (1 - most)
+
+
+def order_statistic(size: int, level: float) -> int:
+    """Return which of sorted draws, from 1, is at least the quantile of a level with `CONFIDENCE`.
+
+    It is above the level's share of draws, which lies below the quantile half of the time; `size` + 1 where
+    no draw is large enough with such confidence.
+
+    Example:
+        >>> order_statistic(10_000, 0.95), order_statistic(100, 0.95)
+        (9567, 101)
+    """
+    from scipy.stats import binom
+
+    level = _checks.number("level", level, above=0, below=1)
+    return min(int(binom.ppf(CONFIDENCE, size, level)), size) + 1
 
 
 def sample_size(masses: np.ndarray, gamma: float) -> int:

@@ -44,8 +44,8 @@ class SumLaw(abc.ABC):
     def half_width(self, level: float) -> float:
         """Return a least w with P(abs(X) <= w) >= level (counts).
 
-        A computation takes its own error against itself: the level is truly reached. A simulation answers
-        what it saw.
+        A law takes its own error against itself: the level is truly reached, by a simulation with the
+        confidence that it states.
 
         Raises:
             ValueError: a level outside (0, 1), or closer to 1 than the computation is accurate.

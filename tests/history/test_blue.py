@@ -97,6 +97,9 @@ def test_an_inconsistent_or_missing_direction_is_named():
     biased = blue.answer([1, 0, 0], biased=True)
     assert biased.biased and biased.value == pytest.approx(2.5)  # the least norm splits evenly
     assert not blue.answer([1, 1, 0], biased=True).biased
+    joint = blue.answers([[1, 0, 0], [1, 1, 0]], biased=True)
+    assert [joint[k].biased for k in (0, 1)] == [True, False]
+    assert not blue.answers([[1, 1, 0]])[0].biased
 
 
 def test_a_history_over_cells_and_over_its_span_agree(monkeypatch):
@@ -140,6 +143,9 @@ def test_correlated_gaussian_noise():
     laplace = LinearMeasurement(("c",), [5.0, 6, 7, 8], measured.stddev, noise="laplace")
     with pytest.raises(ValueError, match="is not Gaussian"):
         Blue.of(History(Domain({"c": 4}), [laplace], covariance=covariance))
+    mixed = kept.append(LinearMeasurement.released(marginal(["c"]), [5, 6, 7, 8], DiscreteLaplace(1.0)))
+    with pytest.raises(ValueError, match=r"has a covariance of its noise, and that .* is not Gaussian"):
+        Blue.of(mixed)
 
 
 def test_laws_must_be_known_or_taken_by_name():

@@ -103,7 +103,9 @@ def test_joint_laws():
     np.testing.assert_allclose(draws[:, 0] + draws[:, 1], draws[:, 2], atol=1e-9)
     ends = joint.intervals(0.9, size=40_000)
     share, error = joint.probability(ends[:, 0], ends[:, 1], size=40_000, seed=1)
-    assert share == pytest.approx(0.9, abs=5 * error)
+    assert 0.9 <= share <= 0.9 + 10 * error  # the draws' own error is added to the level
+    with pytest.raises(ValueError, match="closer to 1 than 100 draws tell"):
+        joint.intervals(0.999, size=100)
     single = joint[0].half_width(0.9)
     assert single < (ends[0, 1] - ends[0, 0]) / 2 < joint[0].half_width(0.97)
     one = NoiseSum(joint.combination[0], joint.laws).characteristic(np.array([0.2]))

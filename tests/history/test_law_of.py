@@ -252,3 +252,44 @@ def test_bad_methods():
         law_of(PAPER, "convolution", step=1e-6)
     with pytest.raises(ValueError, match="size must be an integer >= 1"):
         law_of(PAPER, "monte-carlo", size=0)
+
+
+@pytest.mark.parametrize(("size", "step"), [(1.0, 0.7), (np.sqrt(2.0), 0.9), (1.0, 0.013)])
+def test_probability_calculation_off_the_lattice_reaches_its_level(size, step):
+    """Against single atoms and all pairs of values: rounding, and masses spread over cells."""
+    one, two = DiscreteLaplace(1.0), DiscreteLaplace(0.5)
+    ends = np.arange(-40, 41)
+    for coefficients, laws in (([1.0], [one]), ([1.0, size], [one, two])):
+        law = convolution.convolve(NoiseSum(coefficients, laws), step=step)
+        assert law.cells
+        values, masses = np.abs(ends).astype(float), one.probabilities(ends)
+        if len(laws) == 2:
+            values = np.abs(np.add.outer(ends, size * ends))
+            masses = np.multiply.outer(masses, two.probabilities(ends))
+        shift, mass = law.accuracy.shift, law.accuracy.mass
+        for width in np.linspace(0.1, 8, 30):
+            exact = masses[values <= width + 1e-9].sum()
+            assert law.between(-width - shift - 1e-9, width + shift + 1e-9) >= exact - mass
+            assert law.between(-width + shift, width - shift) <= exact + mass
+        for level in (0.3, 0.5, 0.8, 0.95):
+            assert masses[values <= law.half_width(level)].sum() >= level
+
+
+def test_a_lattice_far_finer_than_the_step_is_no_lattice():
+    plan = convolution.plan_convolution(NoiseSum([1, 0.7, 1e-10], 1.0), step=1.0)
+    assert not plan.exact and plan.accuracy.shift > 0
+    assert not convolution.plan_convolution(NoiseSum([1, 0.7], 1.0), step=1.0).exact
+    assert convolution.plan_convolution(NoiseSum([1, 0.7], 1.0), step=0.1).exact
+
+
+def test_simulated_half_widths_hold_their_level():
+    """Over 200 simulations of atoms and of a continuous law: the share of draws alone misses half of them."""
+    for law in (NoiseSum([1.0], [Laplace(1.0)]), NoiseSum([0.1, 0.2], 1.0)):
+        exact = law_of(law, "characteristic")
+        held = [
+            exact.between(-width, width) >= 0.9 - 1e-9
+            for width in (monte_carlo.simulate(law, 10_000, seed).half_width(0.9) for seed in range(200))
+        ]
+        assert np.mean(held) >= 0.98
+    with pytest.raises(ValueError, match="closer to 1 than this law is computed"):
+        monte_carlo.simulate(PAPER, 1000).half_width(0.9999)

@@ -1,0 +1,132 @@
+"""How much of a query a combination of others leaves over, at the cell where it leaves most.
+
+The length of what is left over, a mean over all cells, says little on a large domain: a query that differs
+in one cell of a million millions has nearly the same length, and every record may sit in that cell. Here the
+difference is written in bases of every attribute's vectors, the constant first, in which equal parts of
+different terms cancel; the sum of its coefficients' sizes bounds its largest entry.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from pgmjax.history.prior import ProductPrior
+from pgmjax.history.rows import MAX_JOINT_CELLS, Group, Rows
+
+TOLERANCE = 1e-7
+"""Of a query's largest entry: what may be left over of one that counts as estimable."""
+_MOST_ATTRIBUTES = 10
+_MOST_TARGETS = 64
+_RANK = 1e-12
+
+
+def is_covered(
+    asked: Rows, rows: Rows, weights: np.ndarray, prior: ProductPrior | None = None, constants: object = 0.0
+) -> np.ndarray:
+    """Return which queries a combination of rows equals in every cell, bool [asked].
+
+    Args:
+        asked: queries.
+        rows: over the same domain.
+        weights: what each query is compared to, in terms of the rows [asked, rows].
+        prior: cells of probability 0 do not count; None is the uniform prior.
+        constants: a multiple of the query that counts all records, added to the combination [asked].
+
+    Example:
+        >>> from pgmjax.domain import Domain
+        >>> from pgmjax.queries import Product, marginal, point
+        >>> domain = Domain({"a": 3, "b": 2})
+        >>> asked, rows = (Rows.of(query, domain) for query in (marginal(["b"]), marginal(["a", "b"])))
+        >>> is_covered(asked, rows, np.array([[1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 0.99]])).tolist()
+        [True, False]
+    """
+    return np.asarray(bounds(asked, rows, weights, prior, constants) <= TOLERANCE * asked.largest())
+
+
+def bounds(
+    asked: Rows, rows: Rows, weights: np.ndarray, prior: ProductPrior | None = None, constants: object = 0.0
+) -> np.ndarray:
+    """Return upper bounds on the largest entries of what is left over [asked]; arguments of `is_covered`.
+
+    Where terms name so many vectors that no table holds their combinations, equal terms alone cancel.
+    """
+    every = asked.concatenated(rows)
+    bases = []
+    for place, vectors in enumerate(every.vectors):
+        possible = slice(None) if prior is None else prior.probabilities[place] > 0
+        bases.append(_in_basis(vectors[:, possible]))
+    signed = np.concatenate([np.eye(asked.num_rows), -np.asarray(weights, np.float64)], axis=1)
+    added = np.broadcast_to(np.asarray(constants, np.float64), (asked.num_rows,))
+    result = np.empty(asked.num_rows)
+    tables = [_cells(group, bases) for group in every.groups]
+    width = max((cells for cells in tables if cells <= MAX_JOINT_CELLS), default=1)
+    block = max(1, min(_MOST_TARGETS, MAX_JOINT_CELLS // width))
+    for low in range(0, asked.num_rows, block):
+        some = slice(low, low + block)
+        result[some] = _bounds(every, signed[some], added[some], bases)
+    return result
+
+
+def _in_basis(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors [n, size] by the constant and basis vectors of largest entry 1 [n, 1 + rank]."""
+    means = vectors.mean(axis=1, keepdims=True)
+    centred = vectors - means
+    lengths = np.linalg.norm(centred, axis=1, keepdims=True)
+    moving = lengths[:, 0] > _RANK * np.abs(vectors).max(axis=1, initial=0)
+    _, values, basis = np.linalg.svd(centred[moving] / lengths[moving], full_matrices=False)
+    basis = basis[values > _RANK * values.max(initial=0)]
+    sizes = np.abs(basis).max(axis=1, initial=0)
+    return np.concatenate([means, (centred @ basis.T) * sizes], axis=1)
+
+
+def _cells(group: Group, bases: list[np.ndarray]) -> int:
+    return math.prod(bases[place].shape[1] for place in group.attributes)
+
+
+def _bounds(every: Rows, signed: np.ndarray, added: np.ndarray, bases: list[np.ndarray]) -> np.ndarray:
+    parts: dict[tuple[int, ...], np.ndarray] = {(): -added}
+    result = np.zeros(len(signed))
+    for group in every.groups:
+        numbers = group.terms
+        coefficients = signed[:, every.owner[numbers]] * every.coefficients[numbers]
+        if _cells(group, bases) > MAX_JOINT_CELLS or len(group.attributes) > _MOST_ATTRIBUTES:
+            result += _apart(every, group, coefficients)
+            continue
+        table = _table(every, group, coefficients, bases)
+        for varies in itertools.product((False, True), repeat=len(group.attributes)):
+            some = tuple(place for place, each in zip(group.attributes, varies, strict=True) if each)
+            part = table[(slice(None), *(slice(1, None) if each else 0 for each in varies))]
+            parts[some] = parts.get(some, 0.0) + part
+    for part in parts.values():
+        result += np.abs(part).reshape(len(signed), -1).sum(axis=1)
+    return result
+
+
+def _table(every: Rows, group: Group, coefficients: np.ndarray, bases: list[np.ndarray]) -> np.ndarray:
+    """Return the sums of a group's terms over the products of basis vectors [targets, ...]."""
+    shape = [bases[place].shape[1] for place in group.attributes]
+    result = np.zeros((len(coefficients), math.prod(shape)))
+    used = np.flatnonzero(coefficients.any(axis=0))
+    chunk = max(1, MAX_JOINT_CELLS // result.shape[1])
+    for low in range(0, len(used), chunk):
+        some = used[low : low + chunk]
+        product = np.ones((len(some), 1))
+        for place in group.attributes:
+            vectors = bases[place][every.index[group.terms[some], place]]
+            product = (product[:, :, None] * vectors[:, None, :]).reshape(len(some), -1)
+        result += coefficients[:, some] @ product
+    return result.reshape(len(coefficients), *shape)
+
+
+def _apart(every: Rows, group: Group, coefficients: np.ndarray) -> np.ndarray:
+    """Return the sums of the largest entries of a group's distinct terms [targets]."""
+    distinct, which = np.unique(every.index[group.terms], axis=0, return_inverse=True)
+    sums = np.zeros((len(distinct), len(coefficients)))
+    np.add.at(sums, which.reshape(-1), coefficients.T)
+    largest = np.ones(len(distinct))
+    for place in group.attributes:
+        largest *= np.abs(every.vectors[place]).max(axis=1)[distinct[:, place]]
+    return np.asarray(largest @ np.abs(sums))
