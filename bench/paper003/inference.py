@@ -6,8 +6,8 @@
 for the law of one answer against m and n. `beta`: the same against beta = (sum of abs(A_k) S_k / alpha_k)^2,
 with probability calculation at the paper's step 1 and gamma 0.01, and the mass it loses. `error`: time and
 error of Monte Carlo against the number of draws. `coverage`: how often 95 % intervals hold the truth over
-100,000 simulated histories with the noise that is really released. Each line is JSON; medians of three runs
-after one that compiles. Noise is seeded NumPy: nothing here is a release.
+100,000 simulated histories with the noise that is really released. Each line is JSON; times are
+of one run after one that compiles. Noise is seeded NumPy: nothing here is a release.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def problem(rng, answers, cells, largest):
 
 
 def timed(work, repeats=REPEATS):
-    """Seconds by the clock and of processor time, medians of several runs."""
+    """Seconds by the clock and of processor time, medians where there are several runs."""
     clock, processor = [], []
     for _ in range(repeats):
         start = time.perf_counter(), time.process_time()

@@ -17,8 +17,8 @@ class Solved:
 
     Attributes:
         solution: [rows, columns].
-        residual: the largest relative residual |b - A x| / |b| of a column.
-        steps: products with the matrix.
+        residual: the largest relative residual |b - A x| / |b| of a column, of the solution as it is.
+        steps: products with the matrix before the one that tells the residual.
     """
 
     solution: np.ndarray
@@ -57,6 +57,7 @@ def solve(apply: Map, right: np.ndarray, precondition: Map, *, tolerance: float,
         turn = np.divide(product, before, out=np.zeros_like(product), where=before > 0)
         direction = conditioned + turn * direction
         steps += 1
+    rest = right - apply(solution)  # what was kept up step by step drifts from it
     return Solved(solution, float(np.max(np.linalg.norm(rest, axis=0) / size)), steps)
 
 

@@ -79,7 +79,7 @@ class History:
         object.__setattr__(self, "secure", secure)
         object.__setattr__(self, "covariance", joint_noise.checked(covariance, self.stddevs))
         if sensitivities is not None:
-            _check_sensitivities(sensitivities, self.sensitivities)
+            _check_sensitivities(sensitivities, self.sensitivities, self.rows.has_exact_extremes())
 
     @classmethod
     def from_answers(
@@ -257,11 +257,13 @@ class History:
         )
 
 
-def _check_sensitivities(stated: Any, own: np.ndarray) -> None:
+def _check_sensitivities(stated: Any, own: np.ndarray, exact: np.ndarray) -> None:
+    """Refuse others than the rows' own [rows]; where those are but bounds, only what lies above them."""
     array = np.asarray(stated, np.float64)
     if array.shape != own.shape:
         raise ValueError(f"the sensitivities must be one a row, {len(own):,}, got shape {array.shape}.")
-    wrong = np.flatnonzero(~np.isclose(array, own, rtol=1e-9, atol=0))
+    below = ~exact & (array >= 0) & (array <= own)
+    wrong = np.flatnonzero(~np.isclose(array, own, rtol=1e-9, atol=0) & ~below)
     if len(wrong):
         raise ValueError(
             f"conflicting sensitivities: {len(wrong):,} of {len(own):,} rows, the first one row {wrong[0]}, "

@@ -1,4 +1,4 @@
-"""Inference control: to decline questions before the answers make somebody too sure of something."""
+"""Inference control: to decline further questions once the answers make somebody too sure of something."""
 
 from __future__ import annotations
 

@@ -205,6 +205,17 @@ class Rows:
                 lows[row], highs[row] = entries.min(), entries.max()
         return lows, highs
 
+    def has_exact_extremes(self) -> np.ndarray:
+        """Return for which rows `extremes` are entries and no bounds, bool [rows]."""
+        counts = np.bincount(self.owner, minlength=self.num_rows)
+        ends = np.cumsum(counts)
+        result = counts <= 1
+        for row in np.flatnonzero(~result):
+            named = self.index[ends[row] - counts[row] : ends[row]].any(axis=0)
+            cells = math.prod(size for size, each in zip(self.domain.shape, named, strict=True) if each)
+            result[row] = cells <= MAX_JOINT_CELLS
+        return result
+
     def largest(self) -> np.ndarray:
         """Return the largest magnitude of an entry of every row [rows]; see `extremes`."""
         low, high = self.extremes()

@@ -103,11 +103,10 @@ def load(folder: Any) -> Parts:
     folder = pathlib.Path(folder)
     if not (folder / DESCRIPTION).is_file():
         raise FileNotFoundError(f"{folder} holds no {DESCRIPTION}: it is not the folder of a saved history.")
-    description = record_file.read(folder / DESCRIPTION, "a history of pgmjax", FORMAT, FORMAT_VERSION)
-    path = folder / str(description.get("arrays"))
-    if not path.is_file():
-        raise FileNotFoundError(f"{folder} holds no {path.name}, which {DESCRIPTION} names: copy both files.")
-    content = path.read_bytes()
+    try:
+        description, path, content = _read(folder)
+    except FileNotFoundError:
+        description, path, content = _read(folder)  # a new history was saved between the two files
     if hashlib.sha256(content).hexdigest()[:32] not in path.name:
         raise ValueError(f"{folder} is corrupt: {path.name} is not what was written under this name.")
     try:
@@ -120,6 +119,15 @@ def load(folder: Any) -> Parts:
         return domain, measurements, kept.get("covariance"), description["relation"], secure
     except _UNREADABLE as error:
         raise ValueError(f"{folder} is corrupt: {error}") from error
+
+
+def _read(folder: pathlib.Path) -> tuple[dict[str, Any], pathlib.Path, bytes]:
+    """Return the description, and where the arrays are with what stands there."""
+    description = record_file.read(folder / DESCRIPTION, "a history of pgmjax", FORMAT, FORMAT_VERSION)
+    path = folder / str(description.get("arrays"))
+    if not path.is_file():
+        raise FileNotFoundError(f"{folder} holds no {path.name}, which {DESCRIPTION} names: copy both files.")
+    return description, path, path.read_bytes()
 
 
 def _put(path: pathlib.Path, content: bytes) -> None:

@@ -22,6 +22,17 @@ def test_several_right_hand_sides():
     np.testing.assert_array_equal(got.solution[:, 3], 0)
 
 
+def test_the_residual_is_that_of_the_solution():
+    """Steps that go on at the limit of the digits shrink the residual that is kept up, not the real one."""
+    matrix = np.diag(np.geomspace(1e-9, 1.0, 40))
+    right = RNG.standard_normal((40, 2))
+    got = conjugate_gradients.solve(
+        lambda array: matrix @ array, right, lambda array: array, tolerance=1e-16, max_steps=2000
+    )
+    rest = np.linalg.norm(right - matrix @ got.solution, axis=0) / np.linalg.norm(right, axis=0)
+    assert got.residual == rest.max()
+
+
 def test_the_low_rank_inverse_is_that_of_the_approximation():
     kernel = ROOT @ ROOT.T
     some = np.array([0, 5, 17])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.history import History
+from pgmjax.history import History, rows
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
-from pgmjax.queries import Product, marginal, point, prefix
+from pgmjax.queries import Product, WeightedSum, marginal, point, prefix
 from tests.history import dense
 
 DOMAIN = dense.DOMAIN
@@ -121,6 +121,19 @@ def test_sensitivities_follow_from_the_queries(relation, expected):
         History.from_answers(DOMAIN, asked, [1, 2, 3], stddev=1.0, relation=relation, sensitivities=stated)
     with pytest.raises(ValueError, match=r"must be one a row, 3, got shape \(2,\)"):
         History.from_answers(DOMAIN, asked, [1, 2, 3], stddev=1.0, relation=relation, sensitivities=[1, 2])
+
+
+def test_stated_sensitivities_below_a_mere_bound_are_taken(monkeypatch):
+    """Two terms that no cell has both of move an answer by 1; their own sizes add up to 2."""
+    asked = [WeightedSum([(1, Product({"a": point(code)})) for code in (0, 1)])]
+    settings = {"stddev": 1.0, "relation": "add-remove"}
+    with pytest.raises(ValueError, match="conflicting sensitivities"):
+        History.from_answers(DOMAIN, asked, [1], sensitivities=[0.5], **settings)
+    monkeypatch.setattr(rows, "MAX_JOINT_CELLS", 1)
+    made = History.from_answers(DOMAIN, asked, [1], sensitivities=[1.0], **settings)
+    assert made.sensitivities == [2.0] and not made.rows.has_exact_extremes()[0]
+    with pytest.raises(ValueError, match="conflicting sensitivities"):
+        History.from_answers(DOMAIN, asked, [1], sensitivities=[2.5], **settings)
 
 
 def test_sensitivities_need_a_relation():

@@ -122,3 +122,21 @@ def test_missing_and_corrupt_files(tmp_path):
     path.write_text("{")
     with pytest.raises(ValueError, match="not JSON"):
         History.load(tmp_path)
+
+
+def test_a_history_saved_while_another_is_read(tmp_path, monkeypatch):
+    """The description is read, the folder replaced, and only then the arrays are looked for."""
+    old, new = (History(DOMAIN, [pj.LinearMeasurement(("c",), [1, k], 2.0)]) for k in (2, 3))
+    old.save(tmp_path)
+    read, calls = storage.record_file.read, []
+
+    def slow(*arguments):
+        described = read(*arguments)
+        calls.append(described)
+        if len(calls) == 1:
+            new.save(tmp_path)
+        return described
+
+    monkeypatch.setattr(storage.record_file, "read", slow)
+    same(History.load(tmp_path), new)
+    assert len(calls) == 2
