@@ -33,7 +33,7 @@ from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.progress import Progress
 from pgmjax.solvers.loop import Status
 
-PENALTIES = ("laplace", "gaussian")
+PENALTIES = ("auto", "laplace", "gaussian")
 SOLVERS = ("auto", "exact", "newton", "chains")
 SLOW = 0.5
 """Seconds an inference that is forecast to take longer has its curvature sampled."""
@@ -89,8 +89,8 @@ class MaxEntropy:
     Attributes:
         alpha: how much the likelihood of the answers counts against the entropy, > 0: towards 0 the
             result is the prior, towards infinity it fits the answers as closely as a distribution can.
-        penalty: `laplace` or `gaussian`, the law of the noise; a history with a full covariance takes the
-            second.
+        penalty: `laplace` or `gaussian`; `auto` takes that of the law of the noise, which for a full
+            covariance must be Gaussian, and refuses laws that are mixed. The other one may be named too.
         prior: what is believed without any answer; None is the uniform distribution. Cells of probability
             0 stay impossible.
         solver: `exact` is L-BFGS-B on exact gradients; `newton` exact gradients with a curvature that chains
@@ -120,7 +120,7 @@ class MaxEntropy:
     """
 
     alpha: float = 1.0
-    penalty: str = "laplace"
+    penalty: str = "auto"
     prior: ProductPrior | None = None
     solver: str = "auto"
     oracle: str = "auto"

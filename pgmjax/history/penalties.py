@@ -112,13 +112,15 @@ def penalty_of(history: History, kind: str, alpha: float, total: float) -> Penal
 
     Args:
         history: the answers.
-        kind: `laplace` or `gaussian`.
+        kind: `laplace`, `gaussian`, or `auto`, the law of the noise.
         alpha: how much the likelihood counts against the entropy, > 0.
         total: number of records (counts).
 
     Raises:
-        ValueError: a Laplace penalty for correlated noise.
+        ValueError: a Laplace penalty for correlated noise, or `auto` where the answers' laws are mixed.
     """
+    if kind == "auto":
+        kind = _kind_of(history)
     if kind == "laplace":
         if history.covariance is not None:
             raise ValueError(
@@ -137,3 +139,14 @@ def penalty_of(history: History, kind: str, alpha: float, total: float) -> Penal
         for law, stddev in zip(history.laws, history.stddevs, strict=True)
     ]
     return GaussianPenalty((np.array(stddevs) / total) ** 2 / alpha)
+
+
+def _kind_of(history: History) -> str:
+    kinds = sorted({measurement.noise for measurement in history.measurements})
+    if len(kinds) == 1 and (history.covariance is None or kinds == ["gaussian"]):
+        return kinds[0]
+    said = "noise of a covariance" if history.covariance is not None else "independent noise"
+    raise ValueError(
+        f"the history has {said} of the laws {', '.join(kinds)}, which no penalty is for: name the one to "
+        "take, penalty='gaussian' by its variances, or, where it is independent, penalty='laplace'."
+    )

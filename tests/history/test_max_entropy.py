@@ -9,6 +9,7 @@ from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator
 from pgmjax.history.history import History
 from pgmjax.history.max_entropy import MaxEntropy
+from pgmjax.history.penalties import GaussianPenalty, LaplacePenalty
 from pgmjax.history.prior import ProductPrior
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.measurements import LinearMeasurement
@@ -45,7 +46,16 @@ def noisy_history(count=25, seed=0, extra=(), law=None):
     noisy = np.round(empty.rows.matrix() @ table + rng.laplace(0, SCALE, empty.num_rows)).astype(np.int64)
     if law is not None:
         return History.from_answers(DOMAIN, asked, noisy, law=law)
-    return History.from_answers(DOMAIN, asked, noisy, stddev=spread)
+    return laplace(History.from_answers(DOMAIN, asked, noisy, stddev=spread))
+
+
+def laplace(history):
+    """The same answers, said to have Laplace noise of their standard deviations."""
+    said = [
+        LinearMeasurement(m.clique, m.values, m.stddev, m.query, noise="laplace")
+        for m in history.measurements
+    ]
+    return History(history.domain, said)
 
 
 def joint(model):
@@ -232,7 +242,7 @@ def test_alpha_must_be_positive(alpha):
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(ValueError, match="penalty must be one of 'laplace', 'gaussian'"):
+    with pytest.raises(ValueError, match="penalty must be one of 'auto', 'laplace', 'gaussian'"):
         MaxEntropy(penalty="huber")
     with pytest.raises(TypeError, match="prior must be a ProductPrior"):
         MaxEntropy(prior={"a": [1.0]})
@@ -253,7 +263,23 @@ def test_a_laplace_penalty_of_correlated_noise_is_refused():
         Domain({"x": 2}), [q.marginal(["x"])], [5, 7], covariance=np.array([[2.0, 1.0], [1.0, 2.0]])
     )
     with pytest.raises(ValueError, match="for independent noise"):
-        MaxEntropy().fit(history, 12)
+        MaxEntropy(penalty="laplace").fit(history, 12)
+
+
+def test_the_penalty_is_that_of_the_noise():
+    domain, asked = Domain({"x": 2}), q.marginal(["x"])
+    covariance = np.array([[2.0, 1.0], [1.0, 2.0]])
+    correlated = History.from_answers(domain, [asked], [5, 7], covariance=covariance)
+    laplace = History.from_answers(domain, [asked], [5, 7], law=DiscreteLaplace(2.0))
+    gaussian = History.from_answers(domain, [asked], [5, 7], law=DiscreteGaussian(2.0))
+    kinds = [type(MaxEntropy().dual(each, 12).penalty) for each in (correlated, laplace, gaussian)]
+    assert kinds == [GaussianPenalty, LaplacePenalty, GaussianPenalty]
+    assert isinstance(MaxEntropy(penalty="laplace").dual(gaussian, 12).penalty, LaplacePenalty)
+    for first in (correlated, gaussian):
+        mixed = first.append(laplace)
+        with pytest.raises(ValueError, match=r"of the laws gaussian, laplace, .* name the one to "):
+            MaxEntropy().dual(mixed, 12)
+        assert isinstance(MaxEntropy(penalty="gaussian").dual(mixed, 12).penalty, GaussianPenalty)
 
 
 def test_a_model_beyond_memory_is_refused_with_figures():

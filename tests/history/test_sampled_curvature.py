@@ -13,6 +13,7 @@ from pgmjax.history.history import History
 from pgmjax.history.max_entropy import MaxEntropy
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.sampled_curvature import Sample
+from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.solvers.loop import Status
@@ -34,7 +35,14 @@ def history(count=20, seed=0):
         )
     empty = History.from_answers(DOMAIN, asked, np.zeros(count + 2), stddev=1.0)
     noisy = empty.rows.matrix() @ table + rng.laplace(0, 50.0, empty.num_rows)
-    return History.from_answers(DOMAIN, asked, noisy, stddev=50.0 * np.sqrt(2))
+    spread = 50.0 * np.sqrt(2)
+    return History(
+        DOMAIN,
+        [
+            LinearMeasurement(m.clique, some, spread, m.query, noise="laplace")
+            for m, some in zip(empty.measurements, np.split(noisy, np.arange(2, count + 2)), strict=True)
+        ],
+    )
 
 
 def test_curvature_is_the_covariance_of_the_features_in_the_sample():
