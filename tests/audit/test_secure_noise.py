@@ -42,7 +42,8 @@ def test_noise_follows_its_law_and_no_other(law):
     assert goodness.goodness_of_fit(noise, law).p_value > ALPHA
     for factor in (1.2, 1 / 1.2):  # 16,800 draws find it with probability 1 - 1e-9
         assert goodness.goodness_of_fit(noise, type(law)(law.scale * factor)).p_value < ALPHA
-    assert goodness.goodness_of_fit(np.repeat(noise[: DRAWS // 200], 200), law).p_value < ALPHA
+    two = np.repeat(noise[:2], DRAWS // 2)  # looks like no law here, whatever the two are
+    assert goodness.goodness_of_fit(two, law).p_value < ALPHA
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)

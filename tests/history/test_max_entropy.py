@@ -217,7 +217,9 @@ def test_single_precision_gives_the_same_model():
     history = noisy_history()
     one = MaxEntropy(alpha=0.01, dtype="float32", tol=1e-5).fit(history, TOTAL)
     two = MaxEntropy(alpha=0.01, tol=1e-8).fit(history, TOTAL)
-    assert one.objective == pytest.approx(two.objective, abs=2e-5)
+    rounding = 16 * np.finfo(np.float32).eps  # of the sums that make the objective and the gap
+    assert abs(one.objective - two.objective) <= one.gap + two.gap + rounding
+    assert one.gap < 1e-3
 
 
 def test_the_model_samples_and_answers_new_queries():
@@ -284,4 +286,4 @@ def test_the_penalty_is_that_of_the_noise():
 
 def test_a_model_beyond_memory_is_refused_with_figures():
     with pytest.raises(ModelTooLargeError):
-        MaxEntropy(oracle="contraction", max_bytes=1000).fit(noisy_history(), TOTAL)
+        MaxEntropy(solver="exact", oracle="contraction", max_bytes=1000).fit(noisy_history(), TOTAL)
