@@ -124,8 +124,9 @@ class CellAccount:
         None where that takes a matrix which is too large.
         """
         if query.num_rows(self.domain) * self.domain.size(query.clique) > MAX_MATRIX_ENTRIES:
-            plain = isinstance(query, Product) and self.relation is Relation.ADD_REMOVE
-            return self._column_sums(query, clique) if plain else None
+            if isinstance(query, Product) and self.relation is Relation.ADD_REMOVE:
+                return self._column_sums(query, clique)
+            return None
         matrix = _whole(query.matrix(self.domain))
         shape = tuple(self.domain[name] for name in query.clique)
         order = [query.clique.index(name) for name in clique]

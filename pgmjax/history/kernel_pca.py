@@ -147,8 +147,8 @@ class KernelPCA:
         estimable = missing <= _ESTIMABLE * norms
         which = np.flatnonzero(estimable)
         for low in range(0, len(which), _BLOCK):
-            some = which[low : low + _BLOCK]
-            estimable[some] = self._covers(asked.take(some), means[some])
+            numbers = which[low : low + _BLOCK]
+            estimable[numbers] = self._covers(asked.take(numbers), means[numbers])
         if self.total is not None:
             values += self.total * means
         return Answers(values, np.sqrt(variances), estimable, np.sqrt(distances))

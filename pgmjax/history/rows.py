@@ -211,8 +211,8 @@ class Rows:
         ends = np.cumsum(counts)
         result = counts <= 1
         for row in np.flatnonzero(~result):
-            named = self.index[ends[row] - counts[row] : ends[row]].any(axis=0)
-            cells = math.prod(size for size, each in zip(self.domain.shape, named, strict=True) if each)
+            named = np.flatnonzero(self.index[ends[row] - counts[row] : ends[row]].any(axis=0))
+            cells = math.prod(self.domain.shape[place] for place in named)
             result[row] = cells <= MAX_JOINT_CELLS
         return result
 

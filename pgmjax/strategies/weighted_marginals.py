@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -161,7 +161,7 @@ def _error(values: Any, asked: Any, reach: Any, weights: Any, *, norm: str) -> A
     return sensitivity * parts.sum()
 
 
-_errors = {norm: functools.partial(_error, norm=norm) for norm in ("l1", "l2")}
+_errors: dict[str, Callable[..., Any]] = {norm: functools.partial(_error, norm=norm) for norm in ("l1", "l2")}
 
 
 def _subsets(names: Clique) -> list[frozenset[str]]:
