@@ -1,8 +1,8 @@
 """Local searches from many starts as one program: side by side on an accelerator, in turn on a CPU.
 
-L-BFGS with an Armijo line search, one evaluation a turn, so that searches side by side do not wait for
-each other's line searches. Weights are the squares of what is searched: none falls below zero, and no
-bounds are needed. A driver on the host would cost more than the evaluations of small attributes.
+L-BFGS directions of optax with an Armijo line search, one evaluation a turn, so that searches side by side
+do not wait for each other's line searches. Weights are the squares of what is searched: none falls below
+zero, and no bounds are needed. A driver on the host would cost more than the evaluations of small attributes.
 
 References:
     Nocedal and Wright 2006, "Numerical optimization", algorithms 3.1 and 7.4.
@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
 from pgmjax import compiling
 
 _LEAST_START = 1e-6
 """A weight of zero would stay there: its root has no slope."""
 
-_MEMORY = 10
+_LBFGS = optax.scale_by_lbfgs(memory_size=10)
 _ARMIJO = 1e-4
 _LEAST_STEP = 1e-12
 
@@ -34,10 +35,7 @@ class _State(NamedTuple):
     gradient: Any
     direction: Any
     step: Any
-    moves: Any
-    turns: Any
-    inverses: Any
-    accepted: Any
+    memory: Any
     evaluations: Any
     goes_on: Any
 
@@ -107,12 +105,9 @@ def search_side_by_side(
 
 def _begin(roots: Any) -> _State:
     """Before the first evaluation: a step of nothing to the start itself, which is always taken."""
-    nothing, memory = jnp.zeros_like(roots), jnp.zeros((_MEMORY, *roots.shape), roots.dtype)
-    value = jnp.asarray(jnp.inf, roots.dtype)
-    inverses = jnp.zeros(_MEMORY, roots.dtype)
-    return _State(
-        roots, value, nothing, nothing, jnp.ones_like(value), memory, memory, inverses, 0, 0, jnp.array(True)
-    )
+    nothing, value = jnp.zeros_like(roots), jnp.asarray(jnp.inf, roots.dtype)
+    memory = _LBFGS.init(roots)
+    return _State(roots, value, nothing, nothing, jnp.ones_like(value), memory, 0, jnp.array(True))
 
 
 def _turn(evaluate: Callable[..., Any], max_steps: Any, tolerance: Any, state: _State) -> _State:
@@ -132,45 +127,12 @@ def _turn(evaluate: Callable[..., Any], max_steps: Any, tolerance: Any, state: _
 
 
 def _taken(state: _State, trial: Any, value: Any, gradient: Any) -> _State:
-    """Remember how the gradient turned along the step, and aim anew."""
-    move, turn = trial - state.roots, gradient - state.gradient
-    curvature = jnp.vdot(move, turn)
-    curved = curvature > 1e-10 * jnp.vdot(turn, turn)
-    place = state.accepted % _MEMORY
-    moves, turns = state.moves.at[place].set(move), state.turns.at[place].set(turn)
-    inverse = jnp.where(curved, 1 / jnp.where(curved, curvature, 1.0), 0.0)
-    inverses = state.inverses.at[place].set(inverse)
-    order = (place - jnp.arange(_MEMORY)) % _MEMORY
-    shrink = jnp.where(curved, curvature / jnp.where(curved, jnp.vdot(turn, turn), 1.0), 1.0)
-    aimed = -_applied(gradient, moves, turns, inverses, order, shrink)
-    first = state.accepted == 0
-    downhill = (jnp.vdot(aimed, gradient) < 0) & ~first
-    direction = jnp.where(downhill, aimed, -gradient)
-    step = jnp.where(downhill, 1.0, 1 / jnp.maximum(jnp.linalg.norm(gradient), 1e-300))
-    inverses = jnp.where(first, 0.0, inverses)  # the start has no step behind it
+    """Remember how the gradient turned along the step, and aim anew: steepest where L-BFGS aims uphill."""
+    aimed, memory = _LBFGS.update(gradient, state.memory, trial)
+    downhill = jnp.vdot(aimed, gradient) > 0
+    norm = jnp.maximum(jnp.linalg.norm(gradient), 1e-300)
+    direction = -jnp.where(downhill, aimed, gradient / norm)
+    step = jnp.ones_like(state.step)
     return state._replace(
-        roots=trial,
-        value=value,
-        gradient=gradient,
-        direction=direction,
-        step=step,
-        moves=moves,
-        turns=turns,
-        inverses=inverses,
-        accepted=state.accepted + 1,
+        roots=trial, value=value, gradient=gradient, direction=direction, step=step, memory=memory
     )
-
-
-def _applied(gradient: Any, moves: Any, turns: Any, inverses: Any, order: Any, shrink: Any) -> Any:
-    """The inverse Hessian that the remembered steps make likely, times a gradient (two-loop recursion)."""
-
-    def backward(left: Any, at: Any) -> tuple[Any, Any]:
-        share = inverses[at] * jnp.vdot(moves[at], left)
-        return left - share * turns[at], share
-
-    def forward(made: Any, pair: tuple[Any, Any]) -> tuple[Any, None]:
-        at, share = pair
-        return made + (share - inverses[at] * jnp.vdot(turns[at], made)) * moves[at], None
-
-    left, shares = jax.lax.scan(backward, gradient, order)
-    return jax.lax.scan(forward, shrink * left, (order[::-1], shares[::-1]))[0]
