@@ -102,7 +102,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--rows", type=int, default=table.ROWS)
     options.add_argument("--epsilon", type=float, default=1.0)
-    options.add_argument("--alpha", type=float, default=1e-3)
+    options.add_argument("--alpha", type=float, default=1e-4)
     options.add_argument("--chains", type=int, default=10_000)
     options.add_argument("--steps", type=int, default=20)
     options.add_argument("--sweeps", type=int, default=20)

@@ -143,9 +143,9 @@ def online(counts, setting, cap, least, number, seed):
 
 
 def run(table, setting, number, seed):
-    """All methods on a table in a setting, every tenth line."""
+    """All methods on a table in a setting, twenty lines each."""
     counts, (cap, least) = counts_of(table), SETTINGS[setting]
-    every = max(1, number // 50)
+    every = max(1, number // 20)
     for lines in (
         baseline(counts, cap, least, number, seed),
         online(counts, setting, cap, least, number, seed),
@@ -167,11 +167,14 @@ def plot(lines, path):
     for column, (setting, table) in enumerate(panels):
         first = "cost" if setting == "unbounded" else "answering_ratio"
         for row, name in enumerate((first, "relative_error", "reliability")):
-            for method in ("session", "baseline", "ols"):
-                some = [
-                    x for x in lines if (x["setting"], x["table"], x["method"]) == (setting, table, method)
-                ]
-                axes[row, column].plot([x["queries"] for x in some], [x[name] for x in some], label=method)
+            for method, colour in zip(("session", "baseline", "ols"), ("C0", "C1", "C2"), strict=True):
+                runs = {}
+                for x in lines:
+                    if (x["setting"], x["table"], x["method"]) == (setting, table, method):
+                        runs.setdefault(x["seed"], []).append((x["queries"], x[name]))
+                for number, run in enumerate(runs.values()):
+                    label = None if number else method
+                    axes[row, column].plot(*zip(*run, strict=True), color=colour, lw=0.9, label=label)
             axes[row, column].set_ylabel(name.replace("_", " "))
         axes[0, column].set_title(f"{table}, {setting}")
         axes[2, column].set_xlabel("queries")
@@ -180,8 +183,27 @@ def plot(lines, path):
     figure.savefig(path, dpi=110)
 
 
+FIGURES = ("cost", "answering_ratio", "reliability", "coverage", "relative_error")
+
+
+def show(lines):
+    """Print the end of every method, the mean over seeds and the least and largest reliability."""
+    print("| table | setting | method | seeds | cost | answered | reliability (range) | coverage | error |")
+    print("|" + "---|" * 9)
+    ends = {}
+    for line in lines:
+        if line["queries"] == line["number"]:
+            ends.setdefault((line["table"], line["setting"], line["method"]), []).append(line)
+    for key, runs in ends.items():
+        means = {name: np.mean([run[name] for run in runs]) for name in FIGURES}
+        told = {name: f"{mean:.3f}" for name, mean in means.items()}
+        each = [run["reliability"] for run in runs]
+        told["reliability"] += f" ({min(each):.2f} to {max(each):.2f})"
+        print(f"| {' | '.join(key)} | {len(runs)} | {' | '.join(told.values())} |")
+
+
 def main():
-    """Run what is missing, print the last line of every method."""
+    """Run what is missing, print the ends of every method."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
@@ -202,16 +224,7 @@ def main():
             with options.out.open("a") as file:  # at once: what is there is whole
                 file.write("".join(json.dumps(line) + "\n" for line in made))
             lines += made
-    print("table\tsetting\tmethod\tcost\tanswered\treliability\tcoverage\terror\tseconds")
-    for line in lines:
-        if line["queries"] == line["number"]:
-            figures = [
-                line[name]
-                for name in ("cost", "answering_ratio", "reliability", "coverage", "relative_error")
-            ]
-            seconds = f"{line['seconds']:.0f}" if "seconds" in line else ""
-            told = [line["table"], line["setting"], line["method"], *(f"{x:.4f}" for x in figures), seconds]
-            print("\t".join(told))
+    show(lines)
     if options.plot is not None:
         plot(lines, options.plot)
 
