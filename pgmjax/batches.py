@@ -35,8 +35,8 @@ class Batch:
 class Source(Protocol):
     """Something that can be scanned, again and again, for batches of codes."""
 
-    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
-        """Yield all records in batches, with the attributes named."""
+    def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
+        """Yield all records in batches, with the attributes named; in the table's order if asked for."""
         ...
 
     def fingerprint(self, key: bytes) -> str:
@@ -62,8 +62,8 @@ class ColumnSource:
         self._weights = weights
         self._rows = len(next(iter(columns.values())))
 
-    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
-        """Yield all records in batches, with the attributes named."""
+    def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
+        """Yield all records in batches, always in order, with the attributes named."""
         for start in range(0, self._rows, BATCH_ROWS):
             part = slice(start, min(start + BATCH_ROWS, self._rows))
             columns = {name: Encoded(self._columns[name][part]) for name in names}

@@ -132,7 +132,8 @@ class Dataset:
 
         Args:
             path: a .parquet file or a folder of them; a .csv, .tsv, .data or .txt file, or one of these
-                compressed as .gz. White space around fields of text is dropped, an empty one is a
+                compressed as .gz; or a .npy file of integer codes [rows, attributes], columns in the
+                domain's order. White space around fields of text is dropped, an empty one is a
                 missing value; blank lines are skipped.
             domain: the domain of the records; columns are found by name, others are left out.
             header: (text) whether the first line names the columns; if not, the columns stand in the
@@ -213,14 +214,20 @@ class Dataset:
         """
         return self._source.fingerprint(key)
 
-    def _batches(self, names: Sequence[str]) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray | None]]:
-        """Yield codes [rows] by attribute, and weights [rows] or None, batch by batch.
+    def records(self, names: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
+        """Yield codes [rows] by attribute, batch by batch, in the order of the table. Private.
 
-        Batches come before the whole table is checked: call `validate` first.
+        Args:
+            names: attributes.
+
+        Raises:
+            ValueError: a batch holds a record that does not fit the domain; it is not handed out.
         """
-        for batch in self._source.batches(as_clique(self.domain, names)):
-            columns = {name: encoded.codes for name, encoded in batch.columns.items()}
-            yield columns, None if batch.weights is None else batch.weights.codes
+        tally = Tally(self.domain, self.max_weight)
+        for batch in self._source.batches(as_clique(self.domain, names), ordered=True):
+            if not tally.add(batch):
+                tally.check()
+            yield {name: encoded.codes for name, encoded in batch.columns.items()}
 
     def _scan(self, histograms: Histograms | None) -> None:
         """Count, and check what is not checked yet, in one pass."""

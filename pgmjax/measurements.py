@@ -14,7 +14,7 @@ from pgmjax.laws import Law
 from pgmjax.queries import Query, as_query
 from pgmjax.queries.base import attribute_names
 
-NOISE_LAWS = ("gaussian", "laplace")
+NOISE_LAWS = ("gaussian", "laplace", "response")
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -28,7 +28,9 @@ class LinearMeasurement:
         stddev: standard deviation (counts) of the noise really added, of the discrete law where it
             was discrete: one for all rows, or one a row. Never the scale of a Laplace law.
         query: what was asked: None for every cell, or anything `queries.as_query` takes.
-        noise: the family of the law, `gaussian` or `laplace`.
+        noise: the family of the law, `gaussian` or `laplace`; `response` for counts of randomised responses,
+            which have no noise added: their spread about the query's answers is that of a sum of independent
+            bits, nearly Gaussian.
         law: the discrete law that the noise was really drawn from, where it is known; `stddev` and `noise`
             must be its own.
 

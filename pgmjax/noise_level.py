@@ -31,7 +31,7 @@ def noise_level(loss: Any, measurements: Sequence[LinearMeasurement]) -> float:
     if loss == "l2" or isinstance(loss, losses.L2):
         return 0.5 * sum(measurement.values.size for measurement in measurements)
     if loss == "l1" or isinstance(loss, losses.L1):
-        means = {"gaussian": _GAUSSIAN, "laplace": _LAPLACE}
+        means = {"gaussian": _GAUSSIAN, "laplace": _LAPLACE, "response": _GAUSSIAN}
         return sum(means[measurement.noise] * measurement.values.size for measurement in measurements)
     raise ValueError(
         f"stop='noise' needs a loss whose noise level is known, l2 or l1, got {type(loss).__name__}: use "

@@ -18,6 +18,7 @@ from pgmjax.batches import BATCH_ROWS, Batch
 from pgmjax.domain import Domain
 from pgmjax.encoding import Coder, Encoded
 from pgmjax.source_arrow import encode_array
+from pgmjax.source_npy import NpySource, open_npy
 
 _MEMORY_LIMIT = "1GB"
 _THREADS = 4
@@ -43,8 +44,12 @@ class FileSource:
     weights: tuple[str, Coder] | None
     text: bool
 
-    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
+    def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield all records in batches, with the attributes named.
+
+        Args:
+            names: the attributes.
+            ordered: whether records come in the order of the files, and files in that of their names.
 
         Raises:
             TypeError: a column is of a type that its attribute does not take.
@@ -55,7 +60,7 @@ class FileSource:
         coders = [(f"Attribute {name!r}", self.domain.attribute(name).coder) for name in names]
         if self.weights:
             coders.append(("Weights", self.weights[1]))
-        for batch in _stream(f"SELECT {selected} FROM {self.table}", self.path):
+        for batch in _stream(f"SELECT {selected} FROM {self.table}", self.path, ordered):
             encoded = [
                 self._encode(said, coder, array)
                 for (said, coder), array in zip(coders, batch.columns, strict=True)
@@ -82,12 +87,12 @@ class FileSource:
 
 def open_files(
     path: str | os.PathLike[str], domain: Domain, header: bool, weights: str | None, coder: Coder | None
-) -> FileSource:
+) -> FileSource | NpySource:
     """Find the columns of a table in files, reading no record.
 
     Args:
         path: a .parquet file or a folder of them; a .csv, .tsv, .data or .txt file, or one of these
-            compressed as .gz.
+            compressed as .gz; or a .npy file of codes.
         domain: the domain of the records.
         header: (text) whether the first line names the columns.
         weights: the name of the column of weights, or None.
@@ -95,6 +100,7 @@ def open_files(
 
     Raises:
         FileNotFoundError: there is no such file.
+        TypeError: a .npy file that holds no integers.
         ValueError: another kind of file, or a column is not there exactly once.
     """
     file = pathlib.Path(path).absolute()
@@ -103,6 +109,8 @@ def open_files(
     names = list(domain) + ([weights] if weights is not None else [])
     suffixes = [suffix.lower() for suffix in file.suffixes]
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
+    if kind == ".npy" and file.is_file():
+        return open_npy(file, domain, weights)
     if file.is_dir() or kind == ".parquet":
         table = f"read_parquet({_files(file)}, hive_types_autocast=false)"
         columns = _parquet_columns(file, table, names)
@@ -113,7 +121,7 @@ def open_files(
     else:
         raise ValueError(
             f"{file.name} is no kind of table that can be read: expected .parquet (or a folder of them), "
-            f"{', '.join(csv_layout.SUFFIXES)}, or one of these text kinds with .gz."
+            f".npy, {', '.join(csv_layout.SUFFIXES)}, or one of these text kinds with .gz."
         )
     found = None if weights is None or coder is None else (columns.pop(weights), coder)
     return FileSource(domain, str(file), table, columns, found, text=not table.startswith("read_parquet"))
@@ -164,12 +172,12 @@ def _parquet_columns(file: pathlib.Path, table: str, names: Sequence[str]) -> di
     return {name: name for name in names}
 
 
-def _stream(query: str, path: str) -> Iterator[Any]:
+def _stream(query: str, path: str, ordered: bool) -> Iterator[Any]:
     """Yield the Arrow record batches of a query as they are read."""
     duckdb = _checks.optional("duckdb", extra="tables")
     pa = _checks.optional("pyarrow", extra="tables")
     failure = None
-    with _connect() as connection:
+    with _connect(ordered) as connection:
         try:
             # a relation streams; the result of execute() would be read into memory first
             relation = connection.sql(query)
@@ -185,7 +193,7 @@ def _stream(query: str, path: str) -> Iterator[Any]:
         raise ValueError(f"{path} cannot be read{place}")
 
 
-def _connect() -> Any:
+def _connect(ordered: bool = False) -> Any:
     duckdb = _checks.optional("duckdb", extra="tables")
     return duckdb.connect(
         ":memory:",
@@ -193,7 +201,7 @@ def _connect() -> Any:
             "memory_limit": _MEMORY_LIMIT,
             "temp_directory": "",  # no record is ever written to disk
             "threads": min(_THREADS, os.cpu_count() or 1),
-            "preserve_insertion_order": False,
+            "preserve_insertion_order": ordered,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         },

@@ -379,11 +379,10 @@ def test_bad_cliques_are_refused(cliques, kind, message):
         Dataset.from_columns(DOMAIN, COLUMNS).marginals(cliques)
 
 
-def test_batches_for_other_parts_of_the_library():
+def test_records_come_in_order_with_the_attributes_asked_for():
     data = Dataset.from_columns(DOMAIN, COLUMNS, weights=[3, 4], max_weight=5)
-    ((columns, weights),) = data._batches(("b", "a"))
+    (columns,) = data.records(("b", "a"))
     assert {name: codes.tolist() for name, codes in columns.items()} == {"b": [1, 1], "a": [0, 1]}
-    assert weights.tolist() == [3, 4]
 
 
 def adult_codes(domain, path):

@@ -270,3 +270,16 @@ def test_many_batches_and_row_groups(tmp_path):
     text = "a,b\n" + "\n".join(f"{a},{b}" for a, b in zip(columns["a"], columns["b"], strict=True))
     path = table_of(tmp_path, text, "t.csv.gz")
     assert np.array_equal(Dataset.read(path, domain).marginals([("b", "a")])[0], expected)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_records_come_in_the_order_of_the_file(tmp_path, kind):
+    """A million records in many row groups, which threads would hand over as they are read."""
+    codes = np.random.default_rng(0).integers(0, 4, 1_000_000)
+    path = tmp_path / f"t.{kind}"
+    if kind == "parquet":
+        pq.write_table(pa.table({"n": codes}), path, row_group_size=20_000)
+    else:
+        path.write_text("n\n" + "\n".join(map(str, codes.tolist())) + "\n")
+    data = Dataset.read(path, Domain({"n": 4}))
+    assert np.array_equal(np.concatenate([part["n"] for part in data.records(["n"])]), codes)

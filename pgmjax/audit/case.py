@@ -62,7 +62,7 @@ class AuditCase:
             seed: of the noise; None takes the case's.
             more: arguments beside the case's options.
         """
-        options = {**more, **self.options}
+        options = {**getattr(self.mechanism, "audited_with", {}), **more, **self.options}
         if "estimator" in inspect.signature(self.mechanism).parameters:
             options.setdefault("estimator", short_fit())
         return self.mechanism(

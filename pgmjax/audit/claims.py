@@ -10,9 +10,11 @@ from pgmjax.dataset import Dataset
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting import rho_for
 from pgmjax.privacy.amounts import exact_delta, exact_epsilon, exact_rho
-from pgmjax.privacy.events import Event, Gaussian, Laplace, Selection
+from pgmjax.privacy.drawable import ResponseLaw
+from pgmjax.privacy.events import Event, Gaussian, Laplace, Response, Selection
 from pgmjax.privacy.renyi import RenyiAccount
 from pgmjax.privacy.selection import ExponentialMechanism
+from pgmjax.privacy.sensitivity import RECORDS
 from pgmjax.privacy.shifts import shifts_of
 from pgmjax.privacy.tape import Call, NonInterferenceError
 
@@ -64,7 +66,7 @@ def cost(calls: Iterable[Call]) -> tuple[float | None, float]:
                     f"{call.sensitivity.value}: without noise only a sensitivity of 0 is private."
                 )
             continue
-        norm = {DiscreteLaplace: "l1", DiscreteGaussian: "l2_squared"}.get(type(call.law), "linf")
+        norm = _norm(call)
         if call.sensitivity.norm != norm:
             raise NonInterferenceError(
                 f"A {call.kind} call declares its sensitivity in {call.sensitivity.norm}, where its noise "
@@ -74,10 +76,20 @@ def cost(calls: Iterable[Call]) -> tuple[float | None, float]:
             epsilon = None
             rho += call.sensitivity.value / (2 * call.law.scale**2)
             continue
-        pure = call.sensitivity.value / call.law.scale * (1 if norm == "l1" else 2)
+        if isinstance(call.law, ResponseLaw):
+            pure = call.sensitivity.value * float(call.law.epsilon_bound)
+        else:
+            pure = call.sensitivity.value / call.law.scale * (1 if norm == "l1" else 2)
         epsilon = None if epsilon is None else epsilon + pure
         rho += pure**2 / (8 if isinstance(call.law, ExponentialMechanism) else 2)
     return epsilon, rho
+
+
+def _norm(call: Call) -> str:
+    """The norm that a call's law needs its sensitivity in."""
+    if isinstance(call.law, ResponseLaw):
+        return RECORDS
+    return {DiscreteLaplace: "l1", DiscreteGaussian: "l2_squared"}.get(type(call.law), "linf")
 
 
 def _fits(spent: float | None, claimed: Fraction) -> bool:
@@ -126,6 +138,8 @@ def _approximate_epsilon(calls: Sequence[Call], table: Any, delta: Any) -> float
 def _event(call: Call, table: Any) -> Event:
     moved = Fraction(call.sensitivity.value)
     law: Any = call.law
+    if isinstance(law, ResponseLaw):
+        return Response(moved * law.epsilon_bound)
     scale = Fraction(law.scale)
     if isinstance(law, DiscreteGaussian):
         return Gaussian(moved / (2 * scale**2), scale=law.scale)

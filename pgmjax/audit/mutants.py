@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from pgmjax import mechanisms, random
-from pgmjax.audit import contracts, primitives
+from pgmjax.audit import contracts, primitives, responses
 from pgmjax.audit import mutations as changes
 from pgmjax.audit import mutations_contract as contract
+from pgmjax.audit import mutations_response as answers
 from pgmjax.audit.mechanism import replay_mechanism
 from pgmjax.audit.replay import check_pairs
 from pgmjax.audit.specimen import SelectAndMeasure
@@ -226,6 +227,16 @@ _SAMPLERS = (
     ),
 )
 
+_KEPT, _ONCE = responses.responses_keep_their_epsilon, responses.records_answer_once
+_RESPONSES = (
+    _primitive("the whole epsilon for each of two bits", "L0", answers.whole_epsilon_a_bit, _KEPT),
+    _primitive("one coin for all bits of a record", "L2", answers.shared_coin, _KEPT),
+    _primitive("every call turns the same bits over", "L2", answers.fixed_bits, _KEPT),
+    _primitive("records that tell the truth", "L2", answers.honest_records, _KEPT),
+    _primitive("records that answer again", "contract", answers.answers_again, _ONCE),
+    _primitive("responses where records come and go", "contract", answers.any_relation, _ONCE),
+)
+
 _PROMISES = tuple(
     _primitive(name, "contract", apply, check)
     for name, apply, check in (
@@ -248,7 +259,7 @@ _PROMISES = tuple(
     )
 )
 
-ALL: tuple[Mutant, ...] = (*_MECHANISMS, *_SAMPLERS, *_PROMISES)
+ALL: tuple[Mutant, ...] = (*_MECHANISMS, *_SAMPLERS, *_RESPONSES, *_PROMISES)
 """Every mutant, those of whole mechanisms first."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pgmjax import _checks
-from pgmjax.audit import contracts, primitives
+from pgmjax.audit import contracts, primitives, responses
 from pgmjax.audit.case import AuditCase
 from pgmjax.audit.mechanism import DOMAIN, replay_case
 from pgmjax.audit.replay import CannotAuditError
@@ -163,6 +163,8 @@ def audit_primitives() -> dict[str, str | None]:
         "permute-and-flip selection (L2)": primitives.selection_follows_its_law,
         "exponential selection (L2)": lambda: primitives.selection_follows_its_law(method="exponential"),
         "randomised response (L0, L2)": primitives.response_keeps_its_epsilon,
+        "responses of records (L0, L2)": responses.responses_keep_their_epsilon,
+        "records answer once": responses.records_answer_once,
         "rho to epsilon and delta (L0)": primitives.conversions_hold,
         "budgets add up": primitives.budgets_add_up,
         "a failed query is paid": primitives.a_failed_query_is_paid,

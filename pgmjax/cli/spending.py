@@ -21,6 +21,7 @@ from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.response import RandomizedResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
+from pgmjax.privacy.unary_response import UnaryResponse
 from pgmjax.workload import Workload
 
 AGAIN = "Run the same command again: it goes on under the same charge of the ledger, at no further cost."
@@ -73,6 +74,11 @@ class WatchedBackend:
         interrupts.check()
         return self._backend.randomized_response(size, epsilon)
 
+    def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
+        """Return the other backend's law."""
+        interrupts.check()
+        return self._backend.unary_response(size, epsilon, symmetric)
+
     def draw(self, law: Law, size: int) -> np.ndarray:
         """Return the other backend's noise, int64 [size]."""
         self._note()
@@ -92,6 +98,11 @@ class WatchedBackend:
         """Return the other backend's answers, int64 [n]."""
         self._note()
         return self._backend.respond(law, codes)
+
+    def respond_bits(self, law: UnaryResponse, codes: np.ndarray) -> np.ndarray:
+        """Return the other backend's answers, bool [n, size]."""
+        self._note()
+        return self._backend.respond_bits(law, codes)
 
     def _note(self) -> None:
         self.drawn = True

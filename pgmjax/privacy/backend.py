@@ -14,6 +14,7 @@ import numpy as np
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.privacy.response import RandomizedResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
+from pgmjax.privacy.unary_response import UnaryResponse
 
 
 class NoiseBackend(Protocol):
@@ -51,6 +52,10 @@ class NoiseBackend(Protocol):
         """Return the law this backend chooses by: epsilon-DP and epsilon^2/8-zCDP."""
         ...
 
+    def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
+        """Return the law of least lie, a bit a category, that is epsilon-DP."""
+        ...
+
     def randomized_response(self, size: int, epsilon: Fraction) -> RandomizedResponse:
         """Return the law by which a record answers with one of `size` categories."""
         ...
@@ -78,6 +83,14 @@ class NoiseBackend(Protocol):
         Raises:
             TypeError: codes that are not integers.
             ValueError: a code outside 0..size-1; nothing was drawn.
+        """
+        ...
+
+    def respond_bits(self, law: UnaryResponse, codes: np.ndarray) -> np.ndarray:
+        """Return a bit of each category for each true category, bool [records, size].
+
+        Raises:
+            As `respond`.
         """
         ...
 

@@ -13,7 +13,8 @@ import numpy as np
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.privacy import opendp_calls as calls
 from pgmjax.privacy import response, scales, selection
-from pgmjax.privacy.drawable import checked_noise, checked_response, checked_selection
+from pgmjax.privacy.drawable import checked_bits, checked_noise, checked_response, checked_selection
+from pgmjax.privacy.unary_response import UnaryResponse, unary_for
 
 # A tenth of a second each at most, so that Ctrl-C is heard and threads end together.
 _NOISE_PIECE = 1 << 12
@@ -103,6 +104,10 @@ class OpenDPBackend:
         """Return the law of least lie whose loss is proven to be at most epsilon."""
         return response.response_for(size, epsilon)
 
+    def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
+        """Return the law of least lie whose loss is proven to be at most epsilon."""
+        return unary_for(size, epsilon, symmetric)
+
     def draw(self, law: Law, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
         law = checked_noise(law)
@@ -148,6 +153,25 @@ class OpenDPBackend:
             answers[start:stop] = response.answered(codes[start:stop], lies, others)
 
         _in_pieces(codes.size, _BITS_PIECE, fill)
+        return answers
+
+    def respond_bits(self, law: UnaryResponse, codes: np.ndarray) -> np.ndarray:
+        """Return a bit of each category for each true category, bool [records, size].
+
+        All bits are OpenDP's, drawn before a category is looked at.
+        """
+        law = checked_bits(law)
+        codes = response.checked_codes(law.size, codes)
+        answers = np.empty((codes.size, law.size), dtype=np.bool_)
+
+        def fill(start: int, stop: int) -> None:
+            count = stop - start
+            bits = calls.coins(law.lie, count * law.size).reshape(count, law.size)
+            own = ~calls.coins(law.lie, count) if law.symmetric else calls.coins(0.5, count)
+            bits[np.arange(count), codes[start:stop]] = own
+            answers[start:stop] = bits
+
+        _in_pieces(codes.size, max(1, _BITS_PIECE // law.size), fill)
         return answers
 
     def __repr__(self) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 from pgmjax import _checks
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.privacy import response, scales, selection
-from pgmjax.privacy.drawable import checked_noise, checked_response, checked_selection
+from pgmjax.privacy.drawable import checked_bits, checked_noise, checked_response, checked_selection
+from pgmjax.privacy.unary_response import UnaryResponse, unary_for
 
 _STREAM = int.from_bytes(b"noise", "big")  # keeps noise apart from other uses of the same seed
 _CHUNK = 1 << 20
@@ -80,6 +81,10 @@ class SeededBackend:
         """Return the law of least lie whose loss is proven to be at most epsilon."""
         return response.response_for(size, epsilon)
 
+    def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
+        """Return the law of least lie whose loss is proven to be at most epsilon."""
+        return unary_for(size, epsilon, symmetric)
+
     def draw(self, law: Law, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
         law = checked_noise(law)
@@ -113,6 +118,19 @@ class SeededBackend:
             lies = self._generator.random(truth.size) < law.lie
             others = self._generator.integers(law.size - 1, size=np.count_nonzero(lies))
             answers[start : start + truth.size] = response.answered(truth, lies, others)
+        return answers
+
+    def respond_bits(self, law: UnaryResponse, codes: np.ndarray) -> np.ndarray:
+        """Return a bit of each category for each true category, bool [records, size]."""
+        law = checked_bits(law)
+        codes = response.checked_codes(law.size, codes)
+        answers = np.empty((codes.size, law.size), dtype=np.bool_)
+        step = max(1, _CHUNK // law.size)
+        for start in range(0, codes.size, step):
+            truth = codes[start : start + step]
+            bits = self._generator.random((truth.size, law.size)) < law.lie
+            bits[np.arange(truth.size), truth] = self._generator.random(truth.size) < float(law.truth)
+            answers[start : start + step] = bits
         return answers
 
     def _laplace(self, scale: float, size: int) -> np.ndarray:

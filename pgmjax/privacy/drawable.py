@@ -7,6 +7,9 @@ from typing import Any
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.privacy.response import RandomizedResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
+from pgmjax.privacy.unary_response import UnaryResponse
+
+ResponseLaw = RandomizedResponse | UnaryResponse
 
 
 def checked_noise(law: Any) -> Law:
@@ -27,4 +30,11 @@ def checked_response(law: Any) -> RandomizedResponse:
     """Return a law of randomised response."""
     if not isinstance(law, RandomizedResponse):
         raise TypeError(f"law must be a RandomizedResponse, got {type(law).__name__}.")
+    return law
+
+
+def checked_bits(law: Any) -> UnaryResponse:
+    """Return a law of unary responses."""
+    if not isinstance(law, UnaryResponse):
+        raise TypeError(f"law must be a UnaryResponse, got {type(law).__name__}.")
     return law

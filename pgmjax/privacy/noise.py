@@ -18,7 +18,7 @@ from pgmjax.counting import check_memory
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
-from pgmjax.privacy import measuring, selecting
+from pgmjax.privacy import measuring, responding, response_blocks, selecting
 from pgmjax.privacy import tape as tapes
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget
@@ -230,6 +230,49 @@ class PrivateTable:
         check_memory(self.domain, list(score.cliques))
         self._charge([planned.event] * planned.draws)
         return self._kept({"select": planned.describe()}, lambda: self._chosen(planned))
+
+    def respond(
+        self,
+        groups: Sequence[Any],
+        *,
+        epsilons: Sequence[Any],
+        encodings: Sequence[str] | None = None,
+        show_progress: bool | None = None,
+    ) -> response_blocks.Responses:
+        """Have each record answer for itself, with randomised responses.
+
+        Args:
+            groups: lists of attributes; a record's category in a group is its cell, row-major.
+            epsilons: one exact epsilon a group.
+            encodings: for each group one of `responding.ENCODINGS`; None is "direct" for all.
+            show_progress: None shows a bar in terminals only, False never.
+
+        Returns:
+            The responses, to be read once, block by block in the order of the table. All is charged
+            before this returns.
+
+        Raises:
+            ValueError: another relation than REPLACE_ONE, weights, or bad groups or costs; nothing was spent.
+            BudgetExceeded: the budget does not suffice; nothing was spent and no data was read.
+            TableReadError: while reading: the table could not be read; the spend stays.
+
+        Guarantees:
+            The responses of one record for group i are epsilon_i-DP; all together cost the sum. They stand
+            in the order of the table, which must not depend on private values: if it does, only what
+            is the same for every order of the responses, such as their histogram, may be released.
+        """
+        planned = responding.plan(
+            groups, epsilons, encodings, self.domain, self._relation, self._data.weighted, self._backend
+        )
+        self._charge([each.event for each in planned])
+        gates = response_blocks.Gates(
+            self._withheld,
+            None if self._journal is None else self._kept,
+            None if self._tape is None else self._pass,
+        )
+        return response_blocks.Responses(
+            planned, self._data, self.public_count(), self._backend, gates, show_progress
+        )
 
     def public_count(self) -> int:
         """Return the exact number of records, which is public where records are replaced.

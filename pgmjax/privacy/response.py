@@ -64,11 +64,7 @@ class RandomizedResponse:
     @property
     def epsilon_bound(self) -> Fraction:
         """An upper bound of epsilon = ln(truth * (size - 1) / lie), too large by 1e-58 of it at most."""
-        odds = self.truth * (self.size - 1) / Fraction(self.lie)
-        context = decimal.Context(prec=_DIGITS, rounding=decimal.ROUND_CEILING)
-        above = context.divide(decimal.Decimal(odds.numerator), decimal.Decimal(odds.denominator))
-        # a Decimal's logarithm is rounded to the nearest in every context: the next one is an upper bound
-        return Fraction(context.next_plus(context.ln(above)))
+        return log_bound(self.truth * (self.size - 1) / Fraction(self.lie))
 
     def channel(self) -> np.ndarray:
         """Return the probability of each answer [truth, answer], float64 [size, size].
@@ -84,6 +80,14 @@ class RandomizedResponse:
         channel = np.full((self.size, self.size), self.lie / (self.size - 1))
         np.fill_diagonal(channel, float(self.truth))
         return channel
+
+
+def log_bound(odds: Fraction) -> Fraction:
+    """Return an upper bound of a logarithm of odds > 1, too large by 1e-58 of it at most."""
+    context = decimal.Context(prec=_DIGITS, rounding=decimal.ROUND_CEILING)
+    above = context.divide(decimal.Decimal(odds.numerator), decimal.Decimal(odds.denominator))
+    # a Decimal's logarithm is rounded to the nearest in every context: the next one is an upper bound
+    return Fraction(context.next_plus(context.ln(above)))
 
 
 def response_for(size: int, epsilon: Fraction) -> RandomizedResponse:

@@ -19,6 +19,8 @@ from pgmjax.queries.base import Query
 from pgmjax.relation import Relation
 
 NORMS = ("l1", "l2_squared", "linf")
+RECORDS = "records"
+"""The norm of what each record answers for itself: how many of the answers change."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +32,8 @@ class Sensitivity:
 
     Attributes:
         value: the distance; for "l2_squared" the square of the L2 distance.
-        norm: "l1", "l2_squared" or "linf", the latter how far any single answer can move.
+        norm: "l1", "l2_squared" or "linf", the latter how far any single answer can move; or "records",
+            how many of the records' own answers change.
         relation: which tables are neighbours.
 
     Raises:
@@ -49,7 +52,7 @@ class Sensitivity:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", _checks.integer("a sensitivity", self.value, low=0))
-        _checks.choice("the norm of a sensitivity", self.norm, NORMS)
+        _checks.choice("the norm of a sensitivity", self.norm, (*NORMS, RECORDS))
         object.__setattr__(self, "relation", Relation.parse(self.relation))
 
     @classmethod

@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from pgmjax.laws import Law
+from pgmjax.privacy.drawable import ResponseLaw
 from pgmjax.privacy.selection import SelectionLaw
 from pgmjax.privacy.sensitivity import Sensitivity
 
-_NORMS = {"l1": "L1", "l2_squared": "squared L2", "linf": "maximum"}
+_NORMS = {"l1": "L1", "l2_squared": "squared L2", "linf": "maximum", "records": "records"}
 _ACTIVE: contextvars.ContextVar[Tape | None] = contextvars.ContextVar("pgmjax_tape", default=None)
 
 
@@ -37,7 +38,7 @@ class Call:
     """One passage of exact numbers through the choke point.
 
     Attributes:
-        kind: "laplace", "gaussian", "selection" or "public count".
+        kind: "laplace", "gaussian", "selection", "response" or "public count".
         parameters: everything public that shapes the call; must be comparable.
         law: how its release is drawn, None for what is public.
         sensitivity: how far neighbours were declared to move the exact numbers.
@@ -46,19 +47,21 @@ class Call:
 
     kind: str
     parameters: tuple[Any, ...]
-    law: Law | SelectionLaw | None
+    law: Law | SelectionLaw | ResponseLaw | None
     sensitivity: Sensitivity
     exact: np.ndarray
 
 
 def distance(norm: str, first: np.ndarray, second: np.ndarray) -> int:
-    """Return how far integer vectors lie apart, exactly: "l1", "l2_squared" or "linf".
+    """Return how far integer vectors lie apart, exactly: "l1", "l2_squared", "linf" or "records".
 
     Example:
         >>> distance("l2_squared", np.array([3, 0]), np.array([0, 1]))
         10
     """
     changed = np.flatnonzero(first != second)
+    if norm == "records":
+        return int(changed.size)
     gaps = [abs(int(first[i]) - int(second[i])) for i in changed]
     if norm == "linf":
         return max(gaps, default=0)

@@ -327,7 +327,7 @@ def test_a_private_table_shows_nothing(data):
     public = {name for name in dir(private) if not name.startswith("_")}
     assert public == {
         "budget", "domain", "max_weight", "measure", "public_count", "public_total", "receipt", "relation",
-        "secure", "seed", "select", "select_several", "weighted",
+        "respond", "secure", "seed", "select", "select_several", "weighted",
     }  # fmt: skip
 
 

@@ -1,0 +1,254 @@
+"""Randomised response: each record answers for itself, and the answers are the release."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from pgmjax import _checks
+from pgmjax.cliques import Clique, as_clique, maximal
+from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
+from pgmjax.estimate import Estimator
+from pgmjax.mechanisms.response_universes import (
+    USELESS,
+    Universes,
+    check_encoding,
+    check_useful,
+    read_share,
+    universes,
+)
+from pgmjax.mechanisms.settings import Settings, check_request, read_settings
+from pgmjax.new_folder import check_target, reserve
+from pgmjax.perturbed.storage import Storage
+from pgmjax.perturbed.table import PerturbedTable, load
+from pgmjax.perturbed.tally import Tally
+from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.response_blocks import Responses
+from pgmjax.relation import Relation
+from pgmjax.release import Release
+from pgmjax.workload import Workload
+
+
+@dataclasses.dataclass(frozen=True)
+class RandomizedResponse:
+    """Have every record answer for itself, with lies of a known law.
+
+    `run` fits a model to counts of the answers; `perturb` releases the answers themselves, row by row.
+
+    Args:
+        epsilon: all that may be spent: a number, or an exact string such as "1/3".
+        relation: must be `Relation.REPLACE_ONE`: answers show how many records there are.
+        delta: accepted for a common interface; nothing of it is spent.
+        universe: "attributes" answers for each attribute by itself under its part of epsilon; "joint" for
+            all together, as one category of their product.
+        encoding: "direct" (one category), "optimal-unary" or "symmetric-unary" (a bit a category);
+            None takes the one of least variance in `run`, and "direct" in `perturb`.
+        share: weights of the attributes' parts of epsilon, by name, 1 for those not named; None is
+            equal parts.
+        useless: "refuse" raises where the predicted error of a fraction is above 1, "answer" goes on.
+        estimator: how `run` fits its model; None is `Estimator()`.
+        backend: source of lies; None is the secure one.
+
+    Raises:
+        TypeError: a setting of a wrong type.
+        ValueError: a setting outside its range, or another relation.
+
+    Guarantees:
+        epsilon-DP for tables that differ in one record: the answer about group i is epsilon_i-DP for the
+        record that gives it, and the epsilon_i sum to epsilon exactly. Direct: truth with
+        e^epsilon_i / (e^epsilon_i + m - 1) of m categories. Optimal unary: a true bit is 1 with 1/2, another
+        with 1 / (e^epsilon_i + 1). Symmetric: every bit tells the truth with
+        e^(epsilon_i / 2) / (e^(epsilon_i / 2) + 1). Lies are rounded so that no answer costs more. The
+        number of records is public. The model is post-processing.
+
+    References:
+        Wang, Ying and Zhang 2016 (companion estimators); Wang, Blocki, Li and Jha 2017 (encodings).
+
+    Example:
+        >>> RandomizedResponse(epsilon=1, relation=Relation.REPLACE_ONE).universe
+        'attributes'
+    """
+
+    epsilon: Any
+    relation: Relation
+    delta: Any = 0
+    universe: str = "attributes"
+    encoding: str | None = None
+    share: Any = None
+    useless: str = "refuse"
+    estimator: Estimator | None = None
+    backend: NoiseBackend | None = None
+
+    name: ClassVar[str] = "randomized-response"
+    summary: ClassVar[str] = "have each record answer for itself with lies of a known law, and fit the counts"
+    relations: ClassVar[tuple[Relation, ...]] = (Relation.REPLACE_ONE,)
+    weighted_tables: ClassVar[bool] = False
+    audited_with: ClassVar[dict[str, Any]] = {"useless": "answer"}
+
+    def __post_init__(self) -> None:
+        settings = read_settings(self.epsilon, self.delta, self.relation)
+        if settings.relation not in self.relations:
+            raise ValueError(
+                f"RandomizedResponse works under {Relation.REPLACE_ONE.value} only, got "
+                f"{settings.relation.value}: each record answers for itself, so that the answers show "
+                "how many records there are and whose is missing."
+            )
+        for name in ("epsilon", "delta", "relation"):
+            object.__setattr__(self, name, getattr(settings, name))
+        _checks.choice("universe", self.universe, ("attributes", "joint"))
+        check_encoding(self.encoding)
+        object.__setattr__(self, "share", read_share(self.share))
+        _checks.choice("useless", self.useless, USELESS)
+
+    def run(
+        self,
+        data: Dataset,
+        workload: Workload,
+        *,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        show_progress: bool | None = None,
+    ) -> Release:
+        """Make a release: counts of the answers over the workload's cliques, and a model fitted to them.
+
+        The order of the table plays no part: only counts leave it.
+
+        Args:
+            data: the private table, without weights.
+            workload: what is asked; its attributes are answered for.
+            ledger: as in `Marginals.run`; each block of records is stored once answered for.
+            key: as in `Marginals.run`.
+            show_progress: None shows a bar in terminals only, False never.
+
+        Raises:
+            ValueError: a bad workload, weights, a model too large for memory, a universe too large for the
+                encoding or for the number of records, or a bad table; nothing was spent.
+            BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
+            LedgerError: the ledger cannot be used; nothing was spent.
+            FitError: the fit failed after the spend; the error carries the measurements.
+        """
+        estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
+        queries = check_request(data, workload, self.relation, estimator)
+        asked = [query.clique for query in queries if data.domain.size(query.clique) > 1]
+        cliques = maximal(list({frozenset(clique): clique for clique in asked}.values()))
+        plan = self._universes(data, [name for query in queries for name in query.clique], self.encoding)
+        settings = Settings(self.epsilon, Fraction(0), self.relation)
+        request = {"mechanism": self.name, **plan.describe()}
+        table = settings.open(data, workload, self.backend, request, ledger, key)
+        responses = self._respond(table, plan, cliques, show_progress)
+        laws = [planned.law for planned in responses.planned]
+        tally = Tally(table.domain, plan.groups, laws, cliques)
+        for block in responses:
+            tally.add(block)
+        measurements = tuple(marginal.measurement() for marginal in tally.marginals())
+        release = settings.release(self.name, table, workload, measurements, estimator)
+        return dataclasses.replace(release, delta=self.delta)
+
+    def perturb(
+        self,
+        data: Dataset,
+        attributes: Sequence[str] | None = None,
+        *,
+        row_order_is_public: bool = False,
+        out: str | os.PathLike[str] | None = None,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        show_progress: bool | None = None,
+    ) -> PerturbedTable:
+        """Release every record's answer, in the order of the table.
+
+        Tables in files are read and written in blocks, so that they may be larger than memory. An interrupt
+        leaves no file behind; under a ledger the same call goes on where it stopped, at no further cost.
+
+        Args:
+            data: the private table, without weights.
+            attributes: those to answer for; None is all of the domain.
+            row_order_is_public: must be True, which says that the order of the rows does not depend on
+                private values (a table sorted by one of them has the place of a record tell it).
+            out: a folder to be made for the answers; None keeps them in memory.
+            ledger: as in `Marginals.run`.
+            key: as in `Marginals.run`.
+            show_progress: None shows a bar in terminals only, False never.
+
+        Raises:
+            TypeError: not a table.
+            ValueError: the order is not said to be public, attributes that are not there, weights, a
+                universe too large, the folder exists, or a bad table; nothing was spent.
+            BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
+            LedgerError: the ledger cannot be used; nothing was spent.
+            TableReadError: the table could not be read; the spend stays.
+        """
+        if not isinstance(data, Dataset):
+            raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
+        if row_order_is_public is not True:
+            raise ValueError(
+                "A perturbed table is released in the order of its rows, which must not depend on private "
+                "values: say row_order_is_public=True if that is so, shuffle the table if not, or use run, "
+                "which releases counts only."
+            )
+        names = as_clique(data.domain, data.domain.attributes if attributes is None else attributes)
+        plan = self._universes(data, names, self.encoding or "direct")
+        if out is not None:
+            check_target(out)
+        settings = Settings(self.epsilon, Fraction(0), self.relation)
+        request = {"mechanism": f"{self.name}-rows", **plan.describe()}
+        table = settings.open(data, Workload([list(names)]), self.backend, request, ledger, key)
+        with contextlib.nullcontext() if out is None else reserve(out) as folder:
+            responses = self._respond(table, plan, list(plan.groups), show_progress)
+            storage = Storage(responses.planned, responses.rows, folder)
+            for block in responses:
+                storage.add(block)
+            made = PerturbedTable(
+                table.domain, storage.columns(), responses.rows, table.secure, table.seed, table.receipt()
+            )
+            if folder is not None:
+                storage.flush()
+                made.write_record(folder)
+        return made if out is None else load(out)
+
+    def predicted_errors(self, domain: Domain, cliques: Sequence[Any], rows: int) -> dict[Clique, float]:
+        """Return what `run` would promise: a bound of the standard deviation of an estimated fraction.
+
+        Args:
+            domain: of the table.
+            cliques: lists of attributes, as a workload would have.
+            rows: the number of records, public.
+
+        Returns:
+            For each clique the bound of `perturbed.predicted_error`; above 1 the release would be refused.
+
+        Example:
+            >>> mechanism = RandomizedResponse(1, Relation.REPLACE_ONE, universe="joint", encoding="direct")
+            >>> errors = mechanism.predicted_errors(Domain({"a": 2, "b": 4}), [["a", "b"]], 48842)
+            >>> round(errors["a", "b"], 4)
+            0.0128
+        """
+        wanted = [as_clique(domain, clique) for clique in cliques]
+        attributes = [name for clique in wanted for name in clique]
+        plan = universes(domain, attributes, self.universe, self.encoding, self.share, self.epsilon)
+        return plan.predicted_errors(domain, wanted, _checks.integer("rows", rows, low=1))
+
+    def _universes(self, data: Dataset, attributes: Sequence[str], encoding: str | None) -> Universes:
+        if data.weighted:
+            raise ValueError("RandomizedResponse takes no weighted tables: every record answers once.")
+        return universes(data.domain, attributes, self.universe, encoding, self.share, self.epsilon)
+
+    def _respond(
+        self, table: PrivateTable, plan: Universes, cliques: Sequence[Clique], show_progress: bool | None
+    ) -> Responses:
+        rows = table.public_count()
+        predicted = plan.predicted_errors(table.domain, cliques, rows)
+        check_useful(predicted, rows, self.epsilon, self.useless)
+        return table.respond(
+            plan.groups,
+            epsilons=plan.epsilons,
+            encodings=plan.encodings,
+            show_progress=show_progress,
+        )

@@ -1,0 +1,225 @@
+"""Responses through the choke point: what is refused, charged, kept, and handed out in order."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pgmjax.audit.replay import check_pair
+from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
+from pgmjax.privacy import response_blocks
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.ledger.journal import LedgerJournal
+from pgmjax.privacy.noise import PrivateTable, TableReadError
+from pgmjax.privacy.tape import NonInterferenceError, Tape
+from pgmjax.relation import Relation
+
+DOMAIN = Domain({"a": 3, "b": 2, "c": 5})
+REPLACE = Relation.REPLACE_ONE
+TRUTHFUL = ["30", "30", "30"]  # a lie has a chance of 1e-12
+
+
+def data_of(rows, seed=0):
+    rng = np.random.default_rng(seed)
+    return Dataset.from_columns(
+        DOMAIN, {name: rng.integers(0, size, rows) for name, size in DOMAIN.sizes.items()}
+    )
+
+
+def table_of(data, cap=100, relation=REPLACE, journal=None, seed=0):
+    return PrivateTable(data, relation, Budget(cap), SeededBackend(seed, insecure=True), journal)
+
+
+def columns_of(data):
+    parts = list(data.records(DOMAIN.attributes))
+    return {name: np.concatenate([part[name] for part in parts]).astype(int) for name in DOMAIN}
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(response_blocks, "_MOST_ROWS", 7)
+    monkeypatch.setattr(response_blocks, "_FEWEST_ROWS", 1)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("rows", [1, 6, 7, 8, 20])
+def test_answers_come_in_the_order_of_the_table(rows):
+    data = data_of(rows)
+    groups = [["c"], ["b", "a"], ["a"]]
+    encodings = ["direct", "direct", "optimal-unary"]
+    responses = table_of(data).respond(groups, epsilons=TRUTHFUL, encodings=encodings)
+    blocks = list(responses)
+    assert responses.rows == rows and [len(block[0]) for block in blocks][:-1] == [7] * (len(blocks) - 1)
+    first, second, third = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    truth = columns_of(data)
+    assert first.dtype == np.uint8 and third.shape == (rows, 3) and third.dtype == bool
+    assert np.array_equal(first, truth["c"])
+    assert np.array_equal(second, truth["b"] * 3 + truth["a"])
+    others = np.arange(3) != truth["a"][:, None]
+    assert not third[others].any()  # of the own bits, half are 1 whatever epsilon
+
+
+def test_each_group_is_charged_before_anything_is_read():
+    data, budget = data_of(5), Budget(1)
+    table = PrivateTable(data, REPLACE, budget, SeededBackend(0, insecure=True))
+    responses = table.respond([["a"], ["b"]], epsilons=["0.25", "0.5"])
+    assert budget.spent == Fraction(3, 4)
+    with pytest.raises(BudgetExceeded):
+        table.respond([["a"]], epsilons=["0.3"])
+    list(responses)
+    with pytest.raises(ValueError, match="read before, and records answer once"):
+        list(responses)
+
+
+@pytest.mark.parametrize(
+    "groups, more, kind, words",
+    [
+        ([], {}, ValueError, "nothing to answer for"),
+        ([["a"]], {"epsilons": [1, 2]}, ValueError, "one epsilon a group: expected 1, got 2"),
+        ([["a"]], {"encodings": ["direct"] * 2}, ValueError, "one encoding a group: expected 1, got 2"),
+        ([["a"]], {"encodings": ["unary"]}, ValueError, "encoding must be one of 'direct'"),
+        ([["z"]], {}, ValueError, "'z'"),
+        (["a"], {}, TypeError, "lone string"),
+        ([["a"]], {"epsilons": [-1]}, ValueError, "epsilon must be > 0"),
+        ([["a"]], {"epsilons": ["1e-30"]}, ValueError, "too small for randomised response"),
+    ],
+)
+def test_bad_requests_cost_nothing(groups, more, kind, words):
+    budget = Budget(1)
+    table = PrivateTable(data_of(5), REPLACE, budget, SeededBackend(0, insecure=True))
+    with pytest.raises(kind, match=words):
+        table.respond(groups, **{"epsilons": [1] * len(groups), **more})
+    assert budget.spent == 0
+
+
+def test_sizes_that_cannot_be_answered_for():
+    domain = Domain({"one": 1, "many": 70_000, "more": 40_000})
+    data = Dataset.from_columns(domain, {"one": [0], "many": [5], "more": [1]})
+    table = PrivateTable(data, REPLACE, Budget(1), SeededBackend(0, insecure=True))
+    with pytest.raises(ValueError, match="1 categories"):
+        table.respond([["one"]], epsilons=[1])
+    with pytest.raises(ValueError, match="2,800,000,000 categories"):
+        table.respond([["many", "more"]], epsilons=[1])
+    with pytest.raises(ValueError, match="2 to 65,536"):
+        table.respond([["many"]], epsilons=[1], encodings=["optimal-unary"])
+
+
+def test_add_remove_and_weights_are_refused():
+    with pytest.raises(ValueError, match="replace-one only, got add-remove"):
+        table_of(data_of(3), relation=Relation.ADD_REMOVE).respond([["a"]], epsilons=[1])
+    weighted = Dataset.from_columns(DOMAIN, {name: [0, 1] for name in "abc"}, weights=[1, 2], max_weight=3)
+    with pytest.raises(ValueError, match="no weighted tables"):
+        table_of(weighted).respond([["a"]], epsilons=[1])
+
+
+def neighbour_of(data, places):
+    columns = columns_of(data)
+    for place in places:
+        columns["a"][place] = (columns["a"][place] + 1) % 3
+    return Dataset.from_columns(DOMAIN, columns)
+
+
+def asked(data):
+    responses = table_of(data).respond(
+        [["a", "c"], ["b"]], epsilons=[1, 1], encodings=["direct", "symmetric-unary"]
+    )
+    return [part.tolist() for block in responses for part in block]
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_replay_on_neighbours_passes_and_two_changed_records_do_not():
+    data = data_of(20)
+    tape = check_pair(asked, data, neighbour_of(data, [4]))
+    assert [call.kind for call in tape.calls] == ["public count", "response", "response"]
+    with pytest.raises(NonInterferenceError, match="2 apart in records distance, declared sensitivity is 1"):
+        check_pair(asked, data, neighbour_of(data, [4, 9]))
+
+
+def test_what_is_made_under_a_tape_is_the_same():
+    data = data_of(20)
+    with Tape().recording():
+        taped = asked(data)
+    assert taped == asked(data)
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("encoding", ["direct", "optimal-unary"])
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, encoding, monkeypatch):
+    """Stored blocks come back as they were, each record's answer is drawn once, and the charge is one."""
+    data, drawn = data_of(30), []
+    name = "respond" if encoding == "direct" else "respond_bits"
+    true = getattr(SeededBackend, name)
+
+    def watched(self, law, codes):
+        drawn.append(codes.copy())
+        if len(drawn) == 3:
+            raise Interrupted
+        return true(self, law, codes)
+
+    monkeypatch.setattr(SeededBackend, name, watched)
+    with Ledger.create(tmp_path / "budgets.ledger") as ledger:
+        digest = ledger.digest_of(data)
+        ledger.register("people", epsilon=1, relation="replace-one", digest=digest, research=True)
+
+        def run(seed):
+            journal = LedgerJournal.of_table(ledger, data, "one", {"mechanism": "test"})
+            table = table_of(data, cap=1, journal=journal, seed=seed)
+            return iter(table.respond([["c"]], epsilons=[1], encodings=[encoding]))
+
+        blocks = run(1)
+        kept = [next(blocks)[0].copy() for _ in range(2)]
+        with pytest.raises(Interrupted):
+            next(blocks)
+        first = [block[0].copy() for block in run(2)]
+        whole = len(drawn)
+        second = [block[0] for block in run(3)]
+        assert ledger.account("people").spent == 1 and ledger.account("people").charges == 1
+    assert len(drawn) == whole == 6  # five blocks, one of them twice: no answer of the first try was shown
+    assert all(np.array_equal(a, b) for a, b in zip(kept, first[:2], strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+    answered_for = np.concatenate([*drawn[:2], *drawn[3:]])
+    assert np.array_equal(answered_for, columns_of(data)["c"])
+
+
+def test_a_table_that_changed_while_it_was_read_shows_nothing(monkeypatch):
+    data = data_of(5)
+    table = table_of(data)
+    responses = table.respond([["a"]], epsilons=[1])
+
+    def broken(self, names):
+        raise ValueError("code 741 found")
+        yield
+
+    monkeypatch.setattr(Dataset, "records", broken)
+    with pytest.raises(TableReadError) as caught:
+        list(responses)
+    assert "741" not in str(caught.value) and caught.value.__context__ is None
+    assert table.budget.spent == 1
+
+
+@pytest.mark.parametrize("rows", [3, 9])
+def test_another_number_of_records_than_validated(monkeypatch, rows):
+    responses = table_of(data_of(5)).respond([["a"]], epsilons=[1])
+    monkeypatch.setattr(Dataset, "records", lambda self, names: iter([{"a": np.zeros(rows, np.uint8)}]))
+    with pytest.raises(TableReadError):
+        list(responses)
+
+
+@pytest.mark.parametrize("cuts", list(itertools.product([1, 2, 3, 10], [1, 4, 5])))
+def test_blocks_are_cut_alike_whatever_the_batches(cuts, monkeypatch):
+    batch, block = cuts
+    codes = np.arange(10)
+    parts = [{"a": codes[start : start + batch]} for start in range(0, 10, batch)]
+    monkeypatch.setattr(Dataset, "records", lambda self, names: iter(parts))
+    reader = response_blocks.Reader(data_of(1), ["a"], block)
+    wanted = range(1, -(-10 // block))  # from the second on
+    found = [reader.block(number)["a"].tolist() for number in wanted]
+    assert found == [codes[number * block : (number + 1) * block].tolist() for number in wanted]
