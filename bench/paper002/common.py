@@ -1,0 +1,57 @@
+"""What the experiments of this folder share: the graph, kept lines, tables and plots."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pathlib
+import sys
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+FOLDER = pathlib.Path(__file__).parent
+sys.path.insert(0, str(FOLDER.parent))
+
+import harness  # noqa: E402
+
+VERTICES = (577, 1154, 1731, 2308, 2885, 3462, 4039)
+
+
+def facebook_edges() -> np.ndarray:
+    """Return the edges of the Facebook graph [edges, 2], vertices 0..4038."""
+    folder = os.environ.get("PGMJAX_DATA")
+    if not folder:
+        raise SystemExit("PGMJAX_DATA must name the folder that holds facebook/facebook_combined.txt.gz")
+    with gzip.open(pathlib.Path(folder) / "facebook" / "facebook_combined.txt.gz", "rt") as file:
+        return np.loadtxt(file, dtype=np.int64)
+
+
+def keep(name: str, line: harness.Line) -> None:
+    """Add a line to the experiment's file in bench/results."""
+    about = {**harness.provenance(), "load": harness.load_average()}
+    harness.append(harness.RESULTS / f"paper002-{name}.jsonl", {**line, **about})
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table."""
+    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
+
+
+def figure(name: str, draw: object, size: tuple[float, float]) -> None:
+    """Draw a plot beside the results, where matplotlib is installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        harness.say("matplotlib is not installed: no plot")
+        return
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    canvas = pyplot.figure(figsize=size, layout="constrained")
+    draw(canvas)  # type: ignore[operator]
+    path = harness.RESULTS / f"paper002-{name}.png"
+    canvas.savefig(path, dpi=110)
+    pyplot.close(canvas)
+    harness.say(f"plot: bench/results/{path.name}")

@@ -1,0 +1,151 @@
+"""Proper answers: the value nearest to an unbiased one that some table really has."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+
+MAX_STEPS = 1 << 25
+"""The most steps between the least and the largest sum that are looked through one by one."""
+_OFF = 1e-6  # of a step
+
+
+@dataclasses.dataclass(frozen=True)
+class Achievable:
+    """The sums that a statistical query can have: of one value for each row, out of its function's values.
+
+    Values must be the least one plus multiples of a step, so that sums can be numbered.
+
+    Args:
+        values: the values of each group's function over the categories: a sequence of numbers, or one
+            such sequence for each group.
+        rows: number of rows of each group; an integer where there is one.
+        step: what the differences of values are multiples of, > 0.
+
+    Raises:
+        ValueError: differences that are no multiples of the step, or too many sums to look through.
+
+    References:
+        Wang, Ying and Zhang 2016, equation 21 and Lemma 3.
+
+    Example:
+        >>> votes = Achievable([0, 2, 5], rows=3)
+        >>> votes.sums().tolist()
+        [0.0, 2.0, 4.0, 5.0, 6.0, 7.0, 9.0, 10.0, 12.0, 15.0]
+        >>> votes.nearest([2.7, -1.0]).tolist()  # means
+        [3.0, 0.0]
+    """
+
+    values: tuple[tuple[float, ...], ...]
+    rows: tuple[int, ...]
+    step: float = 1.0
+
+    def __init__(self, values: Any, rows: int | Sequence[int], step: float = 1.0):
+        each = _checks.several("values", values, "numbers, or one list of them a group")
+        one = all(np.ndim(entry) == 0 for entry in each)
+        groups = tuple(tuple(sorted({float(v) for v in group})) for group in ((each,) if one else each))
+        counts = (rows,) if one else _checks.several("rows", rows, "numbers of rows")
+        numbers = tuple(_checks.integer("rows", count, low=0) for count in counts)
+        if len(numbers) != len(groups) or not all(groups) or not sum(numbers):
+            raise ValueError(
+                f"expected values and a number of rows for each group and at least one row, got "
+                f"{len(groups)} groups of values and {len(numbers)} numbers for {sum(numbers)} rows."
+            )
+        object.__setattr__(self, "values", groups)
+        object.__setattr__(self, "rows", numbers)
+        object.__setattr__(self, "step", _checks.number("step", step, above=0))
+        object.__setattr__(self, "_reached", _reached(self._shapes()))
+
+    @property
+    def least(self) -> float:
+        """The least sum over the rows."""
+        return float(sum(group[0] * count for group, count in zip(self.values, self.rows, strict=True)))
+
+    def sums(self) -> np.ndarray:
+        """Return all sums that a table can have, ascending float64."""
+        unit, last, reached = self._reached  # type: ignore[attr-defined]
+        if reached is None and last >= MAX_STEPS:
+            raise ValueError(f"there are {last + 1:,} sums, all multiples of one number: not listed.")
+        numbers = np.arange(last + 1) if reached is None else np.flatnonzero(reached)
+        return self.least + self.step * unit * numbers
+
+    def nearest(self, means: Any) -> np.ndarray:
+        """Return the achievable mean over the rows nearest to each of some means, float64 [queries].
+
+        Guarantees:
+            The squared error is at most four times that of the mean given: the truth is achievable too.
+        """
+        rows = sum(self.rows)
+        unit, last, reached = self._reached  # type: ignore[attr-defined]
+        places = (np.asarray(means, dtype=np.float64) * rows - self.least) / (self.step * unit)
+        if reached is None:
+            found = np.clip(np.rint(places), 0, last)
+        else:
+            there = np.flatnonzero(reached)
+            above = np.clip(np.searchsorted(there, places), 1, max(len(there) - 1, 1))
+            above = np.minimum(above, len(there) - 1)
+            below = np.maximum(above - 1, 0)
+            nearer = np.abs(there[above] - places) < np.abs(there[below] - places)
+            found = np.where(nearer, there[above], there[below])
+        return (self.least + self.step * unit * found) / rows
+
+    def _shapes(self) -> dict[tuple[int, ...], int]:
+        """Return how many rows have each set of values, in steps above its least."""
+        shapes: dict[tuple[int, ...], int] = {}
+        for group, count in zip(self.values, self.rows, strict=True):
+            steps = (np.array(group) - group[0]) / self.step
+            whole = np.rint(steps)
+            if np.abs(steps - whole).max() > _OFF:
+                raise ValueError(
+                    f"the values of a row function must differ by multiples of step = {self.step:g}: give a "
+                    "smaller step, or use the unbiased answer as it is."
+                )
+            shape = tuple(int(number) for number in whole)
+            if len(shape) > 1 and count:
+                shapes[shape] = shapes.get(shape, 0) + count
+        return shapes
+
+
+def _reached(shapes: dict[tuple[int, ...], int]) -> tuple[int, int, np.ndarray | None]:
+    """Return the unit of all sums, the largest in it, and which are reached; None where all are."""
+    if not shapes:
+        return 1, 0, None
+    unit = int(np.gcd.reduce([number for shape in shapes for number in shape]))
+    reduced = {tuple(number // unit for number in shape): count for shape, count in shapes.items()}
+    last = sum(shape[-1] * count for shape, count in reduced.items())
+    if all(shape == tuple(range(len(shape))) for shape in reduced):
+        return unit, last, None
+    if last >= MAX_STEPS:
+        raise ValueError(
+            f"there are {last + 1:,} sums to look through, above the limit of {MAX_STEPS:,}: use the "
+            "unbiased answer, or a coarser step."
+        )
+    result = np.ones(1, dtype=bool)
+    for shape, count in reduced.items():
+        base = np.zeros(shape[-1] + 1, dtype=bool)
+        base[list(shape)] = True
+        result = _sum_of(result, _power(base, count))
+    return unit, last, result
+
+
+def _power(base: np.ndarray, count: int) -> np.ndarray:
+    """Return which sums `count` members of a set can have."""
+    result = np.ones(1, dtype=bool)
+    for bit in bin(count)[2:]:
+        result = _sum_of(result, result)
+        if bit == "1":
+            result = _sum_of(result, base)
+    return result
+
+
+def _sum_of(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return which sums of one member of each set there are."""
+    from scipy.signal import fftconvolve
+
+    # numbers of pairs are whole and far below 2^53, so that one half tells them from none
+    return fftconvolve(first.astype(np.float64), second.astype(np.float64)) > 0.5

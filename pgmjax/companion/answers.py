@@ -1,0 +1,133 @@
+"""Answers to statistical queries, with what is known of their error."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pgmjax import _checks
+
+USELESS = ("refuse", "answer")
+
+
+class UselessAnswerError(ValueError):
+    """The noise exceeds any use: a guess that looks at no data is as good."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Answers:
+    """Unbiased answers, each with its variance and bounds that hold for every table.
+
+    Answers are means over the rows, unless `times` has scaled them; variances are of the same unit, squared.
+
+    Attributes:
+        value: unbiased answers, float64 [queries]. They may lie outside low..high.
+        variance: the exact variance where it is the same for every table (see `exact`), an unbiased
+            estimate of it elsewhere, which may be negative, float64 [queries].
+        exact: whether `variance` is exact, bool [queries].
+        worst_variance: the exact variance at the table for which it is largest, float64 [queries].
+        variance_bound: the paper's bound, above `worst_variance`, float64 [queries].
+        low: the least possible true answer, float64 [queries].
+        high: the largest possible true answer, float64 [queries].
+        largest_step: by how much one record's answer can move the value, float64 [queries].
+
+    References:
+        Wang, Ying and Zhang 2016, Lemma 2.
+    """
+
+    value: np.ndarray
+    variance: np.ndarray
+    exact: np.ndarray
+    worst_variance: np.ndarray
+    variance_bound: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    largest_step: np.ndarray
+
+    @property
+    def stddev(self) -> np.ndarray:
+        """Standard deviation: exact, or estimated and kept within 0 and the worst, float64 [queries]."""
+        return np.sqrt(np.clip(self.variance, 0.0, self.worst_variance))
+
+    @property
+    def worst_stddev(self) -> np.ndarray:
+        """The largest standard deviation over all tables, float64 [queries]."""
+        return np.sqrt(self.worst_variance)
+
+    @property
+    def useless(self) -> np.ndarray:
+        """Where the middle of low..high is never further off than `worst_stddev`, bool [queries]."""
+        return (self.worst_stddev > (self.high - self.low) / 2) & (self.high > self.low)
+
+    def half_width(self, level: float) -> np.ndarray:
+        """Return a w [queries] with P(abs(value - truth) <= w) >= level for every table.
+
+        The smaller of Hoeffding's and Bernstein's bounds, for sums of independent bounded terms: no
+        normal approximation.
+
+        Raises:
+            ValueError: level outside (0, 1).
+        """
+        level = _checks.number("level", level, above=0, below=1)
+        log = math.log(2 / (1 - level))
+        hoeffding = np.sqrt(2 * log * self.variance_bound)
+        linear = log * self.largest_step / 3
+        bernstein = linear + np.sqrt(linear**2 + 2 * log * self.worst_variance)
+        return np.minimum(hoeffding, bernstein)
+
+    def clipped(self) -> np.ndarray:
+        """Return the values moved into low..high, which never takes one further from the truth."""
+        return np.clip(self.value, self.low, self.high)
+
+    def times(self, factor: float) -> Answers:
+        """Return the answers in another unit: with the number of rows, counts in place of fractions.
+
+        Raises:
+            ValueError: a factor that is not above 0.
+        """
+        factor = _checks.number("factor", factor, above=0)
+        powers = {"exact": None, "variance": 2, "worst_variance": 2, "variance_bound": 2}
+        fields = {}
+        for field in dataclasses.fields(self):
+            power = powers.get(field.name, 1)
+            array = getattr(self, field.name)
+            fields[field.name] = array if power is None else array * factor**power
+        return Answers(**fields)
+
+    @classmethod
+    def concatenated(cls, parts: Sequence[Answers]) -> Answers:
+        """Return the answers of several calls as one, in order."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __repr__(self) -> str:
+        return f"Answers({len(self):,} queries, {np.count_nonzero(self.exact):,} of exact variance)"
+
+
+def refuse_useless(answers: Answers, useless: str) -> Answers:
+    """Return the answers, or refuse those whose noise exceeds any use.
+
+    Args:
+        answers: what was computed.
+        useless: "refuse", or "answer" to have them all the same.
+
+    Raises:
+        UselessAnswerError: how many answers, and how large the error would be.
+    """
+    _checks.choice("useless", useless, USELESS)
+    bad = answers.useless
+    if useless == "answer" or not bad.any():
+        return answers
+    shares = (answers.worst_stddev / np.maximum(answers.high - answers.low, np.finfo(float).tiny))[bad]
+    raise UselessAnswerError(
+        f"{np.count_nonzero(bad):,} of {len(answers):,} answers would have a standard deviation of up to "
+        f"{shares.max():.3g} times the range of the query, above one half: the middle of the range is a "
+        "better guess. Use fewer categories, more rows or a larger epsilon; "
+        'useless="answer" gives them all the same.'
+    )
