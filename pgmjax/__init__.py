@@ -5,7 +5,18 @@ The names here are the public interface. `Domain` and `Dataset` describe a table
 table under differential privacy and return a `Release`; `history` learns from noisy answers of the past.
 """
 
-from pgmjax import history, losses, mechanisms, oracles, privacy, queries, solvers, workloads
+from pgmjax import (
+    companion,
+    history,
+    losses,
+    mechanisms,
+    oracles,
+    perturbed,
+    privacy,
+    queries,
+    solvers,
+    workloads,
+)
 from pgmjax._version import __version__
 from pgmjax.attribute import Attribute
 from pgmjax.clique_vector import CliqueVector
@@ -40,12 +51,14 @@ __all__ = [
     "Workload",
     "__version__",
     "candidate_cells",
+    "companion",
     "estimate_total",
     "history",
     "load",
     "losses",
     "mechanisms",
     "oracles",
+    "perturbed",
     "privacy",
     "queries",
     "solvers",

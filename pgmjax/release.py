@@ -173,6 +173,8 @@ class Release:
             return f"{self.transcript.drawn.size:,} random choices of queries, which it lists"
         rows = sum(measurement.values.size for measurement in self.measurements)
         laws = sorted({measurement.noise for measurement in self.measurements})
+        if laws == ["response"]:
+            return f"{rows:,} counts of what the records answered for themselves by randomised response"
         return f"{rows:,} counts, each released with discrete {' or '.join(map(str.capitalize, laws))} noise"
 
     def __repr__(self) -> str:

@@ -14,47 +14,29 @@ import math
 import os
 import pathlib
 import platform
-import shutil
-import signal
-import threading
-import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pgmjax import _checks, record_file, release_tables
 from pgmjax import transcript as transcripts
 from pgmjax._version import __version__
+from pgmjax.mechanisms.mldp_release import TrainedRelease
 from pgmjax.model import GraphicalModel
 from pgmjax.model import load as load_model
+from pgmjax.new_folder import reserve
 from pgmjax.privacy.amounts import as_text
 from pgmjax.progress import Progress
 from pgmjax.release import Release
 from pgmjax.report import render
+from pgmjax.training import predictor_folder
+from pgmjax.training.predictor import Predictor
 from pgmjax.transcript import Transcript
 
 FORMAT = "pgmjax-release"
 FORMAT_VERSION = 1
 SYNTHETIC_FORMATS = ("parquet", "csv")
 _KEYS = ("mechanism", "epsilon", "delta", "relation", "spent", "secure", "seed", "total", "versions", "fit")
-
-
-def check_target(out: str | os.PathLike[str]) -> pathlib.Path:
-    """Check that a release can be written here; to be called before anything is spent.
-
-    Args:
-        out: the folder to be made. Folders above it are made as needed when the release is written.
-
-    Raises:
-        ValueError: something is there already, or the folder above cannot be written to.
-    """
-    target = pathlib.Path(out).absolute()
-    if os.path.lexists(target):
-        raise ValueError(f"{os.fspath(out)} exists already: name a new folder, none is ever overwritten.")
-    above = next(parent for parent in target.parents if parent.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        raise ValueError(f"{os.fspath(out)} cannot be made: {above} is not a folder that can be written to.")
-    return target
 
 
 def write(
@@ -79,8 +61,8 @@ def write(
         show_progress: None shows a bar in terminals only, False never.
 
     Returns:
-        The folder: `release.json`, `model/`, `measurements.parquet`, `answers.parquet`,
-        `synthetic.parquet` (or `.csv`) and `report.html`, and `transcript.json` where there is one.
+        The folder: `release.json`, `model/`, `measurements.parquet`, `answers.parquet`, `synthetic.parquet`
+        (or `.csv`) and `report.html`; `transcript.json` or `predictor/` where there is one.
 
     Raises:
         ValueError: the folder exists, or an argument is out of range; nothing is written.
@@ -126,6 +108,8 @@ def fill(
         if release.transcript is not None:
             text = json.dumps({**marks, **release.transcript.to_dict()})
             (folder / "transcript.json").write_text(text + "\n", encoding="utf-8")
+        if isinstance(release, TrainedRelease) and release.predictor is not None:
+            predictor_folder.write(release.predictor, folder / "predictor", seed=release.training_seed)
         progress.advance(note="synthetic rows")
         columns = release.model.sample(rows, seed=synthetic_seed)
         release_tables.write_rows(columns, folder / f"synthetic.{synthetic_format}")
@@ -146,53 +130,6 @@ def check_packages() -> None:
     for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
         _checks.optional(module, extra="tables")
     _checks.optional("matplotlib.figure", extra="report")
-
-
-@contextlib.contextmanager
-def reserve(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
-    """Give an empty folder that becomes `out` at the end, or vanishes with all that was made for it.
-
-    Args:
-        out: the folder to be made; it must not exist.
-
-    Raises:
-        ValueError: the folder exists, or cannot be made under this name; said before the block runs.
-    """
-    target = check_target(out)
-    made = [parent for parent in target.parents if not parent.exists()]
-    folder = target.with_name(f".{uuid.uuid4().hex[:12]}.partial")
-    try:
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.mkdir()  # whether the name itself is possible: too long, not allowed here, ...
-            target.rmdir()
-            folder.mkdir()
-        except OSError as error:
-            raise ValueError(f"{os.fspath(out)} cannot be made: {error.strerror}.") from error
-        yield folder
-        check_target(target)
-        folder.rename(target)
-    except BaseException:
-        with _undisturbed():
-            shutil.rmtree(folder, ignore_errors=True)
-            for parent in made:
-                with contextlib.suppress(OSError):
-                    parent.rmdir()
-        raise
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Ignore Ctrl-C and SIGTERM for a moment, so that an impatient second one leaves nothing behind."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
 def describe(release: Release) -> dict[str, Any]:
@@ -272,6 +209,14 @@ class SavedRelease:
             return transcripts.read(record, self.model.domain)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged: {error}") from error
+
+    def predictor(self) -> Predictor:
+        """Return the trained model of a release of MLDP, which answers fresh queries.
+
+        Raises:
+            ValueError: there is none, or it is damaged.
+        """
+        return predictor_folder.read(self.folder / "predictor")
 
     def answers(self) -> Any:
         """Return the workload's answers as an Arrow table: clique, cell, estimate, stddev."""

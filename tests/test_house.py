@@ -3,6 +3,7 @@
 import ast
 import pathlib
 import statistics
+import tomllib
 
 import pytest
 
@@ -23,6 +24,14 @@ def dotted(node):
         parts.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def test_every_package_is_installed():
+    """The list in pyproject.toml is what a wheel holds; an editable install does not miss what it lacks."""
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    found = {path.parent.relative_to(ROOT) for path in PATHS if path.name == "__init__.py"}
+    there = {".".join(folder.parts) for folder in found}
+    assert sorted(named) == sorted({"pgmjax.kernels" if name == "kernels" else name for name in there})
 
 
 def test_modules_are_small():

@@ -159,7 +159,7 @@ def test_an_impatient_second_interrupt_leaves_nothing(tmp_path, monkeypatch):
         os.kill(os.getpid(), signal.SIGINT)
         remove(*args, **kwargs)
 
-    monkeypatch.setattr(release_folder.shutil, "rmtree", interrupted_removal)
+    monkeypatch.setattr(shutil, "rmtree", interrupted_removal)
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt, match="first"), release_folder.reserve(tmp_path / "new" / "r"):
         raise KeyboardInterrupt("first")

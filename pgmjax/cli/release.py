@@ -281,7 +281,9 @@ def _print(
     print(f"  ask it   pgmjax query {shlex.quote(arguments.out)} {shlex.quote(_example(domain))}")
     numbers = f"loss {report_text.number(fit['loss'])}, gap {report_text.number(fit['gap'])}"
     print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
-    if record["answered_by"] != "engine":
+    if record["answered_by"] == "learner":
+        print("  answers  by the trained model in predictor/, not by the engine's")
+    elif record["answered_by"] != "engine":
         print(f"  answers  by {record['answered_by']} least squares, not by the model")
     kept = record["ledger"]
     if kept:

@@ -15,12 +15,14 @@ from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.dual_query import DualQuery
 from pgmjax.mechanisms.hdmm import HDMM
 from pgmjax.mechanisms.marginals import Marginals
+from pgmjax.mechanisms.mldp import MLDP
 from pgmjax.mechanisms.mst import MST
 from pgmjax.mechanisms.mwem import MWEM
 from pgmjax.mechanisms.privbayes import PrivBayes
+from pgmjax.mechanisms.randomized_response import RandomizedResponse
 from pgmjax.relation import Relation
 
-__all__ = ["AIM", "HDMM", "MST", "MWEM", "DualQuery", "Marginals", "PrivBayes"]
+__all__ = ["AIM", "HDMM", "MLDP", "MST", "MWEM", "DualQuery", "Marginals", "PrivBayes", "RandomizedResponse"]
 
 
 def names() -> dict[str, type[Any]]:

@@ -45,8 +45,9 @@ def untouched(tmp_path, monkeypatch):
                 "people", epsilon=9999, delta="0.1", relation=relation, digest=ledger.digest_of(data)
             )
             with monkeypatch.context() as patch:
-                patch.setattr(Dataset, "marginals", used)
-                for name in ("draw", "choose", "choose_several", "respond"):
+                for name in ("marginals", "records"):
+                    patch.setattr(Dataset, name, used)
+                for name in ("draw", "choose", "choose_several", "respond", "respond_bits"):
                     patch.setattr(OpenDPBackend, name, used)
                 try:
                     mechanism.run(data, workload, ledger=ledger)

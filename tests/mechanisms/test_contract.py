@@ -28,6 +28,9 @@ WORKLOAD = Workload.of_marginals([("a", "b"), ("b", "c")])
 FEW_STEPS = Estimator(max_steps=5, max_bytes=10**9, progress=False)
 DELTAS = [0, "1e-6"]
 PAIRS = 60
+NO_NOISE_ADDED = [
+    mechanisms.RandomizedResponse
+]  # records lie, and counts of their answers are what is released
 ADAPTIVE_ROUNDS = [mechanisms.AIM]  # how many rounds it makes depends on their answers
 
 # a nearly empty table may well have a noisy total below 1
@@ -52,9 +55,15 @@ def random_codes(rng, rows):
 DATA = dataset(random_codes(np.random.default_rng(0), 40))
 
 
+def options(mechanism):
+    """What a mechanism needs so as not to refuse tables as small as these."""
+    return getattr(mechanism, "audited_with", {})
+
+
 def make(mechanism, relation=None, epsilon=1, delta=0, seed=0, **more):
     backend = SeededBackend(seed, insecure=True)
     relation = mechanisms.relations(mechanism)[0] if relation is None else relation
+    more = {**options(mechanism), **more}
     return mechanism(
         epsilon=epsilon, relation=relation, delta=delta, backend=backend, estimator=FEW_STEPS, **more
     )
@@ -103,9 +112,10 @@ def test_pure_epsilon_spends_no_delta(mechanism):
 @every
 def test_secure_noise_is_the_default_and_carries_no_seed(mechanism):
     relation = mechanisms.relations(mechanism)[0]
-    release = mechanism(epsilon=1, relation=relation, estimator=FEW_STEPS).run(DATA, WORKLOAD)
+    more = options(mechanism)
+    release = mechanism(epsilon=1, relation=relation, estimator=FEW_STEPS, **more).run(DATA, WORKLOAD)
     assert release.secure is True and release.seed is None
-    again = mechanism(epsilon=1, relation=relation, backend=OpenDPBackend(), estimator=FEW_STEPS)
+    again = mechanism(epsilon=1, relation=relation, backend=OpenDPBackend(), estimator=FEW_STEPS, **more)
     assert again.run(DATA, WORKLOAD).secure is True
 
 
@@ -155,17 +165,21 @@ def test_a_weighted_table_is_served_or_refused_before_it_is_read(mechanism, spen
 def test_an_interrupted_run_goes_on_under_its_charge(mechanism, late, tmp_path, monkeypatch):
     """What was answered before is not asked again, the charge is one, and a third run reads nothing."""
     relation = mechanisms.relations(mechanism)[0]
-    made = mechanism(epsilon=1, relation=relation, estimator=FEW_STEPS)
-    scans, scan, broken_at = [], Dataset.marginals, [0]
+    made = mechanism(epsilon=1, relation=relation, estimator=FEW_STEPS, **options(mechanism))
+    scans, broken_at = [], [0]
 
-    def watched(self, cliques):
-        scans.append(cliques)
-        if len(scans) == broken_at[0]:
-            raise KeyboardInterrupt
-        return scan(self, cliques)
+    def watching(scan):
+        def watched(self, asked):
+            scans.append(asked)
+            if len(scans) == broken_at[0]:
+                raise KeyboardInterrupt
+            return scan(self, asked)
+
+        return watched
 
     with monkeypatch.context() as patch, Ledger.create(tmp_path / "budgets.ledger") as ledger:
-        patch.setattr(Dataset, "marginals", watched)
+        for name in ("marginals", "records"):
+            patch.setattr(Dataset, name, watching(getattr(Dataset, name)))
         made.run(DATA, WORKLOAD)
         whole, broken_at[0] = len(scans), max(2, len(scans) // 2) if late and len(scans) > 1 else 1
         scans.clear()
@@ -226,9 +240,10 @@ def test_no_relation(mechanism, relation):
 def spending(monkeypatch):
     """What was charged and read, in order."""
     log = []
-    charge, scan = Budget.charge, Dataset.marginals
+    charge, scan, read = Budget.charge, Dataset.marginals, Dataset.records
     monkeypatch.setattr(Budget, "charge", lambda self, cost: log.append("charge") or charge(self, cost))
     monkeypatch.setattr(Dataset, "marginals", lambda self, cliques: log.append("scan") or scan(self, cliques))
+    monkeypatch.setattr(Dataset, "records", lambda self, names: log.append("read") or read(self, names))
     monkeypatch.setattr(Dataset, "count", lambda self: log.append("count") or 40)
     return log
 
@@ -286,6 +301,8 @@ def test_errors_show_no_data_value(mechanism, column, tmp_path, spending):
 @every
 def test_no_number_of_a_release_is_exact(mechanism):
     """With noise of a huge scale nothing released is near the truth (a count is below 41)."""
+    if mechanism in NO_NOISE_ADDED:
+        pytest.skip("what it releases at any epsilon are counts of 40 answers: see its own tests")
     release = make(mechanism, epsilon="1e-9").run(DATA, WORKLOAD)
     for measurement in release.measurements:
         assert np.abs(measurement.values).min() > 41

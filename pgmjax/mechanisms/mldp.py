@@ -1,0 +1,254 @@
+"""MLDP: train a regressor on noisy answers to few queries, and publish it to answer any other."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from pgmjax import _checks
+from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
+from pgmjax.estimate import Estimator
+from pgmjax.learners import Learner, as_learner
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.mechanisms.mldp_release import TrainedRelease
+from pgmjax.mechanisms.mldp_training import Choice, train, validation_queries
+from pgmjax.mechanisms.settings import Settings, check_table_and_workload, paid_for, read_settings
+from pgmjax.privacy.amounts import exact_epsilon
+from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.noise import PrivateTable
+from pgmjax.queries import Product, Query, total
+from pgmjax.relation import Relation
+from pgmjax.total import estimate_total
+from pgmjax.training.choice import COVERING, RANDOM
+from pgmjax.training.encodings import as_encoding
+from pgmjax.training.lessons import UNIVERSES, Lesson
+from pgmjax.training.predictor import Predictor
+from pgmjax.training.selecting import Validation
+from pgmjax.workload import Workload
+
+
+@dataclasses.dataclass(frozen=True)
+class MLDP:
+    """Measure training queries once, learn their noisy answers, and answer any query by prediction.
+
+    Args:
+        epsilon: all that may be spent: a number, or an exact string such as "1/3".
+        relation: which tables are neighbours; there is no default.
+        delta: 0 measures with discrete Laplace noise under pure differential privacy; more than 0
+            with discrete Gaussian noise under zCDP.
+        training: which queries are measured: "identity" (every cell), "tree" (binary trees), "hb" (trees of
+            the best branching), "opt_0" (optimised for the workload), "random" (ranges), "random_subsets" (of
+            cells), or an integral query whose rows they are.
+        training_count: how many random ones; None balances the two error terms, see
+            `training.counts.error_terms`.
+        expected_records: a public guess of the number of records, for that balance; None takes the number
+            where it is public.
+        learner: a name, a `learners.Learner`, or several of them, of which the one is taken that errs least
+            on validation queries.
+        encoding: of queries as vectors: "cells", "factors", "corners", or a `training.encodings.Encoding`.
+        universe: what is learned together, see `training.lessons.learned_together`.
+        validation: for several learners: "private" buys answers to a few ranges; or a
+            `training.selecting.Validation` with answers that are public.
+        validation_share: of the budget, what private validation costs; nothing for a single learner.
+        training_seed: of random queries, of the starts of "opt_0" and of learners; it makes no noise.
+        estimator: how the engine's model is fitted to the same answers; None is `Estimator()`.
+        backend: source of noise; None is the secure one.
+
+    Raises:
+        TypeError: epsilon or delta is a bool or no number, or no learner, query or encoding.
+        ValueError: epsilon or delta outside its range, or no such relation or option.
+
+    Guarantees:
+        Training queries depend on domain, workload and settings only, under REPLACE_ONE also on the
+        number of records, which is public. All training queries on one set of attributes are one measurement,
+        whose sensitivity is computed from its matrix. delta = 0: epsilon-DP, with discrete Laplace noise of
+        scale (L1 sensitivity) / epsilon_i, and the epsilon_i, those of validation among them, sum to epsilon
+        exactly. delta > 0: rho-zCDP, hence (epsilon, delta)-DP, with discrete Gaussian noise of variance
+        (squared L2 sensitivity) / (2 rho_i). Learning, choosing among learners and predicting are
+        post-processing, and so is the engine's model.
+
+    References:
+        Zhu et al. 2017, "Differentially private query learning: from data publishing to model
+        publishing", Algorithm 1.
+
+    Example:
+        >>> from pgmjax.queries import range
+        >>> data = Dataset.from_columns(Domain({"age": 50}), {"age": [20, 31, 42] * 100})
+        >>> mechanism = MLDP(epsilon=20, relation=Relation.ADD_REMOVE)
+        >>> release = mechanism.run(data, Workload([{"clique": ["age"], "queries": {"age": "prefix"}}]))
+        >>> release.predict(Product({"age": range(30, 45)})).round(-1)
+        array([200.])
+    """
+
+    epsilon: Any
+    relation: Relation
+    delta: Any = 0
+    training: Any = "hb"
+    training_count: int | None = None
+    expected_records: int | None = None
+    learner: Any = "linear"
+    encoding: Any = "cells"
+    universe: str = "auto"
+    validation: Any = "private"
+    validation_share: Any = "1/5"
+    training_seed: int = 0
+    estimator: Estimator | None = None
+    backend: NoiseBackend | None = None
+
+    name: ClassVar[str] = "mldp"
+    summary: ClassVar[str] = "train a regressor on noisy answers to few queries, which then answers any other"
+
+    def __post_init__(self) -> None:
+        settings = read_settings(self.epsilon, self.delta, self.relation)
+        if not isinstance(self.training, Query):
+            _checks.choice("training", self.training, (*COVERING, *RANDOM))
+        for name in ("training_count", "expected_records"):
+            if getattr(self, name) is not None:
+                _checks.integer(name, getattr(self, name), low=1)
+        as_encoding(self.encoding)
+        self._learners()
+        _checks.choice("universe", self.universe, UNIVERSES)
+        if not isinstance(self.validation, Validation):
+            _checks.choice("validation", self.validation, ("private",))
+        self._share()
+        _checks.integer("training_seed", self.training_seed, low=0)
+        for name in ("epsilon", "delta", "relation"):
+            object.__setattr__(self, name, getattr(settings, name))
+
+    def run(
+        self,
+        data: Dataset,
+        workload: Workload,
+        *,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        show_progress: bool | None = None,
+    ) -> TrainedRelease:
+        """Make a release.
+
+        Args:
+            data: the private table.
+            workload: what is asked now; its attributes are what can be asked later.
+            ledger: where the table's budget is kept; None keeps no account beyond this run.
+            key: the run's name in the ledger; None names it by what is measured. Asked again under the same
+                name it gives the same answers and costs nothing, with any learner.
+            show_progress: None shows a bar in terminals only, False never.
+
+        Raises:
+            ValueError: a bad workload, training queries that cannot be chosen, encoded or told apart, a
+                model too large for memory or a bad table; nothing was spent.
+            BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
+            LedgerError: the ledger cannot be used; nothing was spent.
+            FitError: learning failed after the spend; the error carries the measurements.
+        """
+        settings = Settings(self.epsilon, self.delta, self.relation)
+        estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
+        check_table_and_workload(data, workload)
+        choice, encoding = self._choice(), as_encoding(self.encoding)
+        cliques = choice.cliques(workload.cliques, data.domain, encoding)
+        estimator.plan(data.domain, [each for trained in cliques.values() for each in trained])
+        request = {
+            "mechanism": self.name,
+            "training": self.training if isinstance(self.training, str) else "given",
+            "training_seed": self.training_seed,
+        }
+        table = settings.open(data, workload, self.backend, request, ledger, key)
+        lessons = choice.lessons(cliques, table, workload, encoding)
+        self._rehearse(lessons, workload, data.domain)
+        trained = [query for lesson in lessons for query in lesson.queries]
+        bought = validation_queries(lessons, data.domain) if choice.share else []
+        weights = [(1 - choice.share) / len(trained)] * len(trained)
+        weights += [choice.share / len(bought) for _ in bought]
+        costs = {"epsilons" if table.budget.unit == "epsilon" else "rhos": table.budget.split(weights)}
+        measured = table.measure([*trained, *bought], **costs, show_progress=show_progress)
+        return self._release(settings, table, workload, lessons, measured, estimator)
+
+    def _release(
+        self,
+        settings: Settings,
+        table: PrivateTable,
+        workload: Workload,
+        lessons: Sequence[Lesson],
+        measured: Sequence[LinearMeasurement],
+        estimator: Estimator,
+    ) -> TrainedRelease:
+        """Learn from what was measured, fit the engine's model to it, and return both."""
+        count = sum(len(lesson.queries) for lesson in lessons)
+        public = table.public_total()
+        with paid_for(measured):
+            predictor, selection = train(
+                table.domain,
+                as_encoding(self.encoding),
+                lessons,
+                measured[:count],
+                self._learners(),
+                self._validations(measured[count:]),
+                self.training_seed,
+            )
+            told = _total(predictor, measured) if public is None else public
+            fit = estimator.fit(table.domain, measured, total=told)
+        release = settings.release(self.name, table, workload, measured, estimator, fit)
+        copied = {field.name: getattr(release, field.name) for field in dataclasses.fields(release)}
+        return TrainedRelease(
+            **{**copied, "answered_by": "learner"},
+            predictor=predictor,
+            training=count,
+            drawn=isinstance(self.training, str) and self.training in RANDOM,
+            selection=selection,
+            training_seed=self.training_seed,
+        )
+
+    def _rehearse(self, lessons: Sequence[Lesson], workload: Workload, domain: Domain) -> None:
+        """Refuse, before anything is spent, what could not be answered or compared afterwards."""
+        encoding = as_encoding(self.encoding)
+        asked = [entry.query for entry in workload.entries]
+        if isinstance(self.validation, Validation):
+            asked.append(self.validation.query)
+            self.validation.check(domain)
+        for query in asked:
+            able = [lesson.clique for lesson in lessons if set(query.clique) <= set(lesson.clique)]
+            if not able:
+                raise ValueError(f"the validation asks for {query.clique}, which no learner learns together.")
+            encoding.encode(query, domain, min(able, key=domain.size))
+
+    def _choice(self) -> Choice:
+        private = len(self._learners()) > 1 and not isinstance(self.validation, Validation)
+        share = self._share() if private else Fraction(0)
+        count, records = self.training_count, self.expected_records
+        return Choice(self.training, count, records, self.universe, self.training_seed, share)
+
+    def _learners(self) -> tuple[Learner, ...]:
+        several = isinstance(self.learner, list | tuple)
+        found = tuple(as_learner(each) for each in (self.learner if several else [self.learner]))
+        if not found:
+            raise ValueError("learner must be a name, a Learner or several of them, got none.")
+        return found
+
+    def _share(self) -> Fraction:
+        try:
+            share = exact_epsilon(self.validation_share)
+        except ValueError:
+            share = Fraction(1)
+        if share >= 1:
+            raise ValueError(
+                'validation_share must be a share of the budget between 0 and 1, such as 0.2 or "1/5".'
+            )
+        return share
+
+    def _validations(self, bought: Sequence[LinearMeasurement]) -> list[Validation]:
+        if isinstance(self.validation, Validation):
+            return [self.validation]
+        return [Validation(each.query, each.values, each.row_stddevs()) for each in bought]
+
+
+def _total(predictor: Predictor, measured: Sequence[LinearMeasurement]) -> float:
+    """Return the number of records from the answers, or from the trained model where they do not tell it."""
+    try:
+        return estimate_total(predictor.domain, measured)[0]
+    except ValueError:
+        everything = Product({name: total() for name in predictor.parts[0].clique})
+        return max(1.0, float(predictor.predict(everything)[0]))

@@ -1,0 +1,185 @@
+"""MLDP for similarities: train on noisy similarities of some pairs of records, predict those of any."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks, random
+from pgmjax.learners import Learner, as_learner
+from pgmjax.learners.base import FittedLearner
+from pgmjax.privacy.amounts import exact_epsilon
+from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.private_ratings import NoisySimilarities, PrivateRatings
+from pgmjax.privacy.similarity import MEASURES, PROTECTS, value_range
+from pgmjax.ratings import Ratings, check_pairs
+from pgmjax.relation import Relation
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SimilarityPredictor:
+    """A model of all similarities, learned from noisy ones: predictions cost nothing.
+
+    Attributes:
+        released: the noisy similarities it was trained on.
+        fitted: what was learned.
+        records: how many records there are.
+        features: public numbers of each record [records, features], or None.
+        epsilon: what was spent.
+        protect: what is protected, "record" or "rating".
+        secure: whether the noise came from a vetted sampler that nobody can repeat.
+        limits: the least and the largest value that the measure has.
+    """
+
+    released: NoisySimilarities
+    fitted: FittedLearner
+    records: int
+    features: np.ndarray | None
+    epsilon: Any
+    protect: str
+    secure: bool
+    limits: tuple[float, float]
+
+    def predict(self, pairs: Any) -> np.ndarray:
+        """Return predicted similarities [pairs] of pairs [pairs, 2] of different records, within the limits.
+
+        Raises:
+            ValueError: pairs that are not of different records of the table.
+        """
+        encodings = encode_pairs(check_pairs(pairs, self.records), self.records, self.features)
+        return np.clip(self.fitted.predict(encodings), *self.limits)
+
+
+@dataclasses.dataclass(frozen=True)
+class SimilarityMLDP:
+    """Measure the similarity of pairs that share records as little as can be, learn it, predict others.
+
+    Args:
+        epsilon: all that may be spent.
+        relation: REPLACE_ONE; a record that is added or removed has no similarity.
+        protect: the unit that is replaced: "record" or "rating", see `privacy.PrivateRatings`.
+        measure: "cosine", "pearson" or "inner_product".
+        training_count: how many pairs are measured.
+        learner: a name or a `learners.Learner`.
+        training_seed: of the choice of pairs and of the learner; it makes no noise.
+        backend: source of noise; None is the secure one.
+
+    Raises:
+        ValueError: epsilon out of range, another relation, no such unit or measure.
+
+    Guarantees:
+        epsilon-DP under REPLACE_ONE of the unit `protect`, see `PrivateRatings.similarities`. Pairs are
+        chosen without looking at ratings; learning and predicting are post-processing.
+
+    References:
+        Zhu et al. 2017, sections III-D and V; it does not say how far a similarity moves.
+    """
+
+    epsilon: Any
+    relation: Relation
+    protect: str
+    measure: str = "cosine"
+    training_count: int = 500
+    learner: Any = "ridge"
+    training_seed: int = 0
+    backend: NoiseBackend | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact_epsilon(self.epsilon))
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
+        if self.relation is not Relation.REPLACE_ONE:
+            raise ValueError("similarities are released under replace-one only: see PrivateRatings.")
+        _checks.choice("protect", self.protect, PROTECTS)
+        _checks.choice("measure", self.measure, MEASURES)
+        _checks.integer("training_count", self.training_count, low=1)
+        _checks.integer("training_seed", self.training_seed, low=0)
+        as_learner(self.learner)
+
+    def run(self, ratings: Ratings, features: Any = None) -> SimilarityPredictor:
+        """Measure, learn, and return the model.
+
+        Args:
+            ratings: the private table.
+            features: public numbers of each record [records, features]; None has none.
+
+        Raises:
+            ValueError: more pairs than there are, or features of other records; nothing was spent.
+        """
+        learner: Learner = as_learner(self.learner)
+        table = PrivateRatings(
+            ratings, self.relation, Budget(self.epsilon), protect=self.protect, backend=self.backend
+        )
+        records = table.shape[0]
+        pairs = covering_pairs(records, self.training_count, self.training_seed)
+        known = None if features is None else np.asarray(features, np.float64)
+        encodings = encode_pairs(pairs, records, known)
+        released = table.similarities(pairs, self.measure, epsilon=self.epsilon)
+        fitted = learner.fit(encodings, released.answers, seed=self.training_seed)
+        return SimilarityPredictor(
+            released,
+            fitted,
+            records,
+            known,
+            self.epsilon,
+            self.protect,
+            table.backend.secure,
+            value_range(self.measure, ratings.scale, table.shape[1]),
+        )
+
+
+def covering_pairs(records: int, count: int, seed: int = 0) -> np.ndarray:
+    """Return pairs of which every record is in as few as can be: at most 2 ceil(count / records).
+
+    In a random circle of the records each is paired with the next, then with the next but one, and so on.
+
+    Args:
+        records: how many there are, >= 2.
+        count: how many pairs.
+        seed: of the circle, which is no noise and looks at no ratings.
+
+    Returns:
+        int64 [count, 2], all different.
+
+    Raises:
+        ValueError: there are fewer pairs.
+
+    Example:
+        >>> int(np.bincount(covering_pairs(10, 20).ravel()).max())
+        4
+    """
+    records = _checks.integer("the number of records", records, low=2)
+    count = _checks.integer("the number of pairs", count, low=1, high=records * (records - 1) // 2)
+    circle = random.generator(seed).permutation(records)
+    place = np.arange(count)
+    step, start = place // records + 1, place % records
+    return np.stack([circle[start], circle[(start + step) % records]], axis=1).astype(np.int64)
+
+
+def encode_pairs(pairs: np.ndarray, records: int, features: np.ndarray | None = None) -> np.ndarray:
+    """Return vectors of pairs that do not depend on their order.
+
+    Args:
+        pairs: [pairs, 2].
+        records: how many there are.
+        features: public numbers of each record [records, features], or None.
+
+    Returns:
+        float64 [pairs, 1 + records + 2 features]: a one; a one for each of the two records; the features'
+        sums and products.
+
+    Raises:
+        ValueError: features that are not finite or not of these records.
+    """
+    vectors = np.zeros((len(pairs), 1 + records))
+    vectors[:, 0] = 1
+    vectors[np.arange(len(pairs)), 1 + pairs[:, 0]] = 1
+    vectors[np.arange(len(pairs)), 1 + pairs[:, 1]] = 1
+    if features is None:
+        return vectors
+    if features.ndim != 2 or len(features) != records or not np.isfinite(features).all():
+        raise ValueError(f"features must be finite numbers [{records:,}, features], got {features.shape}.")
+    first, second = features[pairs[:, 0]], features[pairs[:, 1]]
+    return np.hstack([vectors, first + second, first * second])

@@ -1,0 +1,155 @@
+"""What MLDP measures and learns: queries chosen before any count is read, learners compared after."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from pgmjax.cliques import Clique
+from pgmjax.domain import Domain
+from pgmjax.learners import Learner
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.privacy.noise import PrivateTable
+from pgmjax.queries import Query
+from pgmjax.relation import Relation
+from pgmjax.training.choice import RANDOM, training_query, validation_query
+from pgmjax.training.counts import error_terms
+from pgmjax.training.encodings import Encoding
+from pgmjax.training.lessons import Lesson, learned_together
+from pgmjax.training.predictor import Part, Predictor
+from pgmjax.training.selecting import Validation, best_of
+from pgmjax.workload import Workload
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """How training queries are chosen: options of `MLDP`.
+
+    Attributes:
+        training: a name, or the query itself.
+        count: of random queries; None balances the two error terms.
+        records: a public guess of the number of records, for balancing.
+        universe: what is learned together.
+        seed: of all that is drawn.
+        share: of the budget that validation answers cost; 0 without.
+    """
+
+    training: str | Query
+    count: int | None
+    records: int | None
+    universe: str
+    seed: int
+    share: Fraction
+
+    def cliques(
+        self, asked: Sequence[Clique], domain: Domain, encoding: Encoding
+    ) -> dict[Clique, tuple[Clique, ...]]:
+        """Return for each learner's attributes those that it is trained on."""
+        if isinstance(self.training, Query):
+            self.training.check(domain)
+            (clique,) = learned_together([*asked, self.training.clique], domain, encoding, "joint")
+            return {clique: (self.training.clique,)}
+        return learned_together(asked, domain, encoding, self.universe)
+
+    def lessons(
+        self,
+        cliques: dict[Clique, tuple[Clique, ...]],
+        table: PrivateTable,
+        workload: Workload,
+        encoding: Encoding,
+    ) -> list[Lesson]:
+        """Return what is to be learned, with the training queries of each learner.
+
+        Raises:
+            ValueError: training queries that cannot be chosen or encoded, or no number to balance for.
+        """
+        part = (1 - self.share) / sum(map(len, cliques.values()))
+
+        def choose(clique: Clique) -> Query:
+            if isinstance(self.training, Query):
+                return self.training
+            return training_query(
+                self.training,
+                clique,
+                table.domain,
+                workload=workload,
+                count=self._count(clique, table, part),
+                norm="l1" if table.budget.unit == "epsilon" else "l2",
+                relation=table.relation,
+                seed=self.seed,
+            )
+
+        return [
+            Lesson.of(clique, [choose(each) for each in trained], encoding, table.domain)
+            for clique, trained in cliques.items()
+        ]
+
+    def _count(self, clique: Clique, table: PrivateTable, part: Fraction) -> int | None:
+        """Return the number of random queries, balanced where it is not given."""
+        if self.count is not None or self.training not in RANDOM:
+            return self.count
+        records = table.public_total() if self.records is None else self.records
+        if records is None:
+            raise ValueError(
+                "the number of records is private, and the number of random training queries is balanced by "
+                "it: give training_count, or expected_records as a public guess."
+            )
+        terms = error_terms(
+            str(self.training),
+            clique,
+            table.domain,
+            records=max(1, records),
+            noise_variance=_variance(table, part),
+            seed=self.seed,
+        )
+        return terms.best
+
+
+def _variance(table: PrivateTable, part: Fraction) -> Callable[[int], float]:
+    """Return the variance of noise where a record is in so many of the queries, an upper bound."""
+    cost = float(table.budget.cap * part)
+    moves = 2 if table.relation is Relation.REPLACE_ONE else 1
+    if table.budget.unit == "epsilon":
+        return lambda cover: 2 * (moves * table.max_weight * cover / cost) ** 2
+    return lambda cover: moves * table.max_weight**2 * cover / (2 * cost)
+
+
+def validation_queries(lessons: Sequence[Lesson], domain: Domain) -> list[Query]:
+    """Return queries of low sensitivity on each learner's training attributes, for private validation."""
+    cliques = dict.fromkeys(query.clique for lesson in lessons for query in lesson.queries)
+    return [validation_query(clique, domain) for clique in cliques]
+
+
+def train(
+    domain: Domain,
+    encoding: Encoding,
+    lessons: Sequence[Lesson],
+    measurements: Sequence[LinearMeasurement],
+    learners: Sequence[Learner],
+    validations: Sequence[Validation],
+    seed: int,
+) -> tuple[Predictor, tuple[tuple[str, float], ...]]:
+    """Return the trained model of the learner that errs least, and what each erred.
+
+    Args:
+        domain: the attributes.
+        encoding: of queries.
+        lessons: what is to be learned.
+        measurements: the noisy answers to their queries, in their order.
+        learners: those that are tried; a single one is taken as it is.
+        validations: what several are compared on.
+        seed: of starts and orders of learning, which are no noise.
+    """
+    parts, start = [], 0
+    for lesson in lessons:
+        parts.append(measurements[start : start + len(lesson.queries)])
+        start += len(lesson.queries)
+    predictors = []
+    for learner in learners:
+        fitted = (Part.fit(lesson, part, learner, seed) for lesson, part in zip(lessons, parts, strict=True))
+        predictors.append(Predictor(domain, encoding, tuple(fitted)))
+    if len(predictors) == 1:
+        return predictors[0], ()
+    best, errors = best_of(predictors, validations)
+    return predictors[best], tuple(zip([learner.name for learner in learners], errors, strict=True))

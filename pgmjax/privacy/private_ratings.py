@@ -1,0 +1,169 @@
+"""The choke point for ratings: similarities of records leave it with noise only."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.laws import Law
+from pgmjax.privacy.amounts import exact_epsilon
+from pgmjax.privacy.backend import NoiseBackend, default_backend
+from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.events import Laplace
+from pgmjax.privacy.similarity import (
+    PROTECTS,
+    check_scale,
+    joint_sensitivity,
+    pair_sensitivity,
+    value_range,
+)
+from pgmjax.ratings import Ratings, check_pairs
+from pgmjax.relation import Relation
+
+GRID = 2.0**-20
+"""Similarities are rounded to multiples of this before noise is added, which is whole numbers of it."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NoisySimilarities:
+    """Similarities as released.
+
+    Attributes:
+        pairs: [pairs, 2] records.
+        measure: which similarity.
+        values: int64 [pairs], in units of `GRID`.
+        sensitivity: how far all together move, in units of `GRID`.
+        law: of the noise, in units of `GRID`.
+    """
+
+    pairs: np.ndarray
+    measure: str
+    values: np.ndarray
+    sensitivity: int
+    law: Law
+
+    @property
+    def answers(self) -> np.ndarray:
+        """The noisy similarities, float64 [pairs]."""
+        return self.values * GRID
+
+    @property
+    def stddev(self) -> float:
+        """The standard deviation of their noise."""
+        return self.law.stddev * GRID
+
+
+class PrivateRatings:
+    """Ratings that answer only with noise, under a budget.
+
+    Args:
+        ratings: the table; nothing else may touch it.
+        relation: which tables are neighbours: REPLACE_ONE only, since the similarity of a record that is not
+            there is no number.
+        budget: what may be spent on it, in epsilon.
+        protect: the unit that is replaced: "record", all ratings of one record; or "rating", the value of
+            one rating, while which items a record rated is public.
+        backend: source of noise; None is the secure one.
+
+    Raises:
+        TypeError: not ratings.
+        ValueError: another relation, a budget of another unit, or no such unit of protection.
+
+    Guarantees:
+        All answers together are `budget.cap`-DP for tables that differ in one unit of `protect`. Records,
+        items and scale must not depend on the ratings.
+    """
+
+    def __init__(
+        self,
+        ratings: Ratings,
+        relation: Relation | str,
+        budget: Budget,
+        *,
+        protect: str,
+        backend: NoiseBackend | None = None,
+    ) -> None:
+        if not isinstance(ratings, Ratings):
+            raise TypeError(f"ratings must be pgmjax.ratings.Ratings, got {type(ratings).__name__}.")
+        if Relation.parse(relation) is not Relation.REPLACE_ONE:
+            raise ValueError(
+                "similarities are released under replace-one only: that of a record which is added or "
+                "removed is no number in one of the tables."
+            )
+        if budget.unit != "epsilon":
+            raise ValueError(f"the budget of ratings must be counted in epsilon, got {budget.unit}.")
+        budget.bind(Relation.REPLACE_ONE)
+        self._ratings, self._budget = ratings, budget
+        self._protect = _checks.choice("protect", protect, PROTECTS)
+        self._backend = default_backend() if backend is None else backend
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of records and items, which are public."""
+        return self._ratings.shape
+
+    @property
+    def budget(self) -> Budget:
+        """What may be and has been spent."""
+        return self._budget
+
+    @property
+    def backend(self) -> NoiseBackend:
+        """The source of noise."""
+        return self._backend
+
+    def similarities(self, pairs: Any, measure: str, *, epsilon: Any) -> NoisySimilarities:
+        """Answer similarities of pairs of records, with discrete Laplace noise.
+
+        Args:
+            pairs: [pairs, 2] codes of different records.
+            measure: "cosine", "pearson" or "inner_product".
+            epsilon: what it may cost, exact.
+
+        Raises:
+            ValueError: bad pairs, or a sensitivity without bound; nothing was spent.
+            BudgetExceeded: the budget does not suffice; nothing was spent.
+
+        Guarantees:
+            epsilon-DP: noise of scale (how far all similarities together move in L1, rounded to the grid) /
+            epsilon. A record moves only the pairs that it is in.
+        """
+        pairs = check_pairs(pairs, self._ratings.shape[0])
+        sensitivity = self._sensitivity(pairs, measure)
+        epsilon = exact_epsilon(epsilon)
+        law = self._backend.laplace(sensitivity, epsilon)
+        low, high = value_range(measure, self._ratings.scale, self._ratings.shape[1])
+        self._budget.charge([Laplace(epsilon, None, law.scale)])
+        noise = self._backend.draw(law, len(pairs))
+        exact = np.clip(self._ratings.similarities(pairs, measure), low, high)
+        values = np.rint(exact / GRID).astype(np.int64) + noise
+        return NoisySimilarities(pairs, measure, values, sensitivity, law)
+
+    def _sensitivity(self, pairs: np.ndarray, measure: str) -> int:
+        scale = self._ratings.scale
+        if scale is not None:
+            scale = check_scale(scale)
+        records, items = self._ratings.shape
+        low, high = value_range(measure, scale, items)
+        if self._protect == "record" or measure != "cosine":
+            step = _whole(pair_sensitivity(measure, self._protect, scale, items), high - low)
+            steps = np.full(records, step)
+        else:
+            counts = np.maximum(self._ratings.counts(), 1)
+            different, place = np.unique(counts, return_inverse=True)
+            found = [pair_sensitivity(measure, "rating", scale, items, int(count)) for count in different]
+            steps = np.array([_whole(step, high - low) for step in found])[place]
+        return int(joint_sensitivity(pairs, steps))
+
+
+def _whole(step: float, width: float) -> int:
+    """Return a bound in units of the grid, for a measure whose values span `width`.
+
+    Rounding may move two values, floats that err in their last places, apart by one more; but never
+    farther than the whole range.
+    """
+    return min(math.ceil(step / GRID) + 1, math.ceil(width / GRID))

@@ -1,0 +1,135 @@
+"""Ratings of items by records, sparse, and the exact similarity of two records."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Ratings:
+    """Who rated what how; private, as a `Dataset` is.
+
+    Args:
+        records: codes of the records [ratings], from 0.
+        items: codes of the items [ratings], from 0.
+        values: the ratings [ratings].
+        shape: numbers of records and of items, public.
+        scale: least and largest rating, public; None where ratings are not bounded.
+
+    Raises:
+        TypeError: codes that are no integers.
+        ValueError: lengths that differ, a code out of range, an item rated twice by one record, or values
+            that are not finite or outside the scale; no value is quoted.
+
+    Example:
+        >>> ratings = Ratings([0, 0, 1], [0, 1, 0], [4.0, 2.0, 5.0], shape=(2, 2), scale=(0.5, 5))
+        >>> ratings.similarities([(0, 1)], "cosine").round(3)
+        array([0.894])
+    """
+
+    records: np.ndarray
+    items: np.ndarray
+    values: np.ndarray
+    shape: tuple[int, int]
+    scale: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        shape = tuple(_checks.integer("the shape of ratings", number, low=1) for number in self.shape)
+        if len(shape) != 2:
+            raise ValueError(f"the shape of ratings is the pair (records, items), got {len(shape)} numbers.")
+        codes = [
+            _codes(name, getattr(self, name), high)
+            for name, high in zip(("records", "items"), shape, strict=True)
+        ]
+        values = np.asarray(self.values, np.float64)
+        if not codes[0].shape == codes[1].shape == values.shape:
+            raise ValueError("records, items and values of ratings must be of one length.")
+        if not np.isfinite(values).all():
+            raise ValueError("ratings must be finite numbers.")
+        if self.scale is not None and values.size and not self._within(values):
+            raise ValueError("some ratings are outside the stated scale: clip them or state a wider one.")
+        if np.unique(codes[0] * shape[1] + codes[1]).size != values.size:
+            raise ValueError("a record rated an item twice: keep one rating of each.")
+        for name, made in zip(("records", "items", "values", "shape"), (*codes, values, shape), strict=True):
+            object.__setattr__(self, name, made)
+
+    def counts(self) -> np.ndarray:
+        """Return how many ratings each record has, int64 [records]."""
+        return np.bincount(self.records, minlength=self.shape[0])
+
+    def similarities(self, pairs: Any, measure: str) -> np.ndarray:
+        """Return the exact similarity of pairs of records; private.
+
+        Args:
+            pairs: [pairs, 2] codes of records.
+            measure: "cosine" over all items, one that was not rated counting 0; "pearson" over the items
+                that both rated; "inner_product". Where it is not defined it is 0: a record without a
+                direction, fewer than two common items, or ratings of them without spread.
+
+        Returns:
+            float64 [pairs].
+        """
+        from scipy.sparse import csr_array
+
+        table = csr_array((self.values, (self.records, self.items)), shape=self.shape)
+        rated = csr_array((np.ones(self.values.size), (self.records, self.items)), shape=self.shape)
+        first, second = np.asarray(pairs).T
+        products = _sum(table[first] * table[second])
+        if measure == "inner_product":
+            return products
+        if measure == "cosine":
+            norms = np.sqrt(_sum(table * table))
+            return _ratio(products, norms[first] * norms[second])
+        common = rated[first] * rated[second]
+        number = _sum(common)
+        sums = [_sum(table[each] * common) for each in (first, second)]
+        squares = [_sum(table[each] * table[each] * common) for each in (first, second)]
+        spreads = [number * square - total**2 for square, total in zip(squares, sums, strict=True)]
+        spread = np.where(np.minimum(*spreads) > 1e-9, np.sqrt(np.maximum(spreads[0] * spreads[1], 0)), 0)
+        return _ratio(number * products - sums[0] * sums[1], spread)
+
+    def _within(self, values: np.ndarray) -> bool:
+        assert self.scale is not None
+        return bool(values.min() >= self.scale[0] and values.max() <= self.scale[1])
+
+    def __repr__(self) -> str:
+        return f"Ratings({self.shape[0]:,} records x {self.shape[1]:,} items, scale {self.scale})"
+
+
+def check_pairs(pairs: Sequence[Any] | np.ndarray, records: int) -> np.ndarray:
+    """Return pairs of different records, int64 [pairs, 2].
+
+    Raises:
+        ValueError: no pairs, codes out of range, or a record with itself.
+    """
+    array = np.asarray(pairs)
+    if array.ndim != 2 or array.shape[1] != 2 or not len(array) or array.dtype.kind not in "iu":
+        raise ValueError(f"pairs must be whole numbers [pairs, 2], at least one, got shape {array.shape}.")
+    if array.min() < 0 or array.max() >= records:
+        raise ValueError(f"pairs must name records from 0 to {records - 1:,}.")
+    if (array[:, 0] == array[:, 1]).any():
+        raise ValueError("a pair must be of two different records: the similarity of one to itself is known.")
+    return array.astype(np.int64)
+
+
+def _codes(name: str, codes: Any, above: int) -> np.ndarray:
+    array = np.asarray(codes)
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        raise TypeError(f"the {name} of ratings must be whole numbers in one dimension, got {array.dtype}.")
+    if array.size and not (array.min() >= 0 and array.max() < above):
+        raise ValueError(f"the {name} of ratings must be codes from 0 to {above - 1:,}.")
+    return array.astype(np.int64)
+
+
+def _sum(table: Any) -> np.ndarray:
+    return np.asarray(table.sum(axis=1)).reshape(-1)
+
+
+def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    return np.divide(above, below, out=np.zeros(above.shape), where=below > 0)

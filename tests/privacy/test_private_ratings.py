@@ -1,0 +1,114 @@
+"""Ratings behind their choke point: sensitivities in units of the grid, noise, refusals."""
+
+import numpy as np
+import pytest
+
+from pgmjax.privacy.backend_opendp import OpenDPBackend
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.private_ratings import GRID, PrivateRatings
+from pgmjax.ratings import Ratings
+from pgmjax.relation import Relation
+
+REPLACE = Relation.REPLACE_ONE
+PAIRS = np.array([(0, 1), (1, 2), (3, 4), (0, 5), (0, 2)])
+
+
+def dense(seed, records=6, items=8):
+    rng = np.random.default_rng(seed)
+    return rng.integers(1, 11, (records, items)) / 2 * (rng.random((records, items)) < 0.7)
+
+
+def ratings(table, scale=(0.5, 5)):
+    records, items = np.nonzero(table)
+    return Ratings(records, items, table[records, items], table.shape, scale)
+
+
+def private(table, protect="record", epsilon=1, backend=None, **more):
+    backend = SeededBackend(0, insecure=True) if backend is None else backend
+    return PrivateRatings(ratings(table, **more), REPLACE, Budget(epsilon), protect=protect, backend=backend)
+
+
+def exact(table, measure):
+    return np.rint(ratings(table).similarities(PAIRS, measure) / GRID)
+
+
+@pytest.mark.parametrize("measure", ["cosine", "pearson", "inner_product"])
+@pytest.mark.parametrize("protect", ["record", "rating"])
+def test_neighbours_are_no_farther_apart_than_the_stated_sensitivity(measure, protect):
+    rng = np.random.default_rng(1)
+    for seed in range(150):
+        table = dense(seed)
+        other, record = table.copy(), rng.integers(6)
+        if protect == "record":
+            other[record] = dense(seed + 999)[record]
+        else:
+            rated = np.flatnonzero(table[record])
+            if not rated.size:
+                continue
+            other[record, rng.choice(rated)] = rng.choice([0.5, 5.0])
+        stated = private(table, protect).similarities(PAIRS, measure, epsilon=1).sensitivity
+        assert stated == private(other, protect).similarities(PAIRS, measure, epsilon=1).sensitivity
+        assert np.abs(exact(table, measure) - exact(other, measure)).sum() <= stated
+
+
+def test_sensitivities_count_the_pairs_of_a_record():
+    found = private(dense(0)).similarities(PAIRS, "cosine", epsilon=1)
+    assert found.sensitivity * GRID == 3 and found.law.scale * GRID == pytest.approx(3)
+    assert private(dense(0)).similarities(PAIRS, "pearson", epsilon=1).sensitivity * GRID == 6
+    few = private(np.ones((6, 8)) * 3, "rating").similarities(PAIRS, "cosine", epsilon=1)
+    assert few.sensitivity * GRID < 3
+
+
+def test_noise_has_the_stated_law():
+    """1,000 runs of five pairs: mean and spread of the noise within 5 standard errors."""
+    table = dense(2)
+    noise = []
+    for seed in range(1000):
+        backend = SeededBackend(seed, insecure=True)
+        found = private(table, epsilon=2, backend=backend).similarities(PAIRS, "cosine", epsilon=2)
+        noise.append(found.answers - ratings(table).similarities(PAIRS, "cosine"))
+    noise = np.array(noise)
+    assert abs(noise.mean()) < 5 * found.stddev / np.sqrt(noise.size)
+    assert noise.std() == pytest.approx(found.stddev, rel=5 * np.sqrt(5 / noise.size))
+
+
+def test_released_values_are_whole_and_the_noise_is_secure_by_default():
+    table = PrivateRatings(ratings(dense(0)), REPLACE, Budget(1), protect="record")
+    assert isinstance(table.backend, OpenDPBackend) and table.backend.secure
+    assert table.similarities(PAIRS, "cosine", epsilon=1).values.dtype == np.int64
+
+
+def test_what_is_spent_is_spent():
+    table = private(dense(0))
+    table.similarities(PAIRS, "cosine", epsilon="0.75")
+    with pytest.raises(BudgetExceeded):
+        table.similarities(PAIRS, "cosine", epsilon="0.5")
+    assert str(table.budget.remaining) == "1/4"
+
+
+def test_what_cannot_be_asked_spends_nothing(monkeypatch):
+    monkeypatch.setattr(Ratings, "similarities", lambda *given: pytest.fail("ratings were read"))
+    table = private(dense(0), scale=None)
+    for pairs, measure, words in (
+        ([(0, 0)], "cosine", "different records"),
+        ([(0, 9)], "cosine", "records from 0 to 5"),
+        (PAIRS, "inner_product", "unbounded"),
+        (PAIRS, "euclidean", "measure"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            table.similarities(pairs, measure, epsilon=1)
+    with pytest.raises(ValueError, match="on a scale above 0"):
+        private(dense(0), "rating", scale=None).similarities(PAIRS, "cosine", epsilon=1)
+    assert table.budget.spent == 0
+
+
+def test_other_relations_units_and_tables_are_refused():
+    with pytest.raises(ValueError, match="replace-one only"):
+        PrivateRatings(ratings(dense(0)), Relation.ADD_REMOVE, Budget(1), protect="record")
+    with pytest.raises(ValueError, match="counted in epsilon"):
+        PrivateRatings(ratings(dense(0)), REPLACE, Budget(1, "rho"), protect="record")
+    with pytest.raises(ValueError, match="protect must be one of"):
+        PrivateRatings(ratings(dense(0)), REPLACE, Budget(1), protect="item")
+    with pytest.raises(TypeError, match="Ratings"):
+        PrivateRatings(dense(0), REPLACE, Budget(1), protect="record")
