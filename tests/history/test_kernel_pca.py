@@ -8,7 +8,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.history import History, KernelPCA, ProductPrior, Rows
 from pgmjax.queries import Product, marginal, point, total
-from tests.dense_history import (
+from tests.history.dense_history import (
     DOMAIN,
     HISTORIES,
     NEW,

@@ -5,7 +5,7 @@ import pytest
 
 from pgmjax.history import History, KernelPCA, Ridge, ridge, ridge_system
 from pgmjax.queries import marginal
-from tests.dense_history import DOMAIN, HISTORIES, NEW, PRIOR, PRIORS, QUERIES, VALUES, X
+from tests.history.dense_history import DOMAIN, HISTORIES, NEW, PRIOR, PRIORS, QUERIES, VALUES, X
 
 N = X.sum()
 METHODS = ["cholesky", "conjugate-gradients"]

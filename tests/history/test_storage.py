@@ -31,7 +31,7 @@ def every_kind():
     ]
 
 
-def same(first, second):
+def assert_same(first, second):
     assert first.domain == second.domain and first.relation is second.relation
     assert first.queries == second.queries and first.laws == second.laws
     for one, other in zip(first.measurements, second.measurements, strict=True):
@@ -47,14 +47,14 @@ def same(first, second):
 def test_every_kind_comes_back(tmp_path, relation):
     history = History(DOMAIN, every_kind(), relation=relation)
     history.save(tmp_path / "deep" / "folder")
-    same(History.load(tmp_path / "deep" / "folder"), history)
+    assert_same(History.load(tmp_path / "deep" / "folder"), history)
 
 
 def test_covariances_come_back(tmp_path):
     square = [[4.0, 1.0], [1.0, 9.0]]
     history = History(DOMAIN, [pj.LinearMeasurement(("c",), [1, 2], [2.0, 3.0])], covariance=square)
     history.save(tmp_path)
-    same(History.load(tmp_path), history)
+    assert_same(History.load(tmp_path), history)
 
 
 def test_no_answers_yet(tmp_path):
@@ -67,7 +67,7 @@ def test_saving_again_replaces(tmp_path):
     first.save(tmp_path)
     second = first.append(every_kind()[0])
     second.save(tmp_path)
-    same(History.load(tmp_path), second)
+    assert_same(History.load(tmp_path), second)
     assert len(os.listdir(tmp_path)) == 2
 
 
@@ -85,7 +85,7 @@ def test_an_interrupt_leaves_the_old_history(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", once)
     with pytest.raises(KeyboardInterrupt):
         first.append(every_kind()[0]).save(tmp_path)
-    same(History.load(tmp_path), first)
+    assert_same(History.load(tmp_path), first)
 
 
 def test_nothing_is_pickled(tmp_path):
@@ -138,5 +138,5 @@ def test_a_history_saved_while_another_is_read(tmp_path, monkeypatch):
         return described
 
     monkeypatch.setattr(storage.record_file, "read", slow)
-    same(History.load(tmp_path), new)
+    assert_same(History.load(tmp_path), new)
     assert len(calls) == 2

@@ -5,7 +5,7 @@ import pytest
 
 from pgmjax.history import CrossValidation, History, KernelPCA, ProductPrior, Rows, kernel
 from pgmjax.queries import Product, range
-from tests.dense_history import DOMAIN, HISTORIES, PRIORS, VALUES, Q, X, sigma, weights_of
+from tests.history.dense_history import DOMAIN, HISTORIES, PRIORS, VALUES, Q, X, sigma, weights_of
 
 N = X.sum()
 

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-import pgmjax as pj
 from pgmjax.history import History, ProductPrior, Rows
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, marginal, range, subset, total
+from tests.history.dense import DOMAIN
 
-DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
 PRIOR = ProductPrior(
     DOMAIN, {"a": [0.5, 0.3, 0.2], "b": [0.1, 0.2, 0.3, 0.4], "c": [0.7, 0.3], "d": [0.4, 0.3, 0.1, 0.1, 0.1]}
 )
