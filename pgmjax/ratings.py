@@ -10,6 +10,9 @@ import numpy as np
 
 from pgmjax import _checks
 
+LARGEST = 1e60
+"""Ratings are of at most this size, a scale's bounds 0 or of at least one over it: squares are finite."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Ratings:
@@ -25,7 +28,7 @@ class Ratings:
     Raises:
         TypeError: codes that are no integers.
         ValueError: lengths that differ, a code out of range, an item rated twice by one record, or values
-            that are not finite or outside the scale; no value is quoted.
+            that are not finite, above `LARGEST` or outside the scale; no value is quoted.
 
     Example:
         >>> ratings = Ratings([0, 0, 1], [0, 1, 0], [4.0, 2.0, 5.0], shape=(2, 2), scale=(0.5, 5))
@@ -52,6 +55,10 @@ class Ratings:
             raise ValueError("records, items and values of ratings must be of one length.")
         if not np.isfinite(values).all():
             raise ValueError("ratings must be finite numbers.")
+        if values.size and np.abs(values).max() > LARGEST:
+            raise ValueError(f"ratings must be at most {LARGEST:g} in size: state them in larger units.")
+        if self.scale is not None:
+            object.__setattr__(self, "scale", check_scale(self.scale))
         if self.scale is not None and values.size and not self._within(values):
             raise ValueError("some ratings are outside the stated scale: clip them or state a wider one.")
         if np.unique(codes[0] * shape[1] + codes[1]).size != values.size:
@@ -100,6 +107,24 @@ class Ratings:
 
     def __repr__(self) -> str:
         return f"Ratings({self.shape[0]:,} records x {self.shape[1]:,} items, scale {self.scale})"
+
+
+def check_scale(scale: Any) -> tuple[float, float]:
+    """Return the least and the largest rating.
+
+    Raises:
+        ValueError: not two finite numbers, in order, of a size that squares can have.
+    """
+    if not isinstance(scale, list | tuple) or len(scale) != 2:
+        raise ValueError("scale must be the pair (least, largest rating), which bounds all ratings.")
+    low = _checks.number("the least rating", scale[0])
+    high = _checks.number("the largest rating", scale[1])
+    if not low < high:
+        raise ValueError(f"the least rating must be below the largest, got {low:g} and {high:g}.")
+    for bound in (low, high):
+        if bound != 0 and not 1 / LARGEST <= abs(bound) <= LARGEST:
+            raise ValueError(f"a scale's bounds must be 0 or {1 / LARGEST:g} to {LARGEST:g}, got {bound:g}.")
+    return low, high
 
 
 def check_pairs(pairs: Sequence[Any] | np.ndarray, records: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax.ratings import Ratings, check_pairs
+from pgmjax.ratings import Ratings, check_pairs, check_scale
 
 
 def table(rng, records=12, items=9, share=0.5):
@@ -63,3 +63,19 @@ def test_wrong_ratings_are_refused_without_a_value(given, error, words):
 def test_wrong_pairs_are_refused(pairs):
     with pytest.raises(ValueError, match="pair"):
         check_pairs(pairs, 5)
+
+
+def test_scales_that_are_refused():
+    for scale in (5, "ab", (1,), (5, 1), (1, float("inf")), (float("nan"), 2), (1e-200, 1), (0, 1e200)):
+        with pytest.raises(ValueError):
+            check_scale(scale)
+        with pytest.raises(ValueError):
+            Ratings([0], [0], [1.0], (1, 1), scale)
+
+
+@pytest.mark.parametrize("measure", ["cosine", "pearson", "inner_product"])
+def test_the_largest_ratings_have_finite_similarities(measure):
+    huge = Ratings([0, 0, 1, 1], [0, 1, 0, 1], [1e60, 5e59, -1e60, 3e59], (2, 2))
+    assert np.isfinite(huge.similarities([(0, 1)], measure)).all()
+    with pytest.raises(ValueError, match="at most 1e"):
+        Ratings([0], [0], [1e200], (1, 1))

@@ -151,11 +151,7 @@ class MLDP:
         choice, encoding = self._choice(), as_encoding(self.encoding)
         cliques = choice.cliques(workload.cliques, data.domain, encoding)
         estimator.plan(data.domain, [each for trained in cliques.values() for each in trained])
-        request = {
-            "mechanism": self.name,
-            "training": self.training if isinstance(self.training, str) else "given",
-            "training_seed": self.training_seed,
-        }
+        request = {"mechanism": self.name, **choice.describe(cliques)}
         table = settings.open(data, workload, self.backend, request, ledger, key)
         lessons = choice.lessons(cliques, table, workload, encoding)
         self._rehearse(lessons, workload, data.domain)

@@ -18,6 +18,8 @@ from pgmjax.privacy.similarity import MEASURES, PROTECTS, value_range
 from pgmjax.ratings import Ratings, check_pairs
 from pgmjax.relation import Relation
 
+_LARGEST_FEATURE = 1e60  # learners square products of two of them
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SimilarityPredictor:
@@ -171,7 +173,7 @@ def encode_pairs(pairs: np.ndarray, records: int, features: np.ndarray | None = 
         sums and products.
 
     Raises:
-        ValueError: features that are not finite or not of these records.
+        ValueError: features that are not finite, too large to be multiplied, or not of these records.
     """
     vectors = np.zeros((len(pairs), 1 + records))
     vectors[:, 0] = 1
@@ -179,7 +181,10 @@ def encode_pairs(pairs: np.ndarray, records: int, features: np.ndarray | None = 
     vectors[np.arange(len(pairs)), 1 + pairs[:, 1]] = 1
     if features is None:
         return vectors
-    if features.ndim != 2 or len(features) != records or not np.isfinite(features).all():
-        raise ValueError(f"features must be finite numbers [{records:,}, features], got {features.shape}.")
+    if features.ndim != 2 or len(features) != records or not (np.abs(features) <= _LARGEST_FEATURE).all():
+        raise ValueError(
+            f"features must be numbers [{records:,}, features] of at most {_LARGEST_FEATURE:g} in size, got "
+            f"shape {features.shape}: state them in larger units."
+        )
     first, second = features[pairs[:, 0]], features[pairs[:, 1]]
     return np.hstack([vectors, first + second, first * second])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.learners import Learner
 from pgmjax.measurements import LinearMeasurement
+from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Query
 from pgmjax.relation import Relation
@@ -41,6 +43,22 @@ class Choice:
     universe: str
     seed: int
     share: Fraction
+
+    def describe(self, cliques: Mapping[Clique, Sequence[Clique]]) -> dict[str, Any]:
+        """Return all that what is measured depends on beside the table and the workload, for a ledger.
+
+        Args:
+            cliques: for each learner's attributes those that it is trained on.
+        """
+        drawn = isinstance(self.training, str) and self.training in RANDOM
+        return {
+            "training": self.training if isinstance(self.training, str) else self.training.to_spec(),
+            "training_seed": self.seed if isinstance(self.training, str) else None,
+            "training_count": self.count if drawn else None,
+            "expected_records": self.records if drawn and self.count is None else None,
+            "cliques": [[list(each) for each in trained] for trained in cliques.values()],
+            "validation_share": as_text(self.share),
+        }
 
     def cliques(
         self, asked: Sequence[Clique], domain: Domain, encoding: Encoding

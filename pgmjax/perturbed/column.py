@@ -57,9 +57,18 @@ class ResponseColumn:
         return self.answers
 
     def part(self, start: int, stop: int) -> np.ndarray:
-        """Return the answers of some records: categories [rows], or bits, bool [rows, size]."""
+        """Return the answers of some records: categories [rows], or bits, bool [rows, size].
+
+        Raises:
+            ValueError: a category that there is none of: the file was damaged.
+        """
         some = self.answers[start:stop]
         if not self.unary:
+            if some.size and some.max() >= self.law.size:
+                raise ValueError(
+                    f"the answers about {self.attributes} are damaged: expected categories from 0 to "
+                    f"{self.law.size - 1:,}. Make or copy the table again."
+                )
             return np.asarray(some)
         return np.unpackbits(some, axis=1, count=self.law.size).view(np.bool_)
 
@@ -97,7 +106,7 @@ def read_column(record: dict[str, Any], answers: np.ndarray) -> ResponseColumn:
 
     Raises:
         KeyError: something is missing.
-        ValueError: a number out of range, or answers of another shape or outside the categories.
+        ValueError: a number out of range, or answers of another shape; categories are checked when used.
     """
     law = law_of(record["encoding"], record["size"], float(record["lie"]))
     epsilon = exact_epsilon(record["epsilon"])

@@ -16,7 +16,6 @@ from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.events import Laplace
 from pgmjax.privacy.similarity import (
     PROTECTS,
-    check_scale,
     joint_sensitivity,
     pair_sensitivity,
     value_range,
@@ -26,6 +25,9 @@ from pgmjax.relation import Relation
 
 GRID = 2.0**-20
 """Similarities are rounded to multiples of this before noise is added, which is whole numbers of it."""
+
+LARGEST_PRODUCT = 2.0**33
+"""Above this size of an inner product, neighbouring floats are farther apart than the grid."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -145,25 +147,30 @@ class PrivateRatings:
 
     def _sensitivity(self, pairs: np.ndarray, measure: str) -> int:
         scale = self._ratings.scale
-        if scale is not None:
-            scale = check_scale(scale)
         records, items = self._ratings.shape
         low, high = value_range(measure, scale, items)
+        if high > LARGEST_PRODUCT:
+            raise ValueError(
+                f"inner products on this scale of {items:,} items may reach {high:.3g}, above the limit of "
+                f"{LARGEST_PRODUCT:.3g} up to which they are exact enough: state the ratings in larger units."
+            )
         if self._protect == "record" or measure != "cosine":
-            step = _whole(pair_sensitivity(measure, self._protect, scale, items), high - low)
+            # of an inner product, the sum of as many rounded terms as there are items, in both tables
+            rounding = 2 * (items + 2) * 2.0**-53 * high if measure == "inner_product" else 0.0
+            step = _whole(pair_sensitivity(measure, self._protect, scale, items) + rounding, low, high)
             steps = np.full(records, step)
         else:
             counts = np.maximum(self._ratings.counts(), 1)
             different, place = np.unique(counts, return_inverse=True)
             found = [pair_sensitivity(measure, "rating", scale, items, int(count)) for count in different]
-            steps = np.array([_whole(step, high - low) for step in found])[place]
+            steps = np.array([_whole(step, low, high) for step in found])[place]
         return int(joint_sensitivity(pairs, steps))
 
 
-def _whole(step: float, width: float) -> int:
-    """Return a bound in units of the grid, for a measure whose values span `width`.
+def _whole(step: float, low: float, high: float) -> int:
+    """Return a bound in units of the grid, for a measure with values from `low` to `high`.
 
     Rounding may move two values, floats that err in their last places, apart by one more; but never
     farther than the whole range.
     """
-    return min(math.ceil(step / GRID) + 1, math.ceil(width / GRID))
+    return min(math.ceil(step / GRID) + 1, round(high / GRID) - round(low / GRID))

@@ -18,21 +18,6 @@ MEASURES = ("cosine", "pearson", "inner_product")
 PROTECTS = ("rating", "record")
 
 
-def check_scale(scale: Any) -> tuple[float, float]:
-    """Return the least and the largest rating.
-
-    Raises:
-        ValueError: not two finite numbers, in order.
-    """
-    if not isinstance(scale, list | tuple) or len(scale) != 2:
-        raise ValueError("scale must be the pair (least, largest rating), which bounds all ratings.")
-    low = _checks.number("the least rating", scale[0])
-    high = _checks.number("the largest rating", scale[1])
-    if not low < high:
-        raise ValueError(f"the least rating must be below the largest, got {low:g} and {high:g}.")
-    return low, high
-
-
 def value_range(measure: str, scale: tuple[float, float] | None, items: int) -> tuple[float, float]:
     """Return the least and largest value a similarity can have.
 
@@ -123,7 +108,7 @@ def _cosine_step(low: float, high: float, others: int) -> float:
     return float(max(fall.max(), rise.max())) * (1 + 1e-12)
 
 
-def joint_sensitivity(pairs: np.ndarray, steps: np.ndarray) -> float:
+def joint_sensitivity(pairs: np.ndarray, steps: np.ndarray) -> Any:
     """Return how far all similarities of the pairs move together, in L1.
 
     Args:
@@ -131,7 +116,8 @@ def joint_sensitivity(pairs: np.ndarray, steps: np.ndarray) -> float:
         steps: [records], how far a change of that record moves one similarity.
 
     Returns:
-        the most, over records, of the number of pairs it is in times its step.
+        the most, over records, of the number of pairs it is in times its step; exact where steps are whole.
     """
     degrees = np.bincount(np.asarray(pairs).reshape(-1), minlength=len(steps))
-    return float((degrees * steps).max())
+    # Python's numbers: products of 64-bit ones would overflow unseen
+    return max(degree * step for degree, step in zip(degrees.tolist(), steps.tolist(), strict=True))

@@ -43,6 +43,9 @@ def test_vectors_do_not_depend_on_the_order_of_a_pair():
     assert encode_pairs(pairs, 6).tolist()[0] == [1, 1, 0, 0, 1, 0, 0]
     with pytest.raises(ValueError, match="features"):
         encode_pairs(pairs, 6, features[:3])
+    for wrong in (1e308, np.nan, np.inf):  # a learner would refuse their squares after the spend
+        with pytest.raises(ValueError, match="features"):
+            encode_pairs(pairs, 6, np.full((6, 1), wrong))
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,15 @@ def test_missing_parts_are_refused(data, tmp_path):
         perturbed.load(tmp_path / "t")
 
 
+def test_categories_that_are_not_there_are_refused_when_counted(data, tmp_path):
+    made(data, out=tmp_path / "t")
+    answers = np.load(tmp_path / "t" / "answers-0.npy")
+    answers[5] = 200
+    np.save(tmp_path / "t" / "answers-0.npy", answers)
+    with pytest.raises(ValueError, match="are damaged"):
+        perturbed.load(tmp_path / "t").marginal(["a"])
+
+
 def test_the_epsilon_is_exact(data):
     table = RandomizedResponse(
         "1/3", "replace-one", share={"a": 2}, backend=SeededBackend(0, insecure=True), useless="answer"

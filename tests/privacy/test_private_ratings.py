@@ -112,3 +112,31 @@ def test_other_relations_units_and_tables_are_refused():
         PrivateRatings(ratings(dense(0)), REPLACE, Budget(1), protect="item")
     with pytest.raises(TypeError, match="Ratings"):
         PrivateRatings(dense(0), REPLACE, Budget(1), protect="record")
+
+
+def test_inner_products_beyond_what_floats_tell_apart_are_refused():
+    wide = Ratings([0, 1], [0, 0], [3e4, 3e4], (2, 10_000), (0, 30_000))
+    table = PrivateRatings(wide, REPLACE, Budget(1), protect="rating")
+    with pytest.raises(ValueError, match="larger units"):
+        table.similarities([(0, 1)], "inner_product", epsilon=1)
+    assert table.budget.spent == 0
+
+
+def test_the_sensitivity_of_an_inner_product_counts_its_rounding():
+    def stated(items):
+        table = Ratings([0, 1], [0, 0], [1.0, 1.0], (2, items), (0, 5))
+        private = PrivateRatings(table, REPLACE, Budget(1), protect="rating")
+        return private.similarities([(0, 1)], "inner_product", epsilon=1).sensitivity
+
+    assert stated(10) == 25 / GRID + 2  # one for rounding the sum, one for rounding to the grid
+    # the sums of both tables err by up to 25 items**2 / 2**53 each
+    assert stated(100_000) >= 25 / GRID + 2 * 25 * 100_000**2 * 2.0**-53 / GRID
+
+
+def test_a_star_of_many_pairs_has_no_small_sensitivity():
+    """In 64 bits the product of its pairs and the range of one would overflow."""
+    table = Ratings([0], [0], [1.0], (4097, 10_000), (0, 600))
+    private = PrivateRatings(table, REPLACE, Budget(64), protect="record")
+    with pytest.raises(ValueError, match="noise scale above"):
+        private.similarities([(0, other) for other in range(1, 4097)], "inner_product", epsilon=64)
+    assert private.budget.spent == 0
