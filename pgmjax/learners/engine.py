@@ -17,6 +17,9 @@ from pgmjax.learners.penalised import least_squares
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import DenseMatrix
 
+PRECISION = 1e-3
+"""Residuals are judged in this share of the largest answer, or in counts where that is more."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Engine(Learner):
@@ -58,19 +61,27 @@ class Engine(Learner):
     def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedEngine:
         """Learn from answered queries, as `Learner.fit`; nothing here is random."""
         given = Examples.of(encodings, answers, weights)
-        cells = [self._cells(given.encodings, row, given.weights) for row in given.answers]
-        return FittedEngine(self, np.stack(cells) if given.batched else cells[0])
+        cells = self._cells(given)
+        return FittedEngine(self, cells if given.batched else cells[0])
 
-    def _cells(self, rows: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _cells(self, given: Examples) -> np.ndarray:
+        """Return counts of cells [batch, cells]; the rows of a batch are fitted in one program."""
+        domain, query = Domain({"cell": given.dimensions}), DenseMatrix(("cell",), given.encodings)
+        if self.total is None:
+            found = least_squares(given.encodings, given.answers, given.weights)
+            totals = np.maximum(1.0, found.sum(axis=1)).tolist()
+        else:
+            totals = [self.total] * len(given.answers)
+        spread = np.sqrt(given.weights.max() / given.weights)
+        # Weights are relative, so residuals are judged against the size of the answers.
+        scales = np.maximum(1.0, PRECISION * np.abs(given.answers).max(axis=1))
+        rows = [
+            [LinearMeasurement(("cell",), answers, scale * spread, query)]
+            for answers, scale in zip(given.answers, scales, strict=True)
+        ]
         estimator = Estimator(max_steps=self.max_steps, tol=self.tolerance, progress=False)
-        domain, query = Domain({"cell": rows.shape[1]}), DenseMatrix(("cell",), rows)
-        total = self.total
-        if total is None:
-            total = max(1.0, float(least_squares(rows, answers[None], weights).sum()))
-        # A residual is judged against the spread of the answers where no standard deviation is known.
-        stddev = np.sqrt(weights.max() / weights) * max(1.0, 1e-3 * float(np.abs(answers).max()))
-        measurement = LinearMeasurement(("cell",), answers, stddev, query)
-        return estimator.fit(domain, [measurement], total=total).model.marginal(("cell",))
+        fits = estimator.fit_batch(domain, rows, totals)
+        return np.stack([np.asarray(fit.model.marginal(("cell",)), np.float64) for fit in fits])
 
     def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedEngine:
         """Return what was learned from the arrays of `FittedEngine.arrays`."""
