@@ -11,7 +11,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 import pgmjax as pj
-from pgmjax import release_folder
+from pgmjax import new_folder, release_folder
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +127,7 @@ def test_what_exists_is_never_overwritten(made, small_release, tmp_path):
     out = tmp_path / "there"
     {"folder": out.mkdir, "file": out.touch, "link": lambda: out.symlink_to(tmp_path / "nowhere")}[made]()
     with pytest.raises(ValueError, match="exists already"):
-        release_folder.check_target(out)
+        new_folder.check_target(out)
     with pytest.raises(ValueError, match="exists already"):
         release_folder.write(small_release, out, show_progress=False)
     assert os.listdir(tmp_path) == ["there"]
@@ -136,7 +136,7 @@ def test_what_exists_is_never_overwritten(made, small_release, tmp_path):
 def test_a_target_below_a_file_is_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="not a folder that can be written"):
-        release_folder.check_target(tmp_path / "file" / "out")
+        new_folder.check_target(tmp_path / "file" / "out")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
@@ -161,16 +161,16 @@ def test_an_impatient_second_interrupt_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(shutil, "rmtree", interrupted_removal)
     before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt, match="first"), release_folder.reserve(tmp_path / "new" / "r"):
+    with pytest.raises(KeyboardInterrupt, match="first"), new_folder.reserve(tmp_path / "new" / "r"):
         raise KeyboardInterrupt("first")
     assert os.listdir(tmp_path) == [] and signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_name_that_cannot_be_is_refused_before_the_block(tmp_path):
-    with pytest.raises(ValueError, match="cannot be made"), release_folder.reserve(tmp_path / ("n" * 256)):
+    with pytest.raises(ValueError, match="cannot be made"), new_folder.reserve(tmp_path / ("n" * 256)):
         pytest.fail("the block ran")
     assert os.listdir(tmp_path) == []
-    with release_folder.reserve(tmp_path / ("n" * 255)):
+    with new_folder.reserve(tmp_path / ("n" * 255)):
         pass
     assert os.listdir(tmp_path) == ["n" * 255]
 
