@@ -1,0 +1,189 @@
+"""Coverage of error bars on Adult: how often an interval holds the table's answer.
+
+    PGMJAX_DATA=... python bench/coverage.py [--trials N] [--bootstrap-trials N] [--draws N] [--seconds S]
+        [--again] [--table]
+
+Six marginals are measured with discrete Gaussian noise, drawn with the trial's number as seed; a model is
+fitted; every method of `pgmjax.uncertainty.error_bars` gives its error bars of nine queries that the
+measurements determine and three that they do not. Runs are kept in bench/results/coverage.jsonl, a line a
+method and trial, with for each group of answers the share whose interval holds the exact answer:
+
+given: answers that get an interval.
+all: every determined answer.
+away: determined answers whose estimate is at least four of the method's standard deviations above zero.
+near: the other determined answers, where non-negativity bends the model's answers.
+model: undetermined ones. They get no interval; this is the share that one of the same width about the
+    model's value would have held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import statistics
+import sys
+import time
+
+import checkout  # noqa: F401  before the library
+import harness
+import numpy as np
+
+import pgmjax as pj
+from pgmjax.laws import DiscreteGaussian
+
+SCALE = 30.0  # of the noise, counts
+LEVELS = (0.90, 0.95)
+GROUPS = ("given", "all", "away", "near", "model")
+AWAY = 4.0
+MEASURED = [
+    pj.queries.marginal(("age", "income>50K")),
+    pj.queries.marginal(("education-num", "income>50K")),
+    pj.queries.marginal(("marital-status", "relationship")),
+    pj.queries.marginal(("relationship", "sex")),
+    pj.queries.marginal(("workclass", "occupation")),
+    pj.queries.marginal(("race", "sex")),
+]
+ASKED = [
+    pj.queries.marginal(("age",)),
+    pj.queries.kronecker({"age": pj.queries.prefix()}),
+    pj.queries.marginal(("education-num", "income>50K")),
+    pj.queries.marginal(("marital-status", "relationship")),
+    pj.queries.marginal(("race", "sex")),
+    pj.queries.marginal(("relationship",)),
+    pj.queries.marginal(("occupation",)),
+    pj.queries.marginal(("workclass",)),
+    pj.queries.marginal(("income>50K",)),
+    pj.queries.marginal(("sex", "income>50K")),
+    pj.queries.marginal(("race", "relationship")),
+    pj.queries.marginal(("education-num", "sex")),
+]
+PATH = harness.RESULTS / "coverage.jsonl"
+
+
+def load() -> tuple[pj.Domain, pj.Dataset]:
+    """Return Adult's domain and table from the folder that PGMJAX_DATA names."""
+    where = os.environ.get("PGMJAX_DATA")
+    if not where:
+        raise SystemExit("PGMJAX_DATA is not set: it names the folder of the tables.")
+    folder = pathlib.Path(where) / "adult"
+    domain = pj.Domain.read(folder / "adult-domain.json")
+    return domain, pj.Dataset.read(folder / "adult.csv.gz", domain)
+
+
+def exact(data: pj.Dataset, queries: list[pj.queries.Query]) -> list[np.ndarray]:
+    """Return the true answers, for evaluation only."""
+    cliques = list(dict.fromkeys(query.clique for query in queries))
+    tables = dict(zip(cliques, data.marginals(cliques), strict=True))
+    return [np.ravel(query.apply(tables[query.clique])) for query in queries]
+
+
+def noisy(answers: list[np.ndarray], trial: int) -> list[pj.LinearMeasurement]:
+    """Return measurements with noise of a trial."""
+    law, generator = DiscreteGaussian(SCALE), np.random.default_rng(trial)
+    support = np.arange(-law.radius(1e-12), law.radius(1e-12) + 1)
+    chances = law.probabilities(support)
+    return [
+        pj.LinearMeasurement.released(
+            query, answer + generator.choice(support, answer.size, p=chances / chances.sum()), law
+        )
+        for query, answer in zip(MEASURED, answers, strict=True)
+    ]
+
+
+def line(bars: pj.uncertainty.ErrorBars, truth: np.ndarray) -> harness.Line:
+    """Return the coverage of one trial, group by group and level by level."""
+    away = bars.determined & (bars.values >= AWAY * bars.stddevs)
+    given = np.isfinite(bars.intervals).all(axis=1)
+    which = {
+        "given": given,
+        "all": bars.determined,
+        "away": away,
+        "near": bars.determined & ~away,
+        "model": ~bars.determined,
+    }
+    result: harness.Line = {}
+    for group, chosen in which.items():
+        misses, widths = np.abs(bars.values - truth)[chosen], bars.stddevs[chosen]
+        known = np.isfinite(widths)
+        result[group] = {"answers": int(known.sum())}
+        if not known.any():
+            continue
+        result[group]["mean_stddev"] = float(widths[known].mean())
+        result[group]["rmse"] = float(np.sqrt(np.mean(misses[known] ** 2)))
+        for level in LEVELS:
+            z = statistics.NormalDist().inv_cdf(0.5 + 0.5 * level)
+            result[group][f"{level:.2f}"] = float(np.mean(misses[known] <= z * widths[known]))
+    return result
+
+
+def table(lines: list[harness.Line]) -> str:
+    """Return the kept lines as a table: means over trials, with standard errors by trial."""
+    rows = ["| method | answers | trials | answers a trial | 90 % | 95 % | mean stddev | rms error |"]
+    rows.append("|" + "---|" * 8)
+    for method in ("linear", "laplace", "bootstrap"):
+        for group in GROUPS:
+            found = [
+                kept[group]
+                for kept in lines
+                if kept["method"] == method and kept.get(group, {}).get("answers")
+            ]
+            if not found:
+                continue
+            cells = [method, group, str(len(found)), f"{np.mean([f['answers'] for f in found]):.0f}"]
+            for level in LEVELS:
+                shares = 100 * np.array([f[f"{level:.2f}"] for f in found])
+                error = shares.std(ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else float("nan")
+                cells.append(f"{shares.mean():.1f} ± {error:.1f}")
+            cells += [f"{np.mean([f[name] for f in found]):.1f}" for name in ("mean_stddev", "rmse")]
+            rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    """Run what is missing and print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--trials", type=int, default=200, help="of linear and laplace; 200")
+    parser.add_argument("--bootstrap-trials", type=int, default=200, help="of the bootstrap; 200")
+    parser.add_argument("--draws", type=int, default=30, help="of the bootstrap; 30")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no trial after so many")
+    parser.add_argument("--again", action="store_true", help="run what is in the file of results once more")
+    parser.add_argument("--table", action="store_true", help="run nothing")
+    asked = parser.parse_args()
+    kept = {} if asked.again else {(one["method"], one["trial"]): one for one in harness.read(PATH)}
+    if not asked.table:
+        run(asked, kept)
+    print(table(list(kept.values())))
+
+
+def run(asked: argparse.Namespace, kept: dict[tuple[str, int], harness.Line]) -> None:
+    """Run the trials that are not kept."""
+    began = time.perf_counter()
+    domain, data = load()
+    answers, truth = exact(data, MEASURED), np.concatenate(exact(data, ASKED))
+    about = harness.provenance()
+    estimator = pj.Estimator(max_steps=3000, progress=False)
+    counts = {"linear": asked.trials, "laplace": asked.trials, "bootstrap": asked.bootstrap_trials}
+    for trial in range(max(counts.values())):
+        methods = [m for m, count in counts.items() if trial < count and (m, trial) not in kept]
+        if not methods or time.perf_counter() - began > asked.seconds:
+            continue
+        measurements = noisy(answers, trial)
+        fit = estimator.fit(domain, measurements)
+        for method in methods:
+            start = time.perf_counter()
+            bars = pj.uncertainty.error_bars(
+                fit, measurements, ASKED, method=method, draws=asked.draws, seed=trial, estimator=estimator
+            )
+            spent = time.perf_counter() - start
+            made = {"method": method, "trial": trial, "draws": asked.draws, "scale": SCALE, "seconds": spent}
+            made |= {**line(bars, truth), **about, "date": harness.now(), "load": harness.load_average()}
+            harness.append(PATH, made)
+            kept[method, trial] = made
+            harness.say(f"trial {trial}, {method}: {spent:.1f} s, fit {fit.status.name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,10 @@
+"""Error bars on answers: how far an estimate may be from the table's own answer, from released numbers only.
+
+`error_bars` gives values, standard deviations and intervals by one of three methods, and says which answers
+the measurements do not determine at all.
+"""
+
+from pgmjax.uncertainty.bars import ErrorBars
+from pgmjax.uncertainty.methods import error_bars
+
+__all__ = ["ErrorBars", "error_bars"]

@@ -1,0 +1,86 @@
+"""Parametric bootstrap: the fit is repeated on answers of the fitted model with noise drawn anew."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from pgmjax import random
+from pgmjax.constraints import StructuralZeros
+from pgmjax.estimate import Estimator
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.model import GraphicalModel
+from pgmjax.queries import Query
+
+_TAIL = 1e-12  # of a discrete law's probability that redrawn noise leaves out
+
+
+def redrawn(
+    model: GraphicalModel, measurements: Sequence[LinearMeasurement], draws: int, seed: int
+) -> list[list[LinearMeasurement]]:
+    """Return measurements as they might have come out if the model were the truth.
+
+    Noise is drawn from the law of each measurement where it is known, else from the continuous law of its
+    family and standard deviation (a Gaussian one for counts of responses). It is no protection of anything.
+
+    Args:
+        model: what is taken for the truth.
+        measurements: whose queries, standard deviations and laws are used; their values are not.
+        draws: how many lists.
+        seed: the same seed gives the same noise.
+    """
+    generator = random.generator(seed)
+    answers = [np.ravel(model.answer(m.query)) for m in measurements]
+    noise = [_noise(m, draws, generator) for m in measurements]
+    return [
+        [
+            LinearMeasurement(m.clique, answer + drawn[k], _flat(m.stddev), m.query, m.noise, m.law)
+            for m, answer, drawn in zip(measurements, answers, noise, strict=True)
+        ]
+        for k in range(draws)
+    ]
+
+
+def refitted(
+    model: GraphicalModel,
+    measurements: Sequence[LinearMeasurement],
+    queries: Sequence[Query],
+    *,
+    draws: int,
+    seed: int,
+    estimator: Estimator,
+    total: float | None,
+    constraints: Sequence[StructuralZeros] = (),
+) -> np.ndarray:
+    """Return the answers of models fitted to redrawn measurements [draws, answers] (counts).
+
+    All fits run as one batch (`Estimator.fit_batch`).
+
+    References:
+        Efron and Tibshirani 1993, "An introduction to the bootstrap", section 6.5.
+    """
+    quiet = dataclasses.replace(estimator, progress=False) if estimator.progress is None else estimator
+    rows = redrawn(model, measurements, draws, seed)
+    batch = quiet.fit_batch(model.domain, rows, total, constraints=constraints)
+    return np.array(
+        [np.concatenate([np.ravel(fit.model.answer(query)) for query in queries]) for fit in batch]
+    )
+
+
+def _noise(measurement: LinearMeasurement, draws: int, generator: np.random.Generator) -> np.ndarray:
+    """Noise [draws, values] of one measurement."""
+    shape = draws, measurement.values.size
+    if measurement.law is not None:
+        radius = measurement.law.radius(_TAIL)
+        support = np.arange(-radius, radius + 1)
+        below = np.cumsum(measurement.law.probabilities(support))
+        return np.asarray(support[np.searchsorted(below, generator.random(shape) * below[-1])], np.float64)
+    if measurement.noise == "laplace":
+        return np.asarray(generator.laplace(size=shape) * np.sqrt(0.5) * measurement.row_stddevs())
+    return np.asarray(generator.standard_normal(shape) * measurement.row_stddevs())
+
+
+def _flat(stddev: np.ndarray) -> np.ndarray:
+    return stddev.reshape(-1) if stddev.ndim else stddev

@@ -1,0 +1,273 @@
+"""Laplace approximation: the curvature of the loss at the fitted model, through products alone.
+
+At potentials t with expected counts N mu(t), the matrix of second derivatives of the squared loss is, but for
+a term that vanishes with the residuals, J^T J with J = W Q N F: F is the Fisher information of the
+potentials (the derivative of the marginals), Q the measured queries, W one over the standard deviations.
+The variance of an answer with gradient g is g^T (J^T J)^+ g. No matrix is formed: F multiplies a vector
+by differentiating the oracle's marginals, and conjugate gradients do the rest.
+
+References:
+    Tierney and Kadane 1986, "Accurate approximations for posterior moments"; Pearlmutter 1994, "Fast exact
+    multiplication by the Hessian"; Wainwright and Jordan 2008, section 3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax import oracles
+from pgmjax.cliques import Clique
+from pgmjax.compiling import jit
+from pgmjax.losses.base import unique_cliques
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.model import GraphicalModel
+from pgmjax.ops.flat import host_join, split
+from pgmjax.oracles.base import Oracle
+from pgmjax.plan.structure import Structure
+from pgmjax.queries import Query
+from pgmjax.uncertainty.asked import row_tables
+from pgmjax.uncertainty.conjugate_gradients import Step, conjugate_gradients, dot
+
+_CONVERGED = 1e-4
+_FLAT = 1e-9  # of the smallest standard deviation: a gradient that is taken for none
+_CHUNK = 16
+_NOTHING = 1e-3  # of the smallest standard deviation: an expected count that is taken for none
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a query is answered (static).
+
+    Attributes:
+        at: number of the clique.
+        names: the clique's attributes.
+        query: what is asked of some of them.
+    """
+
+    at: int
+    names: Clique
+    query: Query
+
+    def apply(self, tables: Sequence[Any]) -> jax.Array:
+        """Return the answers of the cliques' tables [rows]."""
+        rest = tuple(axis for axis, name in enumerate(self.names) if name not in self.query.clique)
+        kept = [name for name in self.names if name in self.query.clique]
+        table = tables[self.at].sum(axis=rest).transpose([kept.index(name) for name in self.query.clique])
+        return jnp.ravel(jnp.asarray(self.query.apply(table, jnp)))
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["oracle", "point", "marginals", "free", "scale", "total", "total_scale", "weights"],
+    meta_fields=["shapes", "measured"],
+)
+@dataclasses.dataclass(frozen=True, eq=False)
+class Curvature:
+    """The loss about a model: products with J and J^T.
+
+    Attributes:
+        oracle: of the cliques of the model, the measurements and the queries.
+        point: log-potentials of all cliques in one vector [length].
+        marginals: there, probabilities [length].
+        free: 1 where a potential is the model's own, else 0 [length].
+        scale: what preconditions: about one over the square root of the curvature [length].
+        total: number of records (counts).
+        total_scale: as `scale` for the logarithm of the total; 0 where it is public.
+        weights: one over the standard deviations of each measurement's values.
+        shapes: of the cliques' tables (static).
+        measured: where each measurement is answered (static).
+    """
+
+    oracle: Oracle
+    point: Any
+    marginals: Any
+    free: Any
+    scale: Any
+    total: Any
+    total_scale: Any
+    weights: tuple[Any, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    measured: tuple[Place, ...]
+
+    def fisher(self, vector: jax.Array) -> jax.Array:
+        """Multiply the Fisher information, which is symmetric, with a vector [length]."""
+        pull = jax.vjp(lambda point: self.oracle.infer_flat(point)[1], self.point)[1]
+        return pull(vector)[0]
+
+    def ahead(self, step: Step) -> jax.Array:
+        """Return how expected counts move [length] with scaled potentials and log-total."""
+        change = self.fisher(self.free * self.scale * step[0])
+        return self.total * (change + self.marginals * self.total_scale * step[1])
+
+    def back(self, counts: jax.Array) -> Step:
+        """Apply the transpose of `ahead`."""
+        moved = self.total * self.free * self.scale * self.fisher(counts)
+        return moved, self.total * self.total_scale * jnp.vdot(self.marginals, counts)
+
+    def residuals(self, counts: jax.Array) -> tuple[jax.Array, ...]:
+        """Return W Q of counts, measurement by measurement."""
+        tables = split(counts, self.shapes)
+        return tuple(p.apply(tables) * w for p, w in zip(self.measured, self.weights, strict=True))
+
+    def __call__(self, step: Step) -> Step:
+        """Multiply the curvature J^T J with a step."""
+        answers, transpose = jax.vjp(self.residuals, self.ahead(step))
+        return self.back(transpose(answers)[0])
+
+
+def stddevs(
+    model: GraphicalModel,
+    measurements: Sequence[LinearMeasurement],
+    queries: Sequence[Query],
+    total: float | None = None,
+) -> np.ndarray:
+    """Return the standard deviation of the model's answers [answers] (counts).
+
+    NaN where the loss has no curvature along an answer's gradient. Cells that the fit has driven to
+    nothing stay there in this approximation.
+
+    Args:
+        model: fitted to the measurements.
+        measurements: with independent noise.
+        queries: the answers.
+        total: the number of records where it is public; None lets it vary with the noise.
+
+    Raises:
+        ModelTooLargeError: the cliques of model, measurements and queries together do not fit in memory.
+    """
+    with jax.enable_x64(True):
+        curved, holders = curvature(model, measurements, queries, total is not None)
+        found = []
+        for chunk in _chunks(row_tables(model.domain, queries)):
+            tables = np.zeros((_CHUNK, curved.point.shape[0]))
+            for row, (clique, table) in enumerate(chunk):
+                tables[row] = _spread(holders, clique, table, len(tables[row]))
+            variances, sizes, rests = (
+                np.asarray(array)[: len(chunk)] for array in _variances(curved, tables)
+            )
+            flat = sizes <= _FLAT * min(float(m.row_stddevs().min()) for m in measurements)
+            known = np.where(rests <= _CONVERGED * sizes, np.sqrt(variances), np.nan)
+            found.append(np.where(flat, 0.0, known))
+    return np.concatenate(found)
+
+
+def curvature(
+    model: GraphicalModel,
+    measurements: Sequence[LinearMeasurement],
+    queries: Sequence[Query],
+    total_known: bool,
+) -> tuple[Curvature, list[tuple[Clique, tuple[int, ...]]]]:
+    """Return the loss about a model, and the cliques with their tables' shapes; under float64."""
+    domain, own = model.domain, model.potentials
+    cliques = unique_cliques(
+        [
+            *own.cliques,
+            *_outside(own.cliques, [*(m.clique for m in measurements), *(q.clique for q in queries)]),
+        ]
+    )
+    structure, names = Structure.named(domain.sizes, cliques)
+    plan = oracles.plan(structure, names, itemsize=8, finite=False)
+    shapes = tuple(domain.shape_of(clique) for clique in cliques)
+    tables = [np.zeros(shape) for shape in shapes]
+    free = [np.zeros(shape) for shape in shapes]
+    for clique, table in zip(own.cliques, own.tables, strict=True):
+        at = next(k for k, c in enumerate(cliques) if set(c) == set(clique))
+        tables[at] = tables[at] + np.transpose(table, [clique.index(name) for name in cliques[at]])
+        free[at] = np.ones(shapes[at])
+    length = plan.oracle.length
+    point = jnp.asarray(host_join(tables, np.float64, length))
+    marginals = _marginals(plan.oracle, point)
+    measured = tuple(_place(cliques, m.query) for m in measurements)
+    weights = tuple(jnp.asarray(1 / m.row_stddevs()) for m in measurements)
+    strength = np.zeros(len(cliques))
+    for place, w in zip(measured, weights, strict=True):
+        strength[place.at] += float(jnp.mean(w**2))
+    strength = np.where(strength > 0, strength, strength[strength > 0].mean())
+    least = _NOTHING * min(float(m.row_stddevs().min()) for m in measurements) / model.total
+    spread = [np.full(shape, model.total * np.sqrt(s)) for shape, s in zip(shapes, strength, strict=True)]
+    per_cell = host_join(spread, np.float64, length)
+    per_cell[per_cell == 0] = 1.0  # padding
+    there = np.asarray(marginals) > least
+    scale = np.where(there, 1 / np.where(there, marginals * per_cell, 1), 0)
+    squares = [np.sum((model.answer(m.query).reshape(-1) / m.row_stddevs()) ** 2) for m in measurements]
+    total_scale = 0.0 if total_known else 1 / np.sqrt(max(float(np.sum(squares)), 1e-300))
+    made = Curvature(
+        plan.oracle,
+        point,
+        marginals,
+        jnp.asarray(host_join(free, np.float64, length)),
+        jnp.asarray(scale),
+        jnp.asarray(model.total),
+        jnp.asarray(total_scale),
+        weights,
+        shapes,
+        measured,
+    )
+    return made, list(zip(cliques, shapes, strict=True))
+
+
+@jit
+def _marginals(oracle: Oracle, point: jax.Array) -> jax.Array:
+    return oracle.infer_flat(point)[1]
+
+
+@jit
+def _variances(curved: Curvature, rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Variance of each function of the counts [rows, length], its gradient's size, what is left of it."""
+
+    def one(row: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        gradient = curved.back(row)
+        size = jnp.sqrt(dot(gradient, gradient))
+        solution, rest = conjugate_gradients(curved, gradient)
+        return jnp.maximum(dot(gradient, solution), 0), size, rest
+
+    return jax.lax.map(one, rows)
+
+
+def _outside(held: Sequence[Clique], cliques: Sequence[Clique]) -> list[Clique]:
+    """Those cliques that are no part of another one, largest first."""
+    kept: list[Clique] = []
+    for clique in sorted(cliques, key=len, reverse=True):
+        if not any(set(clique) <= set(other) for other in (*held, *kept)):
+            kept.append(clique)
+    return kept
+
+
+def _place(cliques: Sequence[Clique], query: Query) -> Place:
+    at = _holder(cliques, query.clique)
+    return Place(at, tuple(cliques[at]), query)
+
+
+def _holder(cliques: Sequence[Clique], wanted: Clique) -> int:
+    able = [k for k, clique in enumerate(cliques) if set(wanted) <= set(clique)]
+    return min(able, key=lambda k: len(cliques[k]))
+
+
+def _spread(
+    holders: Sequence[tuple[Clique, tuple[int, ...]]], clique: Clique, table: np.ndarray, length: int
+) -> np.ndarray:
+    """A function of some attributes as one of the cells of a clique that holds them [length]."""
+    at = _holder([held for held, _ in holders], clique)
+    names, shape = holders[at]
+    axes = [clique.index(name) for name in names if name in clique]
+    ones = [size if name in clique else 1 for name, size in zip(names, shape, strict=True)]
+    start = sum(math.prod(s) for _, s in holders[:at])
+    vector = np.zeros(length)
+    filled = np.broadcast_to(table.transpose(axes).reshape(ones), shape)
+    vector[start : start + filled.size] = filled.reshape(-1)
+    return vector
+
+
+def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    rows = iter(rows)
+    while chunk := list(itertools.islice(rows, _CHUNK)):
+        yield chunk

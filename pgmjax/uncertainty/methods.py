@@ -1,0 +1,117 @@
+"""Error bars by one of three methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.constraints import StructuralZeros
+from pgmjax.estimate import Estimator, Fit
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.model import GraphicalModel
+from pgmjax.uncertainty import bootstrap, laplace
+from pgmjax.uncertainty.asked import measurements_of, queries_of, row_tables
+from pgmjax.uncertainty.bars import ErrorBars, normal_quantile, of_stddevs
+from pgmjax.uncertainty.linear import least_squares
+
+METHODS = ("linear", "laplace", "bootstrap")
+_INTERIOR = 0.98  # of the deviation of least squares: below it a bound of the model holds the answer
+
+
+def error_bars(
+    fit: Fit | GraphicalModel,
+    measurements: Sequence[LinearMeasurement],
+    queries: Sequence[Any],
+    *,
+    method: str = "linear",
+    level: float = 0.95,
+    total: float | None = None,
+    draws: int = 100,
+    seed: int = 0,
+    estimator: Estimator | None = None,
+    constraints: Sequence[StructuralZeros] = (),
+) -> ErrorBars:
+    """Return answers with error bars, from a model and what it was fitted to: post-processing.
+
+    An answer is *determined* if it is a linear combination of the measured queries (and of the public total).
+    Only such an answer gets an interval; any other is what the model of maximum entropy says, and how far
+    that is from the table nothing released can tell.
+
+    The methods:
+
+    - `linear`: the best linear unbiased estimate, with its exact standard deviation. It may be negative.
+      Where an answer is not determined, the value is the model's and the standard deviation NaN.
+    - `laplace`: the model's answers, with the curvature of the squared loss at the model. Where
+      non-negativity holds cells at zero it knows neither their error nor the bias they bring; there its
+      standard deviation lies below that of least squares, and the answer gets no interval.
+    - `bootstrap`: the model's answers; noise is drawn anew about them and the fit repeated, `draws` times in
+      one batch. The standard deviation is the root mean square of how far the answers come to lie from the
+      model's, with the bias that non-negativity brings.
+
+    Args:
+        fit: a fit, or its model.
+        measurements: what it was fitted to; noise independent between values.
+        queries: queries, or tuples of attribute names for all cells of a marginal.
+        method: `linear`, `laplace` or `bootstrap`.
+        level: of the intervals, in (0, 1): of 0.95 about 95 % hold the table's answer.
+        total: the number of records if it is public, as it was given to the fit; None where it was estimated.
+        draws: of the bootstrap, >= 2.
+        seed: of the bootstrap. The noise redrawn protects nothing.
+        estimator: what repeats the fit in the bootstrap, as the model was fitted; None is `Estimator()`.
+        constraints: impossible cells, of the fits of the bootstrap.
+
+    Raises:
+        TypeError: a model, measurement or query of another kind.
+        ValueError: something that does not fit the domain, or a number outside its range.
+        ModelTooLargeError: a query's attributes, with the model's cliques, do not fit in memory (`laplace`).
+
+    Example:
+        >>> import pgmjax as pj
+        >>> noisy = [pj.LinearMeasurement(("a",), [30.0, 10.0], stddev=2.0)]
+        >>> fit = pj.Estimator().fit(pj.Domain({"a": 2, "b": 2}), noisy)
+        >>> bars = pj.uncertainty.error_bars(fit, noisy, [("a",), ("b",)])
+        >>> bars.stddevs.round(3).tolist(), bars.determined.tolist()
+        ([2.0, 2.0, nan, nan], [True, True, False, False])
+        >>> bars[0].intervals.round(2).tolist()
+        [[26.08, 33.92], [6.08, 13.92]]
+    """
+    model = fit.model if isinstance(fit, Fit) else fit
+    if not isinstance(model, GraphicalModel):
+        raise TypeError(f"error bars are of a Fit or a GraphicalModel, got {type(fit).__name__}.")
+    _checks.choice("method", method, METHODS)
+    normal_quantile(level)
+    draws = _checks.integer("draws", draws, low=2)
+    if total is not None:
+        total = _checks.number("total", total, above=0)
+    domain = model.domain
+    noisy = measurements_of(domain, measurements)
+    asked = queries_of(domain, queries)
+    if estimator is not None and not isinstance(estimator, Estimator):
+        raise TypeError(f"estimator must be an Estimator, got {type(estimator).__name__}.")
+
+    linear = least_squares(domain, noisy, row_tables(domain, asked), total)
+    values = np.concatenate([np.ravel(model.answer(query)) for query in asked])
+    trusted = linear.determined.copy()
+    if method == "linear":
+        values, stddevs = np.where(linear.determined, linear.values, values), linear.stddevs
+    elif method == "laplace":
+        stddevs = laplace.stddevs(model, noisy, asked, total)
+        trusted &= ~(stddevs < _INTERIOR * linear.stddevs)
+    else:
+        answers = bootstrap.refitted(
+            model,
+            noisy,
+            asked,
+            draws=draws,
+            seed=seed,
+            estimator=estimator or Estimator(),
+            total=total,
+            constraints=constraints,
+        )
+        stddevs = np.sqrt(np.mean((answers - values) ** 2, axis=0))
+    sizes = tuple(query.num_rows(domain) for query in asked)
+    seen = linear.determined
+    return of_stddevs(values, stddevs, seen, trusted, level=level, method=method, sizes=sizes)
