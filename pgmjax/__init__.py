@@ -8,6 +8,7 @@ table under differential privacy and return a `Release`; `history` learns from n
 from pgmjax import (
     companion,
     history,
+    learners,
     losses,
     mechanisms,
     oracles,
@@ -15,10 +16,12 @@ from pgmjax import (
     privacy,
     queries,
     solvers,
+    uncertainty,
     workloads,
 )
 from pgmjax._version import __version__
 from pgmjax.attribute import Attribute
+from pgmjax.calibrated_model import CalibratedModel
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.constraints import StructuralZeros
 from pgmjax.dataset import Dataset
@@ -36,6 +39,7 @@ from pgmjax.workload import Workload
 
 __all__ = [
     "Attribute",
+    "CalibratedModel",
     "CliqueVector",
     "Dataset",
     "Domain",
@@ -54,6 +58,7 @@ __all__ = [
     "companion",
     "estimate_total",
     "history",
+    "learners",
     "load",
     "losses",
     "mechanisms",
@@ -62,5 +67,6 @@ __all__ = [
     "privacy",
     "queries",
     "solvers",
+    "uncertainty",
     "workloads",
 ]

@@ -11,9 +11,10 @@ References:
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,32 @@ def evidence_mask(domain: Domain, name: str, wanted: Any) -> np.ndarray:
     mask = np.full(domain[name], -np.inf)
     mask[codes] = 0.0
     return mask
+
+
+def log_evidence(
+    domain: Domain, host: HostModel, numbers: Callable[[Clique], Variables], evidence: Any
+) -> float:
+    """Log of the sum of the unnormalised distribution over the states that agree with evidence (nats).
+
+    The tables are cut to the values that agree; the plan is that of the whole model, made once.
+
+    Raises:
+        TypeError: evidence that is no mapping.
+        ValueError: as in `evidence_mask`.
+    """
+    if not isinstance(evidence, Mapping):
+        raise TypeError(f"evidence must be a mapping of attribute to value, got {type(evidence).__name__}.")
+    allowed: dict[int, np.ndarray] = {}
+    for name, wanted in evidence.items():
+        mask = evidence_mask(domain, name, wanted)
+        allowed[numbers((name,))[0]] = np.flatnonzero(mask == 0)
+    tables = []
+    for table, clique in zip(host.tables, host.structure.cliques, strict=True):
+        for axis, variable in enumerate(clique):
+            if variable in allowed:
+                table = np.take(table, allowed[variable], axis=axis)
+        tables.append(table)
+    return float(dataclasses.replace(host, tables=tuple(tables)).log_sum())
 
 
 def _code(attribute: Attribute, value: Any) -> int:

@@ -11,18 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, answering, model_io, sampling
+from pgmjax import _checks, answering, model_io
+from pgmjax.calibrated_model import CalibratedModel
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
+from pgmjax.model_rows import ModelRows
 from pgmjax.oracles.host import HostModel
+from pgmjax.oracles.host_tree import CACHE_BYTES
 from pgmjax.plan.forecast import require_cells
 from pgmjax.plan.structure import Structure, Variables
 from pgmjax.queries import Query
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class GraphicalModel:
+class GraphicalModel(ModelRows):
     """A distribution over a domain, as log-potentials on cliques, times a total.
 
     Answers are computed on the host in float64 and are in counts: they sum to `total`.
@@ -100,9 +103,36 @@ class GraphicalModel:
     def _numbers(self, clique: Clique) -> Variables:
         return tuple(self._variables[name] for name in clique)
 
-    def log_partition(self) -> float:
-        """Log of the sum of the exponentiated potentials over all cells of the domain (nats)."""
-        return self._host.log_partition
+    def log_partition(self, evidence: Mapping[str, Any] | None = None) -> float:
+        """Log of the sum of the exponentiated potentials over the cells that agree with evidence (nats).
+
+        Less the value without evidence this is the evidence's log-probability.
+
+        Args:
+            evidence: as in `condition`; None is no evidence.
+
+        Returns:
+            Minus infinity where the model holds the evidence impossible.
+
+        Example:
+            >>> model = GraphicalModel.from_potentials(Domain({"a": 2}), {("a",): np.log([0.5, 1.5])})
+            >>> round(math.exp(model.log_partition({"a": 1}) - model.log_partition()), 6)
+            0.75
+        """
+        if evidence is None:
+            return self._host.log_partition
+        return answering.log_evidence(self.domain, self._host, self._numbers, evidence)
+
+    def calibrate(self, cache_bytes: int = CACHE_BYTES) -> CalibratedModel:
+        """Make the model ready for many questions: all k-way marginals, conditional tables, scores.
+
+        Args:
+            cache_bytes: how much of the work that questions share is kept.
+
+        Raises:
+            ModelTooLargeError: a ValueError; the junction tree does not fit in the host's memory.
+        """
+        return CalibratedModel(self.domain, self._host, self.total, cache_bytes)
 
     def marginal(self, clique: Clique) -> np.ndarray:
         """Expected counts of some attributes, in a clique of the model or not.
@@ -165,24 +195,24 @@ class GraphicalModel:
         Raises:
             ValueError: unknown attribute or value, or evidence that the model holds impossible.
         """
-        if not isinstance(evidence, Mapping):
-            raise TypeError(
-                f"evidence must be a mapping of attribute to value, got {type(evidence).__name__}."
-            )
-        masks = {
-            (name,): answering.evidence_mask(self.domain, name, wanted) for name, wanted in evidence.items()
-        }
-        if not masks:
+        log_share = answering.log_evidence(self.domain, self._host, self._numbers, evidence)
+        log_share -= self.log_partition()
+        if not evidence:
             return self
-        joined: dict[Clique, Any] = dict(self.potentials)
-        for clique, mask in masks.items():
-            joined[clique] = joined.get(clique, 0.0) + mask
-        vector = CliqueVector(tuple(joined), tuple(joined.values()))
-        narrowed = GraphicalModel(self.domain, vector, self.total)
-        share = math.exp(narrowed.log_partition() - self.log_partition())
-        if share == 0:
+        total = self.total * math.exp(log_share)
+        if not math.isfinite(log_share):
             raise ValueError(f"the model gives this evidence on {tuple(evidence)} probability zero.")
-        return dataclasses.replace(narrowed, total=self.total * share)
+        if total == 0:
+            raise ValueError(
+                f"this evidence on {tuple(evidence)} leaves less than the smallest float64 of a record: "
+                "log_partition(evidence) still gives its log-probability."
+            )
+        joined: dict[Clique, Any] = dict(self.potentials)
+        for name, wanted in evidence.items():
+            mask = answering.evidence_mask(self.domain, name, wanted)
+            joined[name,] = joined.get((name,), 0.0) + mask
+        vector = CliqueVector(tuple(joined), tuple(joined.values()))
+        return GraphicalModel(self.domain, vector, total)
 
     def entropy(self) -> float:
         """Shannon entropy of the distribution (nats)."""
@@ -191,31 +221,6 @@ class GraphicalModel:
             mu = self._probabilities(clique)
             expected += float(np.sum(np.where(mu > 0, mu, 0) * np.where(np.isfinite(table), table, 0)))
         return self.log_partition() - expected
-
-    def mode(self) -> dict[str, int]:
-        """The most likely cell: a code for each attribute."""
-        return dict(zip(self.domain.attributes, sampling.mode(self._host), strict=True))
-
-    def sample(
-        self, rows: int | None = None, seed: int = 0, *, method: str = "multinomial"
-    ) -> dict[str, np.ndarray]:
-        """Draw synthetic rows.
-
-        Args:
-            rows: how many; the rounded total by default.
-            seed: the same seed gives the same rows. Rows are post-processing: the seed protects
-                nothing and needs no secrecy.
-            method: `multinomial` (independent rows) or `round` (less sampling error).
-
-        Returns:
-            For each attribute the codes [rows]; `domain.decode` turns them into labels.
-
-        Raises:
-            ValueError: a negative number of rows or an unknown method.
-        """
-        rows = round(self.total) if rows is None else _checks.integer("rows", rows, low=0)
-        columns = sampling.sample(self._host, rows, seed, method)
-        return dict(zip(self.domain.attributes, columns, strict=True))
 
     def save(self, folder: Any) -> None:
         """Save to a folder, made where it is missing: `model.npz` and `model.json`, no pickle.

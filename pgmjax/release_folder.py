@@ -111,8 +111,8 @@ def fill(
         if isinstance(release, TrainedRelease) and release.predictor is not None:
             predictor_folder.write(release.predictor, folder / "predictor", seed=release.training_seed)
         progress.advance(note="synthetic rows")
-        columns = release.model.sample(rows, seed=synthetic_seed)
-        release_tables.write_rows(columns, folder / f"synthetic.{synthetic_format}")
+        synthetic = folder / f"synthetic.{synthetic_format}"
+        release.model.sample_to(synthetic, rows, synthetic_seed, show_progress=False)
         progress.advance(note="report")
         page = render(record, release.model, release.measurements, show_progress=show_progress)
         (folder / "report.html").write_text(page, encoding="utf-8")

@@ -1,9 +1,9 @@
-"""The tables of a release as Parquet (or CSV): noisy answers, workload answers, synthetic rows."""
+"""The tables of a release as Parquet: noisy answers and workload answers."""
 
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,16 +70,6 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
     marked = _marked(arrow.table(columns), release.secure, release.seed)
     metadata = {**(marked.schema.metadata or {}), "answered_by": release.answered_by}
     _write_parquet(marked.replace_schema_metadata(metadata), path)
-
-
-def write_rows(columns: Mapping[str, np.ndarray], path: pathlib.Path) -> None:
-    """Write rows of codes, columns named as in the domain, as the path's ending says: .parquet or .csv."""
-    arrow = _checks.optional("pyarrow", extra="tables")
-    table = arrow.table({name: np.asarray(codes, dtype=np.int32) for name, codes in columns.items()})
-    if path.suffix == ".csv":
-        _checks.optional("pyarrow.csv", extra="tables").write_csv(table, path)
-    else:
-        _write_parquet(table, path)
 
 
 def read(path: pathlib.Path) -> Any:

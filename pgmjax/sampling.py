@@ -1,106 +1,116 @@
 """Synthetic rows and the most likely row: walking back through an elimination.
 
-Each variable is drawn given those eliminated after it. Rows with the same parents are drawn
-together, so the cost goes with the number of distinct parents, not of rows.
+Each variable is drawn given those eliminated after it, for a block of rows at a time, so that the
+number of rows does not matter to memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pgmjax import ops, random
+from pgmjax import conditionals, ops, random, rounding
+from pgmjax.conditionals import Conditional
 from pgmjax.oracles.host import Bucket, HostModel
 
-Draw = Callable[[np.ndarray, np.ndarray], np.ndarray]
 METHODS = ("multinomial", "round")
+BLOCK_ROWS = 1 << 18
 
 
 def sample(model: HostModel, rows: int, seed: int, method: str = "multinomial") -> list[np.ndarray]:
-    """Draw rows of a model.
+    """Draw rows of a model: what `blocks` gives, put together.
+
+    Returns:
+        For each variable the codes [rows].
+    """
+    drawn = list(blocks(model, rows, seed, method))
+    if len(drawn) == 1:
+        return drawn[0]
+    empty = [np.zeros(0, np.int64) for _ in model.structure.sizes]
+    return [np.concatenate(parts) for parts in zip(*(drawn or [empty]), strict=True)]
+
+
+def blocks(model: HostModel, rows: int, seed: int, method: str = "multinomial") -> Iterator[list[np.ndarray]]:
+    """Draw rows of a model, a block at a time.
 
     Args:
         model: the distribution.
         rows: how many.
         seed: for the generator; the same seed gives the same rows. Not noise: it protects nothing.
-        method: `multinomial` draws rows independently; `round` spreads the rows of every group
-            of equal parents as evenly as whole numbers allow (each count is its expectation rounded
-            up or down), which has less sampling error.
+        method: `multinomial` draws rows independently; `round` deals all rows to the cells of each
+            clique as evenly as whole numbers allow (see `rounding`), which has less sampling
+            error. Where a table is too large to be kept, each block is dealt by itself.
 
     Returns:
-        For each variable the codes [rows].
+        An iterator over blocks: for each variable the codes [at most BLOCK_ROWS].
 
     Raises:
-        ValueError: unknown method.
+        ValueError: unknown method, said at once.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
-    generator = random.generator(seed)
+    return _blocks(model.buckets(), model.structure.sizes, rows, random.generator(seed), method)
 
-    def draw(weights: np.ndarray, group: np.ndarray) -> np.ndarray:
-        count = np.bincount(group, minlength=len(weights))
+
+def _blocks(
+    buckets: Sequence[Bucket], sizes: Sequence[int], rows: int, generator: np.random.Generator, method: str
+) -> Iterator[list[np.ndarray]]:
+    order = conditionals.conditionals(buckets, sizes)
+    left = None
+    if method == "round" and all(conditional.kept for conditional in order):
+        left = rounding.allocate(order, rows, generator)
+    for start in range(0, rows, BLOCK_ROWS):
+        number = min(BLOCK_ROWS, rows - start)
+        columns: list[np.ndarray] = [np.zeros(0, np.int64)] * len(sizes)
+        for i, conditional in enumerate(order):
+            key = conditional.keys(columns, number)
+            if left is not None:
+                columns[conditional.variable] = rounding.take(left[i], key, generator)
+            else:
+                columns[conditional.variable] = draw(conditional, key, generator, method)
+        yield columns
+
+
+def draw(
+    conditional: Conditional, key: np.ndarray, generator: np.random.Generator, method: str = "multinomial"
+) -> np.ndarray:
+    """Draw one variable of a block of rows.
+
+    Args:
+        conditional: the variable given its parents.
+        key: each row's combination of the parents [rows].
+        generator: of the draws.
+        method: `multinomial`, or `round` for these rows by themselves.
+
+    Returns:
+        Codes [rows].
+    """
+    rows = len(key)
+    if method == "multinomial":
+        position = generator.random(rows)
+        if conditional.kept:
+            return conditionals.inverse(conditional.cumulated, key, position)
+    group, pieces = conditional.compact(key)
+    by_group = np.argsort(group, kind="stable")
+    ends = np.cumsum(np.bincount(group))
+    result = np.empty(rows, np.int64)
+    for first, cumulated in pieces:
+        low = ends[first - 1] if first else 0
+        mine = by_group[low : ends[first + len(cumulated) - 1]]
+        local = group[mine] - first
         if method == "multinomial":
-            position = generator.random(len(group))
+            result[mine] = conditionals.inverse(cumulated, local, position[mine])
         else:
-            position = _even_positions(group, count, generator)
-        return _inverse(weights, group, position)
-
-    return _walk(model.buckets(), len(model.structure.sizes), rows, draw)
+            counts = rounding.even(cumulated, np.bincount(local, minlength=len(cumulated)), generator)
+            result[mine] = rounding.deal(counts, local, generator)
+    return result
 
 
 def mode(model: HostModel) -> list[int]:
     """The most likely assignment: a code for each variable."""
-
-    def best(weights: np.ndarray, group: np.ndarray) -> np.ndarray:
-        return np.argmax(weights, axis=1)[group]
-
-    columns = _walk(model.buckets(ops.host_max), len(model.structure.sizes), 1, best)
-    return [int(column[0]) for column in columns]
-
-
-def _walk(buckets: list[Bucket], variables: int, rows: int, draw: Draw) -> list[np.ndarray]:
-    columns: list[np.ndarray] = [np.zeros(0, np.int64)] * variables
-    for bucket in reversed(buckets):
-        group, parents = _groups([columns[v] for v in bucket.parents], rows)
-        log_weights = bucket.log_weights(dict(zip(bucket.parents, parents, strict=True)))
-        log_weights = log_weights - log_weights.max(axis=1, keepdims=True)
-        columns[bucket.variable] = draw(np.exp(log_weights), group)
-    return columns
-
-
-def _groups(columns: list[np.ndarray], rows: int) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Number the distinct combinations of some columns.
-
-    Returns:
-        The group of each row [rows], and the codes of each group [groups] for each column.
-    """
-    if not columns:
-        return np.zeros(rows, np.int64), []
-    sizes = [int(c.max(initial=0)) + 1 for c in columns]
-    key = np.ravel_multi_index(columns, sizes)
-    values, group = np.unique(key, return_inverse=True)
-    return group, list(np.unravel_index(values, sizes))
-
-
-def _even_positions(group: np.ndarray, count: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Within each group, evenly spaced positions in [0, 1) with one random offset, shuffled."""
-    order = np.lexsort((generator.random(len(group)), group))
-    starts = np.cumsum(count) - count
-    rank = np.empty(len(group), np.int64)
-    rank[order] = np.arange(len(group)) - np.repeat(starts, count)
-    offset = generator.random(len(count))
-    return (rank + offset[group]) / count[group]
-
-
-def _inverse(weights: np.ndarray, group: np.ndarray, position: np.ndarray) -> np.ndarray:
-    """Where each position falls among its group's cumulated weights."""
-    cumulated = np.cumsum(weights, axis=1)
-    cumulated /= cumulated[:, -1:]
-    groups, size = cumulated.shape
-    # groups side by side on one axis, so that one search serves all rows
-    flat = (cumulated + np.arange(groups)[:, None]).ravel()
-    found = np.searchsorted(flat, group + position, side="right") - group * size
-    # rounding near the end of a group must not give a cell of weight zero
-    last = size - 1 - np.argmax(weights[:, ::-1] > 0, axis=1)
-    return np.minimum(found, last[group])
+    found: dict[int, np.ndarray] = {}
+    for bucket in reversed(model.buckets(ops.host_max)):
+        log_weights = bucket.log_weights({u: found[u] for u in bucket.parents})
+        found[bucket.variable] = np.argmax(log_weights, axis=1)
+    return [int(found[v][0]) for v in range(len(model.structure.sizes))]

@@ -5,6 +5,7 @@ import pytest
 import scipy.stats
 
 import pgmjax as pj
+from pgmjax import conditionals, sampling
 from tests import models
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
@@ -88,3 +89,76 @@ def test_no_rows_by_rounding_and_seed_by_position(model):
     assert all(len(column) == 0 for column in model.sample(0, method="round").values())
     first, again = model.sample(20, 3), model.sample(20, seed=3)
     assert all((first[n] == again[n]).all() for n in first)
+
+
+@pytest.mark.parametrize("method", ["multinomial", "round"])
+@pytest.mark.parametrize("name", models.STRUCTURES)
+def test_marginals_lie_within_three_standard_errors(name, method):
+    """Brute force on ten structures. One right draw in 8,000 would fail (McDiarmid); seeds are fixed."""
+    structure = models.STRUCTURES[name]
+    tables = models.potentials(structure, seed=1, zeros=0.2)
+    names = tuple("abcde"[: len(structure[0])])
+    cliques = [tuple(names[v] for v in clique) for clique in structure[1]]
+    potentials = {}
+    for clique, table in zip(cliques, tables, strict=True):
+        same = next((c for c in potentials if set(c) == set(clique)), None)
+        table = table if same is None else table.transpose([clique.index(n) for n in same])
+        potentials[same or clique] = potentials.get(same or clique, 0.0) + table
+    domain = pj.Domain(dict(zip(names, structure[0], strict=True)))
+    fitted = pj.GraphicalModel.from_potentials(domain, potentials)
+    rows = 20_000
+    columns = fitted.sample(rows, seed=4, method=method)
+    logits = models.joint(structure, tables)
+    wanted = [tuple(range(len(names))), *(tuple(sorted(set(c))) for c in structure[1])]
+    for variables in wanted:
+        truth = models.marginal(logits, variables)
+        cell = np.ravel_multi_index([columns[names[v]] for v in variables], truth.shape)
+        share = np.bincount(cell, minlength=truth.size).reshape(truth.shape) / rows
+        assert (share[truth == 0] == 0).all()
+        expected = 0.5 * np.sqrt(truth * (1 - truth) / rows).sum()  # at least the mean distance, by Jensen
+        assert 0.5 * np.abs(share - truth).sum() <= expected + 3 / np.sqrt(2 * rows)
+
+
+@pytest.mark.parametrize("method", ["multinomial", "round"])
+def test_blocks_together_are_the_rows(model, method, monkeypatch):
+    monkeypatch.setattr(sampling, "BLOCK_ROWS", 97)
+    blocks = list(sampling.blocks(model._host, 1000, 3, method))
+    assert [len(block[0]) for block in blocks] == [97] * 10 + [30]
+    whole = model.sample(1000, 3, method=method)
+    for i, name in enumerate(DOMAIN.attributes):
+        assert (np.concatenate([block[i] for block in blocks]) == whole[name]).all()
+
+
+def test_rounding_holds_over_all_blocks_together(model, monkeypatch):
+    """Dealt counts are drawn without replacement: the number of blocks does not show in them."""
+    monkeypatch.setattr(sampling, "BLOCK_ROWS", 500)
+    rows = 20_000
+    table = histogram(model.sample(rows, seed=1, method="round"))
+    for pair in ((0, 1), (1, 2), (2, 3), (0, 3)):
+        others = tuple(j for j in range(4) if j not in pair)
+        expected = rows * model.marginal(tuple(DOMAIN.attributes[i] for i in pair)) / model.total
+        assert np.abs(table.sum(axis=others) - expected).max() < 6
+
+
+@pytest.mark.parametrize("method", ["multinomial", "round"])
+def test_tables_too_large_to_keep_give_rows_of_the_model_too(model, method, monkeypatch):
+    """Level 1e-6 on the joint by chi-square; dealt rows are nearer than independent ones."""
+    monkeypatch.setattr(conditionals, "KEPT_CELLS", 0)
+    monkeypatch.setattr(conditionals, "PIECE_CELLS", 7)
+    monkeypatch.setattr(sampling, "BLOCK_ROWS", 5000)
+    rows = 20_000
+    columns = model.sample(rows, seed=2, method=method)
+    observed = histogram(columns).ravel()
+    expected = rows * model.marginal(DOMAIN.attributes).ravel() / model.total
+    assert (observed[expected == 0] == 0).all()
+    likely = expected >= 10
+    statistic = np.sum((observed[likely] - expected[likely]) ** 2 / expected[likely])
+    assert scipy.stats.chi2.sf(statistic, likely.sum()) > 1e-6
+    assert all(check.standard_errors < 3 for check in model.check_rows(columns))
+
+
+def test_kept_and_unkept_tables_give_the_same_independent_rows(model, monkeypatch):
+    kept = model.sample(3000, seed=8)
+    monkeypatch.setattr(conditionals, "KEPT_CELLS", 0)
+    again = model.sample(3000, seed=8)
+    assert all((kept[n] == again[n]).all() for n in kept)

@@ -91,13 +91,14 @@ class HostModel:
         """Log of the sum over all joint states (nats)."""
         return float(self.log_sum())
 
-    def buckets(self, reduce: ops.Reduce = ops.host_logsumexp) -> list[Bucket]:
+    def buckets(self, reduce: ops.Reduce = ops.host_logsumexp, last: Variables = ()) -> list[Bucket]:
         """Eliminate every variable and keep what each elimination involved, in that order.
 
         Read backwards, each bucket gives its variable's distribution given those eliminated after
         it: what sampling needs. With the maximum instead of the sum it gives the best value.
+        Variables named `last` are eliminated after all others.
         """
-        plan = elimination.best(self.structure)
+        plan = elimination.best(self.structure, last)
         widest = max((self.structure.cells(clique) for clique in plan.cliques), default=1)
         require_cells(widest, "the largest table that walking through this model needs")
         pending = list(zip(self.tables, self.structure.cliques, strict=True))

@@ -1,0 +1,189 @@
+"""The rows of a model: drawn, completed, written to a file and checked."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmjax import _checks, completion, row_check, row_file, sampling
+from pgmjax.clique_vector import CliqueVector
+from pgmjax.cliques import Clique, as_clique
+from pgmjax.domain import Domain
+from pgmjax.oracles.host import HostModel
+
+
+class ModelRows:
+    """What a graphical model does with rows; `GraphicalModel` brings the model."""
+
+    domain: Domain
+    total: float
+    potentials: CliqueVector
+
+    if TYPE_CHECKING:
+
+        @functools.cached_property
+        def _host(self) -> HostModel: ...
+
+        def _probabilities(self, clique: Clique) -> np.ndarray: ...
+
+    def mode(self) -> dict[str, int]:
+        """The most likely cell: a code for each attribute."""
+        return dict(zip(self.domain.attributes, sampling.mode(self._host), strict=True))
+
+    def sample(
+        self, rows: int | None = None, seed: int = 0, *, method: str = "multinomial"
+    ) -> dict[str, np.ndarray]:
+        """Draw synthetic rows.
+
+        Args:
+            rows: how many; the rounded total by default.
+            seed: the same seed gives the same rows. Rows are post-processing: the seed protects
+                nothing and needs no secrecy.
+            method: `multinomial` (independent rows) or `round` (less sampling error: the rows are
+                dealt to the cells of each clique as evenly as whole numbers allow).
+
+        Returns:
+            For each attribute the codes [rows]; `domain.decode` turns them into labels. Rows of records
+            that agree with some evidence are those of `condition(evidence)`.
+
+        Raises:
+            ValueError: a negative number of rows or an unknown method.
+        """
+        rows = self._number_of_rows(rows)
+        columns = sampling.sample(self._host, rows, seed, method)
+        return dict(zip(self.domain.attributes, columns, strict=True))
+
+    def sample_to(
+        self,
+        path: str | os.PathLike[str],
+        rows: int | None = None,
+        seed: int = 0,
+        *,
+        method: str = "multinomial",
+        decode: bool = False,
+        overwrite: bool = False,
+        show_progress: bool | None = None,
+    ) -> pathlib.Path:
+        """Draw synthetic rows straight into a file: any number of them in bounded memory.
+
+        Args:
+            path: of the file, .parquet or .csv. It is there in full or not at all: an interrupt
+                leaves nothing behind.
+            rows: how many; the rounded total by default.
+            seed: the same seed gives the rows that `sample` gives.
+            method: as in `sample`.
+            decode: write labels, bins as text and nulls instead of codes.
+            overwrite: replace a file that is there.
+            show_progress: None shows a bar in terminals and notebooks only, False never.
+
+        Returns:
+            The path.
+
+        Raises:
+            ValueError: a bad argument, another ending, a file that is there already, or no such
+                folder; said before any row is drawn.
+        """
+        rows = self._number_of_rows(rows)
+        target = row_file.check_target(path, overwrite=overwrite)
+        blocks = sampling.blocks(self._host, rows, seed, method)
+        return row_file.write(
+            target,
+            self.domain,
+            blocks,
+            rows,
+            decode=decode,
+            overwrite=overwrite,
+            show_progress=show_progress,
+        )
+
+    def complete(
+        self, columns: Mapping[str, Any], seed: int = 0, *, method: str = "multinomial"
+    ) -> dict[str, np.ndarray]:
+        """Draw what is not known of some rows, given what is known of each.
+
+        Args:
+            columns: for some attributes their codes [rows], -1 where a cell is not known. Attributes
+                that are not named are unknown in every row.
+            seed: the same seed gives the same rows.
+            method: `multinomial`, or `round` to deal rows with equal known cells evenly.
+
+        Returns:
+            For each attribute the codes [rows]; known cells as they were.
+
+        Raises:
+            TypeError: not a mapping, or codes that are no integers.
+            ValueError: no column, an unknown attribute, columns of different length, a code outside
+                the domain, or rows that the model holds impossible.
+
+        Example:
+            >>> import pgmjax as pj
+            >>> model = pj.GraphicalModel.from_potentials(
+            ...     pj.Domain({"a": 2, "b": 2}), {("a", "b"): [[0.0, -float("inf")], [-float("inf"), 0.0]]}
+            ... )
+            >>> model.complete({"a": [0, -1], "b": [-1, 1]})["b"].tolist()
+            [0, 1]
+        """
+        _checks.choice("method", method, sampling.METHODS)
+        known = _known(self.domain, columns)
+        filled = completion.complete(self._host, known, seed, method)
+        return dict(zip(self.domain.attributes, filled, strict=True))
+
+    def check_rows(
+        self, columns: Mapping[str, Any], cliques: Iterable[Clique] | None = None
+    ) -> tuple[row_check.RowCheck, ...]:
+        """Compare the marginals of rows with the model's own.
+
+        Args:
+            columns: for each attribute that the cliques name its codes [rows], as `sample` gives them.
+            cliques: the marginals to compare; those of the model by default.
+
+        Returns:
+            For each clique the total variation distance, its mean and standard error for as many
+            independent rows of this model.
+
+        Raises:
+            ValueError: no rows, an attribute that is missing, or a code outside the domain.
+        """
+        wanted = self.potentials.cliques if cliques is None else cliques
+        checked = [as_clique(self.domain, clique) for clique in wanted]
+        known = _known(self.domain, columns, unknown=False)
+        codes = {self.domain.attributes[v]: column for v, column in known.items()}
+        absent = sorted({name for clique in checked for name in clique} - codes.keys())
+        if absent or not all(map(len, codes.values())):
+            raise ValueError(
+                f"check_rows needs at least one row with a column for every attribute of the cliques; "
+                f"missing are {absent or 'the rows'}."
+            )
+        return tuple(row_check.check(clique, self._probabilities(clique), codes) for clique in checked)
+
+    def _number_of_rows(self, rows: int | None) -> int:
+        return round(self.total) if rows is None else _checks.integer("rows", rows, low=0)
+
+
+def _known(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = True) -> dict[int, np.ndarray]:
+    """Columns of codes by the number of their attribute, checked."""
+    if not isinstance(columns, Mapping):
+        raise TypeError(f"columns must be a mapping of attribute to codes, got {type(columns).__name__}.")
+    if not columns:
+        raise ValueError("columns must name at least one attribute, got none.")
+    known = {}
+    low = completion.UNKNOWN if unknown else 0
+    for name, values in columns.items():
+        size, codes = domain[name], np.asarray(values)
+        if codes.size and codes.dtype.kind not in "iu":
+            raise TypeError(f"codes of {name!r} must be integers, got {codes.dtype}.")
+        if codes.ndim != 1:
+            raise ValueError(f"codes of {name!r} must be one-dimensional, got {codes.ndim} axes.")
+        codes = codes.astype(np.int64)
+        if codes.size and (codes.min() < low or codes.max() >= size):
+            also = " (or -1 where not known)" if unknown else ""
+            raise ValueError(f"codes of {name!r} must lie in 0..{size - 1}{also}.")
+        known[domain.attributes.index(name)] = codes
+    if len({len(codes) for codes in known.values()}) > 1:
+        raise ValueError(f"columns must have equal length, got {[len(c) for c in known.values()]} rows.")
+    return known

@@ -1,0 +1,138 @@
+"""Rows of a model straight to a file, a block at a time; the file is there in full or not at all."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import os
+import pathlib
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.attribute import Attribute
+from pgmjax.domain import Domain
+from pgmjax.progress import Progress
+
+SUFFIXES = (".parquet", ".csv")
+
+
+def write(
+    path: str | os.PathLike[str],
+    domain: Domain,
+    blocks: Iterable[Sequence[np.ndarray]],
+    rows: int,
+    *,
+    decode: bool = False,
+    overwrite: bool = False,
+    show_progress: bool | None = None,
+) -> pathlib.Path:
+    """Write blocks of rows as they come.
+
+    Args:
+        path: of the file: .parquet or .csv. An interrupt leaves nothing there.
+        domain: the attributes; columns are named so.
+        blocks: for each attribute its codes [rows of the block].
+        rows: how many there are in all, for the bar.
+        decode: write what the codes stand for (labels, bins as text, null where missing) instead of codes.
+        overwrite: replace a file of this name, at the end.
+        show_progress: None shows a bar in terminals only, False never.
+
+    Returns:
+        The path.
+
+    Raises:
+        ValueError: another ending, a file that is there already, or no such folder; nothing is written.
+    """
+    target = check_target(path, overwrite=overwrite)
+    columns = [_Column(domain.attribute(name), decode, target.suffix) for name in domain.attributes]
+    with (
+        Progress("rows", rows, show_progress) as progress,
+        _partial(target, overwrite) as partial,
+        _writer(partial, target.suffix, columns) as writer,
+        concurrent.futures.ThreadPoolExecutor(1) as behind,  # writes one block while the next is drawn
+    ):
+        pending = None
+        for block in blocks:
+            if pending is not None:
+                progress.advance(pending.result())
+            pending = behind.submit(_write_block, writer, columns, block)
+        if pending is not None:
+            progress.advance(pending.result())
+    return target
+
+
+def check_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> pathlib.Path:
+    """Check that a file of rows can be made here; to be called before any work.
+
+    Raises:
+        ValueError: another ending than .parquet or .csv, a file that is there already, or no such folder.
+    """
+    target = pathlib.Path(path).absolute()
+    if target.suffix not in SUFFIXES:
+        raise ValueError(f"{os.fspath(path)} must end in .parquet or .csv.")
+    if target.is_dir() or (os.path.lexists(target) and not overwrite):
+        raise ValueError(f"{os.fspath(path)} exists already: name a new file, or say overwrite=True.")
+    if not target.parent.is_dir():
+        raise ValueError(f"{os.fspath(path)} cannot be made: there is no folder {target.parent}.")
+    return target
+
+
+@contextlib.contextmanager
+def _partial(target: pathlib.Path, overwrite: bool) -> Iterator[pathlib.Path]:
+    """A name beside the target that becomes it at the end, or vanishes."""
+    partial = target.with_name(f".{uuid.uuid4().hex[:12]}.partial")
+    try:
+        yield partial
+        check_target(target, overwrite=overwrite)
+        partial.replace(target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def _writer(path: pathlib.Path, suffix: str, columns: Sequence[_Column]) -> Any:
+    arrow = _checks.optional("pyarrow", extra="tables")
+    schema = arrow.schema([(c.name, c.array(np.zeros(0, np.int64)).type) for c in columns])
+    if suffix == ".csv":
+        return _checks.optional("pyarrow.csv", extra="tables").CSVWriter(path, schema)
+    return _checks.optional("pyarrow.parquet", extra="tables").ParquetWriter(path, schema, compression="zstd")
+
+
+def _write_block(writer: Any, columns: Sequence[_Column], block: Sequence[np.ndarray]) -> int:
+    arrow = _checks.optional("pyarrow", extra="tables")
+    arrays = [column.array(codes) for column, codes in zip(columns, block, strict=True)]
+    writer.write_table(arrow.table(arrays, names=[column.name for column in columns]))
+    return len(block[0])
+
+
+class _Column:
+    """How the codes of an attribute are stored."""
+
+    def __init__(self, attribute: Attribute, decode: bool, suffix: str):
+        self.name = attribute.name
+        # without a dictionary the code is what is stored
+        self._dictionary: Any = None
+        self._missing = attribute.size - 1 if decode and attribute.missing else None
+        self._plain = suffix == ".csv"
+        if decode and (attribute.labels is not None or attribute.bins is not None):
+            arrow = _checks.optional("pyarrow", extra="tables")
+            values: Sequence[Any] = attribute.labels or ()
+            if len({type(value) for value in values}) != 1:
+                values = attribute.code_names()[: attribute.size - attribute.missing]
+            self._dictionary = arrow.array(list(values))
+            self._plain |= not isinstance(values[0], str)
+
+    def array(self, codes: np.ndarray) -> Any:
+        """The Arrow array of some codes."""
+        arrow = _checks.optional("pyarrow", extra="tables")
+        mask = None if self._missing is None else codes == self._missing
+        index = arrow.array(codes.astype(np.int32), mask=mask)
+        if self._dictionary is None:
+            return index
+        if self._plain:
+            return self._dictionary.take(index)
+        return arrow.DictionaryArray.from_arrays(index, self._dictionary)

@@ -1,0 +1,67 @@
+"""Arguments of a model's rows; what the rows are is tested in test_sampling and test_completion."""
+
+import numpy as np
+import pytest
+
+import pgmjax as pj
+
+
+@pytest.fixture(scope="module")
+def model():
+    domain = pj.Domain({"a": 2, "b": {"labels": ["x", "y", "z"]}, "c": 2})
+    tables = {("a", "b"): [[0.0, 1.0, 2.0], [1.0, 0.0, -np.inf]], ("b", "c"): np.eye(3, 2)}
+    return pj.GraphicalModel.from_potentials(domain, tables, total=300.4)
+
+
+def test_rows_under_evidence_agree_with_it(model):
+    narrowed = model.condition({"b": ["x", "z"], "c": 1})
+    rows = narrowed.sample(2000, seed=0, method="round")
+    assert set(rows["b"]) == {0, 2} and set(rows["c"]) == {1}
+    assert all(check.standard_errors < 3 for check in narrowed.check_rows(rows, [("a", "b"), ("a",)]))
+
+
+def test_rows_of_another_model_are_seen(model):
+    rows = model.condition({"a": 0}).sample(2000, seed=0)
+    assert max(check.standard_errors for check in model.check_rows(rows)) > 3
+    assert [check.clique for check in model.check_rows(rows)] == [("a", "b"), ("b", "c")]
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind", "said"),
+    [
+        ([1, 2], TypeError, "must be a mapping"),
+        ({}, ValueError, "at least one attribute"),
+        ({"d": [0]}, ValueError, "not an attribute"),
+        ({"a": [0.5]}, TypeError, "must be integers"),
+        ({"a": [[0]]}, ValueError, "one-dimensional"),
+        ({"a": [0, 2]}, ValueError, r"0..1 \(or -1 where not known\)"),
+        ({"a": [0, -2]}, ValueError, r"0..1 \(or -1 where not known\)"),
+        ({"a": [0], "b": [0, 1]}, ValueError, "equal length"),
+    ],
+)
+def test_bad_partial_rows(model, columns, kind, said):
+    with pytest.raises(kind, match=said):
+        model.complete(columns)
+
+
+def test_bad_method_and_seed_of_a_completion(model):
+    with pytest.raises(ValueError, match="method must be one of"):
+        model.complete({"a": [0]}, method="magic")
+    with pytest.raises(ValueError, match="seed must be an integer >= 0"):
+        model.complete({"a": [0]}, seed=-1)
+
+
+def test_rows_to_check_need_every_attribute_and_known_cells(model):
+    with pytest.raises(ValueError, match=r"missing are \['b', 'c'\]"):
+        model.check_rows({"a": [0]})
+    with pytest.raises(ValueError, match="at least one row"):
+        model.check_rows(model.sample(0))
+    with pytest.raises(ValueError, match=r"must lie in 0\.\.1"):
+        model.check_rows({"a": [-1]}, [("a",)])
+
+
+def test_seeds_repeat(model):
+    holes = {"a": [0, -1, 1, -1] * 50}
+    first, again, other = model.complete(holes, 1), model.complete(holes, 1), model.complete(holes, 2)
+    assert all((first[n] == again[n]).all() for n in first)
+    assert any((first[n] != other[n]).any() for n in first)

@@ -1,0 +1,128 @@
+"""Rows in a file: the rows of `sample`, decoded where asked, and never half a file."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow.csv
+import pytest
+from pyarrow import parquet
+
+import pgmjax as pj
+from pgmjax import row_file, sampling
+
+MIXED = {"labels": [1, "one"]}
+
+
+@pytest.fixture(scope="module")
+def model(small_domain):
+    spec = {name: small_domain.attribute(name) for name in small_domain}
+    domain = pj.Domain(
+        {**spec, "year": {"labels": [1990, 2000]}, "mixed": MIXED, "gap": {"size": 2, "missing": True}}
+    )
+    generator = np.random.default_rng(0)
+    cliques = [("age", "sex"), ("sex", "region"), ("region", "year"), ("year", "gap")]
+    tables = {clique: generator.normal(size=domain.shape_of(clique)) for clique in cliques}
+    return pj.GraphicalModel.from_potentials(domain, tables, total=900)
+
+
+@pytest.mark.parametrize("method", ["multinomial", "round"])
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_file_holds_the_rows_of_sample(model, tmp_path, monkeypatch, ending, method):
+    monkeypatch.setattr(sampling, "BLOCK_ROWS", 100)
+    path = model.sample_to(tmp_path / f"rows.{ending}", seed=3, method=method)
+    stored = parquet.read_table(path) if ending == "parquet" else pyarrow.csv.read_csv(path)
+    expected = model.sample(seed=3, method=method)
+    assert stored.column_names == list(expected) and stored.num_rows == 900
+    assert all((stored[name].to_numpy() == codes).all() for name, codes in expected.items())
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_decoded_rows_are_what_the_domain_says(model, tmp_path):
+    path = model.sample_to(tmp_path / "rows.parquet", 500, 1, decode=True)
+    stored = parquet.read_table(path)
+    expected = model.domain.decode(model.sample(500, seed=1))
+    for name, values in expected.items():
+        values = [str(value) for value in values] if name == "mixed" else values.tolist()
+        assert stored[name].to_pylist() == values
+    assert stored["age"].null_count > 0 and stored["gap"].null_count > 0
+    again = model.sample_to(tmp_path / "rows.csv", 500, 1, decode=True)
+    options = pyarrow.csv.ConvertOptions(strings_can_be_null=True)
+    read = pyarrow.csv.read_csv(again, convert_options=options)
+    assert read["age"].to_pylist() == expected["age"].tolist()
+    assert read["income>50K, net"].to_pylist() == expected["income>50K, net"].tolist()
+
+
+def test_decoded_rows_are_read_back_to_the_same_codes(model, tmp_path):
+    """Labels and nulls are what the domain reads; bins are text and are not numbers again."""
+    path = model.sample_to(tmp_path / "rows.parquet", 300, 2, decode=True)
+    stored, codes = parquet.read_table(path), model.sample(300, seed=2)
+    for name in ("sex", "region", "year", "gap", "income>50K, net"):
+        assert (model.domain.attribute(name).encode(stored[name].to_pylist()) == codes[name]).all()
+
+
+def test_no_rows_make_an_empty_table(model, tmp_path):
+    stored = parquet.read_table(model.sample_to(tmp_path / "rows.parquet", 0))
+    assert stored.num_rows == 0 and stored.column_names == list(model.domain.attributes)
+
+
+def test_bad_targets_are_refused_before_any_work(model, tmp_path):
+    there = tmp_path / "there.parquet"
+    there.write_text("mine")
+    with pytest.raises(ValueError, match="exists already"):
+        model.sample_to(there, 5)
+    assert there.read_text() == "mine"
+    with pytest.raises(ValueError, match=r"end in \.parquet or \.csv"):
+        model.sample_to(tmp_path / "rows.xlsx", 5)
+    with pytest.raises(ValueError, match="no folder"):
+        model.sample_to(tmp_path / "none" / "rows.csv", 5)
+    with pytest.raises(ValueError, match="method must be one of"):
+        model.sample_to(there, 5, method="magic", overwrite=True)
+    assert there.read_text() == "mine"
+    model.sample_to(there, 5, overwrite=True)
+    assert parquet.read_table(there).num_rows == 5 and os.listdir(tmp_path) == ["there.parquet"]
+
+
+@pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt])
+def test_a_failure_leaves_nothing(model, tmp_path, kind):
+    def failing():
+        yield [np.zeros(10, np.int64)] * len(model.domain)
+        yield [np.zeros(10, np.int64)] * len(model.domain)
+        raise kind("stop")
+
+    before = tmp_path / "before.csv"
+    before.write_text("mine")
+    with pytest.raises(kind):
+        row_file.write(tmp_path / "rows.parquet", model.domain, failing(), 30)
+    with pytest.raises(kind):
+        row_file.write(before, model.domain, failing(), 30, overwrite=True)
+    assert os.listdir(tmp_path) == ["before.csv"] and before.read_text() == "mine"
+
+
+ENDLESS = """
+import sys, pgmjax as pj
+model = pj.GraphicalModel.from_potentials(pj.Domain({"a": 2, "b": 50}), {("a", "b"): [[0.0] * 50] * 2})
+model.sample_to(sys.argv[1], 10**12)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_an_interrupt_leaves_nothing(tmp_path):
+    """A million million rows, stopped by Ctrl-C once the unfinished file is there."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS, str(tmp_path / "rows.parquet")], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        end = time.monotonic() + 120
+        while not any(file.stat().st_size > 1000 for file in tmp_path.iterdir()):
+            assert child.poll() is None and time.monotonic() < end
+            time.sleep(0.05)
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=120)
+    finally:
+        child.kill()
+    assert child.returncode != 0 and "KeyboardInterrupt" in errors
+    assert os.listdir(tmp_path) == []
