@@ -11,12 +11,13 @@ from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting import rho_for
 from pgmjax.privacy.amounts import exact_delta, exact_epsilon, exact_rho
 from pgmjax.privacy.drawable import ResponseLaw
-from pgmjax.privacy.events import Event, Gaussian, Laplace, Response, Selection
+from pgmjax.privacy.events import Event, Gaussian, Laplace, Pure, Response, Selection
 from pgmjax.privacy.renyi import RenyiAccount
 from pgmjax.privacy.selection import ExponentialMechanism
 from pgmjax.privacy.sensitivity import RECORDS
 from pgmjax.privacy.shifts import shifts_of
 from pgmjax.privacy.tape import Call, NonInterferenceError
+from pgmjax.privacy.threshold_law import ThresholdLaw
 
 _ROUNDING = 1e-9
 
@@ -76,13 +77,22 @@ def cost(calls: Iterable[Call]) -> tuple[float | None, float]:
             epsilon = None
             rho += call.sensitivity.value / (2 * call.law.scale**2)
             continue
-        if isinstance(call.law, ResponseLaw):
+        if isinstance(call.law, ThresholdLaw):
+            if _paid(call):
+                continue
+            pure = call.law.epsilon(call.sensitivity.value)
+        elif isinstance(call.law, ResponseLaw):
             pure = call.sensitivity.value * float(call.law.epsilon_bound)
         else:
             pure = call.sensitivity.value / call.law.scale * (1 if norm == "l1" else 2)
         epsilon = None if epsilon is None else epsilon + pure
         rho += pure**2 / (8 if isinstance(call.law, ExponentialMechanism) else 2)
     return epsilon, rho
+
+
+def _paid(call: Call) -> bool:
+    """Whether a call costs nothing: the first question of a threshold test pays for all of them."""
+    return isinstance(call.law, ThresholdLaw) and bool(call.parameters[-1])
 
 
 def _norm(call: Call) -> str:
@@ -130,7 +140,7 @@ def _approximate_epsilon(calls: Sequence[Call], table: Any, delta: Any) -> float
         return 0.0
     account = RenyiAccount(calls[0].sensitivity.relation)
     for call in calls:
-        if call.law is not None and call.sensitivity.value:
+        if call.law is not None and call.sensitivity.value and not _paid(call):
             account.add(_event(call, table))
     return account.epsilon(delta)
 
@@ -140,6 +150,8 @@ def _event(call: Call, table: Any) -> Event:
     law: Any = call.law
     if isinstance(law, ResponseLaw):
         return Response(moved * law.epsilon_bound)
+    if isinstance(law, ThresholdLaw):
+        return Pure(Fraction(law.epsilon(call.sensitivity.value)))
     scale = Fraction(law.scale)
     if isinstance(law, DiscreteGaussian):
         return Gaussian(moved / (2 * scale**2), scale=law.scale)

@@ -24,6 +24,7 @@ from pgmjax.laws import Law
 from pgmjax.privacy.drawable import ResponseLaw
 from pgmjax.privacy.selection import SelectionLaw
 from pgmjax.privacy.sensitivity import Sensitivity
+from pgmjax.privacy.threshold_law import ThresholdLaw
 
 _NORMS = {"l1": "L1", "l2_squared": "squared L2", "linf": "maximum", "records": "records"}
 _ACTIVE: contextvars.ContextVar[Tape | None] = contextvars.ContextVar("pgmjax_tape", default=None)
@@ -38,7 +39,7 @@ class Call:
     """One passage of exact numbers through the choke point.
 
     Attributes:
-        kind: "laplace", "gaussian", "selection", "response" or "public count".
+        kind: "laplace", "gaussian", "selection", "response", "threshold" or "public count".
         parameters: everything public that shapes the call; must be comparable.
         law: how its release is drawn, None for what is public.
         sensitivity: how far neighbours were declared to move the exact numbers.
@@ -47,7 +48,7 @@ class Call:
 
     kind: str
     parameters: tuple[Any, ...]
-    law: Law | SelectionLaw | ResponseLaw | None
+    law: Law | SelectionLaw | ResponseLaw | ThresholdLaw | None
     sensitivity: Sensitivity
     exact: np.ndarray
 
