@@ -11,6 +11,7 @@ import numpy as np
 
 from pgmjax import _checks
 from pgmjax.dataset import Dataset
+from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.multiplicative_weights import FullVector
 from pgmjax.mechanisms.settings import Settings, check_table_and_workload, read_settings
@@ -129,7 +130,7 @@ class OnlineWeights:
         """
         check_table_and_workload(data, workload)
         for entry in workload.entries:
-            counting_rows(entry.query, data)
+            counting_rows(entry.query, data.domain)
         opened = self.open(data)
         opened.answered.extend(opened.answer(entry.query) for entry in workload.entries)
         return opened
@@ -176,7 +177,7 @@ class OnlineAnswers:
             ValueError: a query that does not fit, or with entries other than 0 and 1; nothing was spent.
             TableReadError: the table could not be read.
         """
-        return np.array([self._row(query.clique, row) for row in counting_rows(query, self._table)])
+        return np.array([self._row(query.clique, row) for row in counting_rows(query, self._table.domain)])
 
     def predict(self, query: Query) -> np.ndarray:
         """Return the estimate's answers without looking at the table, float64 [rows] (counts)."""
@@ -205,7 +206,7 @@ class OnlineAnswers:
         return float(measured.values[0])
 
 
-def counting_rows(query: Any, table: PrivateTable | Dataset) -> np.ndarray:
+def counting_rows(query: Any, domain: Domain) -> np.ndarray:
     """Return the rows of a query, int64 [rows, cells], each of zeros and ones.
 
     Raises:
@@ -214,7 +215,6 @@ def counting_rows(query: Any, table: PrivateTable | Dataset) -> np.ndarray:
     """
     if not isinstance(query, Query):
         raise TypeError(f"expected a query, got {type(query).__name__}: see pgmjax.queries.")
-    domain = table.domain
     query.check(domain)
     rows, cells = query.num_rows(domain), domain.size(query.clique)
     if rows * cells > MAX_MATRIX_ENTRIES:
