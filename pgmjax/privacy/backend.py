@@ -90,7 +90,7 @@ class NoiseBackend(Protocol):
         """Return a bit of each category for each true category, bool [records, size].
 
         Raises:
-            As `respond`.
+            ValueError: as `respond`.
         """
         ...
 

@@ -209,7 +209,7 @@ class PrivateTable:
             The numbers of the chosen candidates, int64 [draws].
 
         Raises:
-            As `select`.
+            ValueError: as `select`.
 
         Guarantees:
             Each choice is as one of `select`, and all are charged: together they cost `draws` times
