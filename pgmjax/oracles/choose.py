@@ -218,14 +218,13 @@ def plan(
 
 def _cheapest(structure: Structure, itemsize: int, copies: int, limit: int, finite: bool) -> Oracle:
     """What fits and is expected to take the least time: a contraction, levels, or at last slices."""
-    if len(structure.cliques) > PLANNED:
-        arranged = levels.arrange(structure)
+    many = len(structure.cliques) > PLANNED
+    if many and (arranged := _arranged(structure)):
         if _peak_bytes(arranged.forecast, itemsize, copies) <= limit and arranged.sizes.cells < 2**31:
             return Levels.of(arranged)
     whole = Contraction.build(structure, finite)
     options: list[tuple[forecast.Forecast, Callable[[], Oracle]]] = [(whole.forecast, lambda: whole)]
-    if len(structure.cliques) <= PLANNED and whole.forecast.operations > MANY:
-        arranged = levels.arrange(structure)
+    if not many and whole.forecast.operations > MANY and (arranged := _arranged(structure)):
         if arranged.sizes.cells < 2**31:
             options.append((arranged.forecast, lambda: Levels.of(arranged)))
     fitting = [o for o in options if _peak_bytes(o[0], itemsize, copies) <= limit]
@@ -236,6 +235,12 @@ def _cheapest(structure: Structure, itemsize: int, copies: int, limit: int, fini
         return _sliced(structure, itemsize, copies, limit, finite)
     except forecast.ModelTooLargeError:
         return whole  # whose figures the refusal gives
+
+
+def _arranged(structure: Structure) -> levels.Arrangement | None:
+    with contextlib.suppress(forecast.ModelTooLargeError):
+        return levels.arrange(structure)
+    return None
 
 
 def _in_cache(whole: Contraction, finite: bool) -> Contraction | Sliced:

@@ -20,7 +20,7 @@ from pgmjax.ops.flat import join, split
 from pgmjax.ops.products import EXACT, FAST, MAXIMUM
 from pgmjax.oracles import base
 from pgmjax.plan import contraction, cost
-from pgmjax.plan.forecast import Forecast
+from pgmjax.plan.forecast import Forecast, readable_cells
 from pgmjax.plan.structure import Structure
 
 
@@ -66,7 +66,7 @@ class Contraction(base.Oracle):
         small = [s for n, s in enumerate(self.path.steps) if n not in sweep.large(self.path)]
         widest = max((cells(s.union) for s in small), default=1)
         return Forecast(
-            method=f"contraction ({self.path.method}), largest stored table {self.path.largest:,} cells",
+            method=f"contraction ({self.path.method}), largest stored table {readable_cells(self.path.largest)} cells",
             largest=self.path.largest,
             inputs=inputs,
             cells=max(spent.peak - 2 * inputs, 0) + 2 * spent.stored + 2 * widest,

@@ -112,6 +112,16 @@ def readable_bytes(count: float) -> str:
     return f"{count:.4g} TiB"
 
 
+def readable_cells(count: int) -> str:
+    """A number of cells in digits, or in powers of ten where nobody would count them.
+
+    Example:
+        >>> readable_cells(53_000_000), readable_cells(6**40)
+        ('53,000,000', '1.3e+31')
+    """
+    return f"{count:,}" if count < 10**15 else f"{count:.1e}"
+
+
 def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit: int) -> None:
     """Refuse a model whose forecast exceeds a limit.
 
@@ -127,7 +137,7 @@ def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit:
     if need <= limit:
         return
     causes = "; ".join(
-        f"({', '.join(names[v] for v in variables)}) with {cells:,} cells"
+        f"({', '.join(names[v] for v in variables)}) with {readable_cells(cells)} cells"
         for variables, cells in forecast.culprits
     )
     raise ModelTooLargeError(
@@ -150,6 +160,6 @@ def require_cells(cells: int, what: str) -> None:
     need, limit = 24 * cells, available_bytes()
     if need > limit:
         raise ModelTooLargeError(
-            f"{what} has {cells:,} cells and needs about {readable_bytes(need)}; {readable_bytes(limit)} "
+            f"{what} has {readable_cells(cells)} cells and needs about {readable_bytes(need)}; {readable_bytes(limit)} "
             "is available. Ask for fewer attributes or a coarser query."
         )

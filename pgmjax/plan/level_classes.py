@@ -102,14 +102,15 @@ def _fits_any(shape: Shape, others: Counter[Shape]) -> bool:
 def _merge(counts: list[tuple[Shape, int]], depth: int) -> list[tuple[Shape, list[Shape]]]:
     """Merge shapes while that adds little padding, or while there are too many."""
     members = [[shape] for shape, _ in counts]
-    shapes = np.array([shape for shape, _ in counts], dtype=np.int64).reshape(-1, 4)
-    number = np.array([n for _, n in counts], dtype=np.int64)
+    # floats: products of unions pass what int64 holds
+    shapes = np.array([shape for shape, _ in counts], dtype=np.float64).reshape(-1, 4)
+    number = np.array([n for _, n in counts], dtype=np.float64)
     shapes, number, members = _coarse(shapes, number, members)
     while len(members) > 1:
         union = np.maximum(shapes[:, None], shapes[None])
         own = number * shapes.prod(-1)
         added = union.prod(-1) * (number[:, None] + number[None]) - own[:, None] - own[None]
-        added[np.tril_indices(len(members))] = np.iinfo(np.int64).max
+        added[np.tril_indices(len(members))] = np.inf
         i, j = np.unravel_index(np.argmin(added), added.shape)
         if len(members) <= MOST_CLASSES and added[i, j] > CELLS_A_STEP * depth + PADDING * own.sum():
             break

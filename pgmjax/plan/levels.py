@@ -15,17 +15,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from pgmjax.plan import level_classes, level_schedule, level_tree
-from pgmjax.plan.forecast import Forecast
+from pgmjax.plan.forecast import Forecast, ModelTooLargeError
 from pgmjax.plan.level_classes import Groups, Shape, round_up
 from pgmjax.plan.structure import Structure
 
-# Measured on two CPU cores: what is compiled, and the time of both sweeps for a step, for a class in a
-# step, and for a cell while all tables stay near (in the caches) and where they do not.
-OPERATIONS, OPERATIONS_A_CLASS = 50, 40
-STEP_SECONDS, CLASS_SECONDS = 1e-6, 4e-6
-NEAR, NEAR_SECONDS, FAR_SECONDS = 2_000_000, 3e-9, 12e-9
 # Entries of the map from the flat vector into the tables that are no position in it.
 IMPOSSIBLE, NEUTRAL = -1, -2
+FAR_TOO_MANY = 2**40  # cells of all nodes: beyond any memory
 Parts = tuple[tuple[tuple[int, int], ...], ...]  # for each axis the (size, stride) of its variables
 
 OPERATIONS = 120  # compiled for each shape, whatever the number of cliques
@@ -116,8 +112,18 @@ class Arrangement:
 
 
 def arrange(structure: Structure) -> Arrangement:
-    """Lay a structure out in levels, without its index maps: cheap however large the tables are."""
+    """Lay a structure out in levels, without its index maps: cheap however large the tables are.
+
+    Raises:
+        ModelTooLargeError: tables far beyond any memory, of which classes of shapes are not made.
+    """
     tree = level_tree.build(structure)
+    cells = sum(structure.cells(node.variables) for node in tree.nodes)
+    if cells >= FAR_TOO_MANY:
+        raise ModelTooLargeError(
+            f"levels over these cliques have {float(cells):.1e} cells: measure fewer or smaller cliques that "
+            "overlap less."
+        )
     classes = level_classes.classify(tree)
     schedule = level_schedule.schedule(tree, classes)
     length = round_up(max(1, sum(structure.cells(c) for c in structure.cliques)))

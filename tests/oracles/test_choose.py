@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pgmjax import oracles
+from pgmjax.oracles import choose
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.plan.structure import Structure
 from tests import models
@@ -118,3 +119,14 @@ def test_only_slices_are_shared_between_devices():
         oracles.plan(structure, names, "levels", mesh=mesh)
     with pytest.raises(TypeError, match="mesh must be"):
         oracles.plan(structure, names, mesh=8)
+
+
+@pytest.mark.parametrize("size", [6, 1000])
+@pytest.mark.parametrize("oracle", ["auto", "levels"])
+def test_structures_beyond_any_memory_are_refused_with_figures(size, oracle):
+    names = [f"q{i}" for i in range(30)]
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[:i]]
+    assert len(pairs) > choose.PLANNED
+    structure, attributes = Structure.named(dict.fromkeys(names, size), pairs)
+    with pytest.raises(ModelTooLargeError, match=r"e\+\d+ cells"):
+        oracles.plan(structure, attributes, oracle, max_bytes=2**30)
