@@ -219,14 +219,14 @@ def plan(
 def _cheapest(structure: Structure, itemsize: int, copies: int, limit: int, finite: bool) -> Oracle:
     """What fits and is expected to take the least time: a contraction, levels, or at last slices."""
     many = len(structure.cliques) > PLANNED
-    if many and (arranged := _arranged(structure)):
-        if _peak_bytes(arranged.forecast, itemsize, copies) <= limit and arranged.sizes.cells < 2**31:
-            return Levels.of(arranged)
+    arranged = _arranged(structure) if many else None
+    if arranged and _peak_bytes(arranged.forecast, itemsize, copies) <= limit:
+        return Levels.of(arranged)
     whole = Contraction.build(structure, finite)
     options: list[tuple[forecast.Forecast, Callable[[], Oracle]]] = [(whole.forecast, lambda: whole)]
-    if not many and whole.forecast.operations > MANY and (arranged := _arranged(structure)):
-        if arranged.sizes.cells < 2**31:
-            options.append((arranged.forecast, lambda: Levels.of(arranged)))
+    small = None if many or whole.forecast.operations <= MANY else _arranged(structure)
+    if small:
+        options.append((small.forecast, lambda: Levels.of(small)))
     fitting = [o for o in options if _peak_bytes(o[0], itemsize, copies) <= limit]
     if fitting:
         best = min(fitting, key=lambda o: o[0].compile_seconds + CALLS * o[0].seconds)[1]()
@@ -238,8 +238,11 @@ def _cheapest(structure: Structure, itemsize: int, copies: int, limit: int, fini
 
 
 def _arranged(structure: Structure) -> levels.Arrangement | None:
+    """Levels, where their cells can be numbered."""
     with contextlib.suppress(forecast.ModelTooLargeError):
-        return levels.arrange(structure)
+        arranged = levels.arrange(structure)
+        if arranged.sizes.cells < 2**31:
+            return arranged
     return None
 
 

@@ -160,6 +160,6 @@ def require_cells(cells: int, what: str) -> None:
     need, limit = 24 * cells, available_bytes()
     if need > limit:
         raise ModelTooLargeError(
-            f"{what} has {readable_cells(cells)} cells and needs about {readable_bytes(need)}; {readable_bytes(limit)} "
-            "is available. Ask for fewer attributes or a coarser query."
+            f"{what} has {readable_cells(cells)} cells and needs about {readable_bytes(need)}; "
+            f"{readable_bytes(limit)} is available. Ask for fewer attributes or a coarser query."
         )
