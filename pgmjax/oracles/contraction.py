@@ -65,9 +65,9 @@ class Contraction(base.Oracle):
         # unions of steps that are no large products are formed going backwards
         small = [s for n, s in enumerate(self.path.steps) if n not in sweep.large(self.path)]
         widest = max((cells(s.union) for s in small), default=1)
-        largest = readable_cells(self.path.largest)
+        most = readable_cells(self.path.largest)
         return Forecast(
-            method=f"contraction ({self.path.method}), largest stored table {largest} cells",
+            method=f"contraction ({self.path.method}), largest stored table {most} cells",
             largest=self.path.largest,
             inputs=inputs,
             cells=max(spent.peak - 2 * inputs, 0) + 2 * spent.stored + 2 * widest,
