@@ -1,0 +1,245 @@
+"""All measured marginals of a mixture of products, by few operations however many cliques there are.
+
+Attributes of one width stand in one array, and cliques of one combination of widths are one batched matrix
+product over the components: half of a clique's attributes on its left, half on its right. Where there are
+many different sizes, they are rounded up to few widths, with values that are impossible. The tables come out
+group by group and are put into the order of a loss's vector by one gather.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax.cliques import Clique
+from pgmjax.domain import Domain
+
+EXACT_WIDTHS = 6
+"""Up to so many different sizes are widths of their own."""
+
+WORKSPACE = 1 << 24
+"""Numbers that the factors of one batch of cliques may have; further cliques wait for their turn."""
+
+Logits = tuple[
+    Any, tuple[Any, ...]
+]  # of the weights [components], of each width [attributes, components, width]
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["allowed", "members", "order", "inverse"],
+    meta_fields=["widths", "splits"],
+)
+@dataclasses.dataclass(frozen=True, eq=False)
+class Layout:
+    """Where each number of a fit stands; index arrays are leaves, so that equal shapes compile once.
+
+    Attributes:
+        widths: the widths of the arrays of logits (static).
+        splits: for each group of cliques the widths on the left and on the right (static).
+        allowed: for each width which values are possible [attributes, 1, width].
+        members: for each group and attribute of its cliques the row in the width's array [batches, cliques].
+        order: for each cell of the loss's vector its place in the groups' tables.
+        inverse: for each cell of these its place in the loss's vector, or that vector's length for padding.
+    """
+
+    widths: tuple[int, ...]
+    splits: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    allowed: tuple[Any, ...]
+    members: tuple[tuple[Any, ...], ...]
+    order: Any
+    inverse: Any
+
+    def log_probabilities(self, logits: Logits) -> Logits:
+        """Return normalised logits, minus infinity for what is impossible (nats)."""
+        weights, rows = logits
+        masked = (jnp.where(a, r, -jnp.inf) for a, r in zip(self.allowed, rows, strict=True))
+        return jax.nn.log_softmax(weights), tuple(jax.nn.log_softmax(table) for table in masked)
+
+    def marginals(self, logits: Logits) -> jax.Array:
+        """Return the marginals of all cliques in one vector, in the loss's order (probabilities)."""
+        log_weights, logs = self.log_probabilities(logits)
+        weights, rows = jnp.exp(log_weights), tuple(map(jnp.exp, logs))
+        tables = [
+            self._tables(weights, rows, split, members).reshape(-1)
+            for split, members in zip(self.splits, self.members, strict=True)
+        ]
+        return _rearranged(jnp.concatenate(tables), self.order, self.inverse)
+
+    def _tables(
+        self,
+        weights: jax.Array,
+        rows: tuple[jax.Array, ...],
+        split: tuple[tuple[int, ...], tuple[int, ...]],
+        members: tuple[Any, ...],
+    ) -> jax.Array:
+        """The tables of one group, batch by batch [batches, cliques, left cells, right cells]."""
+        left, right = split
+
+        def batch(places: tuple[Any, ...]) -> jax.Array:
+            chosen = [
+                rows[self.widths.index(width)][place]
+                for width, place in zip((*left, *right), places, strict=True)
+            ]
+            start = jnp.broadcast_to(weights[:, None], (len(places[0]), len(weights), 1))
+            one = functools.reduce(_beside, chosen[: len(left)], start)
+            other = functools.reduce(_beside, chosen[len(left) :], jnp.ones_like(start))
+            return jnp.einsum("gka,gkb->gab", one, other, precision="highest")
+
+        if len(members[0]) == 1:
+            return batch(tuple(place[0] for place in members))
+        return jax.lax.map(jax.checkpoint(batch), members)  # the factors are made again on the way back
+
+
+def _beside(table: jax.Array, more: jax.Array) -> jax.Array:
+    """Products of one more attribute's rows [cliques, components, cells times width]."""
+    return (table[..., :, None] * more[..., None, :]).reshape(*table.shape[:2], -1)
+
+
+@jax.custom_vjp
+def _rearranged(values: jax.Array, order: Any, inverse: Any) -> jax.Array:
+    """Values in another order; the way back is a gather too, which is faster than adding up."""
+    return values[order]
+
+
+def _forward(values: jax.Array, order: Any, inverse: Any) -> tuple[jax.Array, Any]:
+    return values[order], inverse
+
+
+def _backward(inverse: Any, change: jax.Array) -> tuple[jax.Array, None, None]:
+    return jnp.concatenate([change, jnp.zeros(1, change.dtype)])[inverse], None, None
+
+
+_rearranged.defvjp(_forward, _backward)
+
+
+def width_of(size: int, sizes: Sequence[int]) -> int:
+    """The width that an attribute of some size gets among all sizes.
+
+    Example:
+        >>> [width_of(size, range(1, 40)) for size in (3, 5, 17, 33)]
+        [3, 6, 24, 48]
+    """
+    if len(set(sizes)) <= EXACT_WIDTHS:
+        return size
+    power = 1 << (size - 1).bit_length()
+    return power * 3 // 4 if power >= 4 and size <= power * 3 // 4 else power
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Places:
+    """Where each attribute stands in a mixture's arrays.
+
+    Attributes:
+        widths: the widths of the arrays.
+        row: for each attribute the number of its width and its row there.
+        attributes: for each width its attributes.
+    """
+
+    widths: tuple[int, ...]
+    row: Mapping[str, tuple[int, int]]
+    attributes: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, domain: Domain) -> Places:
+        """The places of a domain's attributes."""
+        width = {name: width_of(domain[name], domain.shape) for name in domain}
+        widths = tuple(sorted(set(width.values())))
+        attributes = tuple(tuple(name for name in domain if width[name] == w) for w in widths)
+        row = {name: (at, i) for at, names in enumerate(attributes) for i, name in enumerate(names)}
+        return cls(widths, row, attributes)
+
+    @property
+    def cells(self) -> int:
+        """Logits of one component, its weight's among them."""
+        return 1 + sum(w * len(names) for w, names in zip(self.widths, self.attributes, strict=True))
+
+    def stacked(self, tables: Mapping[str, np.ndarray], fill: float) -> tuple[np.ndarray, ...]:
+        """Tables [..., size] of all attributes as arrays [attributes, ..., width], filled up at the end."""
+        arrays = []
+        for width, names in zip(self.widths, self.attributes, strict=True):
+            padded = []
+            for name in names:
+                table = tables[name]
+                more = [(0, 0)] * (table.ndim - 1) + [(0, width - table.shape[-1])]
+                padded.append(np.pad(table, more, constant_values=fill))
+            arrays.append(np.stack(padded))
+        return tuple(arrays)
+
+
+def layout(
+    domain: Domain, cliques: Sequence[Clique], components: int, allowed: Mapping[str, np.ndarray]
+) -> Layout:
+    """Lay out a fit.
+
+    Args:
+        domain: the attributes.
+        cliques: whose marginals the loss takes, in its order.
+        components: number of products in the mixture.
+        allowed: for some attributes which values are possible, booleans [size].
+    """
+    places = Places.of(domain)
+    masks = {name: allowed.get(name, np.ones(domain[name], bool))[None] for name in domain}
+    groups: dict[tuple[int, ...], list[tuple[int, Clique]]] = {}
+    for number, clique in enumerate(cliques):
+        by_width = tuple(sorted(clique, key=lambda name: places.widths[places.row[name][0]]))
+        key = tuple(places.widths[places.row[name][0]] for name in by_width)
+        groups.setdefault(key, []).append((number, by_width))
+    starts = np.cumsum([0, *(domain.size(clique) for clique in cliques)])
+    splits, members, inverses = [], [], []
+    for key, held in groups.items():
+        cut = split_of(key)
+        splits.append((key[:cut], key[cut:]))
+        size = batch_size(key, components, len(held))
+        batches = -(-len(held) // size)
+        rows = np.zeros((len(key), batches * size), np.int32)
+        inverse = np.full((batches * size, *key), starts[-1], np.int32)
+        for i, (number, names) in enumerate(held):
+            rows[:, i] = [places.row[name][1] for name in names]
+            cells = np.arange(starts[number], starts[number + 1]).reshape(domain.shape_of(cliques[number]))
+            inside = tuple(slice(domain[name]) for name in names)
+            inverse[i][inside] = cells.transpose([cliques[number].index(name) for name in names])
+        members.append(tuple(row.reshape(batches, size) for row in rows))
+        inverses.append(inverse.reshape(-1))
+    inverse = np.concatenate(inverses)
+    filled = np.flatnonzero(inverse < starts[-1])
+    order = np.zeros(starts[-1], np.int32)
+    order[inverse[filled]] = filled
+    return Layout(places.widths, tuple(splits), places.stacked(masks, False), tuple(members), order, inverse)
+
+
+def split_of(widths: Sequence[int]) -> int:
+    """How many of a clique's attributes stand on the left, so that both sides have fewest cells together."""
+    cuts = range(1, len(widths)) if len(widths) > 1 else (1,)
+    return min(cuts, key=lambda cut: math.prod(widths[:cut]) + math.prod(widths[cut:]))
+
+
+def batch_size(widths: Sequence[int], components: int, cliques: int) -> int:
+    """How many cliques of some widths are computed at once: batches are as equal as can be."""
+    cut = split_of(widths)
+    one = components * (math.prod(widths[:cut]) + math.prod(widths[cut:]))
+    batches = -(-cliques // max(WORKSPACE // one, 1))
+    return -(-cliques // batches)
+
+
+def numbers(domain: Domain, cliques: Sequence[Clique], components: int) -> tuple[int, int]:
+    """Numbers that the marginals of a layout have, with padding, and those that its largest batch needs."""
+    places = Places.of(domain)
+    counts: dict[tuple[int, ...], int] = {}
+    for clique in cliques:
+        key = tuple(sorted(places.widths[places.row[name][0]] for name in clique))
+        counts[key] = counts.get(key, 0) + 1
+    cells, largest = 0, 0
+    for key, count in counts.items():
+        cut, size = split_of(key), batch_size(key, components, count)
+        cells += -(-count // size) * size * math.prod(key)
+        sides = math.prod(key[:cut]) + math.prod(key[cut:])
+        largest = max(largest, size * (components * sides + math.prod(key)))
+    return cells, largest

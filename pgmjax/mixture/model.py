@@ -1,0 +1,330 @@
+"""The mixture of products: what `fit_mixture` gives and what new queries are asked of."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import html
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks, answering, ops
+from pgmjax.cliques import Clique, as_clique
+from pgmjax.domain import Domain
+from pgmjax.mixture import files
+from pgmjax.model_rows import ModelRows, known_codes
+from pgmjax.oracles.host import HostModel
+from pgmjax.plan.forecast import require_cells
+from pgmjax.plan.structure import Structure
+from pgmjax.queries import DenseMatrix, Query
+from pgmjax.row_check import RowCheck
+
+_BLOCK = 1 << 22  # numbers of rows times components at once
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class MixtureModel(ModelRows):
+    """A weighted sum of distributions under each of which all attributes are independent, times a total.
+
+    ``p(x) = sum_k w_k prod_i p_ki(x_i)``. Questions mean what they mean to a `GraphicalModel`: answers are
+    computed on the host in float64, and are in counts.
+
+    Attributes:
+        domain: the attributes.
+        log_weights: natural logarithms of the weights [components].
+        log_probabilities: for each attribute those of its values [components, size]; minus infinity
+            marks impossible values.
+        total: number of records (counts), need not be whole.
+        cliques: those that the model was fitted to, which `check_rows` compares by default.
+
+    References:
+        Liu, Vietri and Wu 2021, "Iterative methods for private synthetic data", section 4 and Appendix C
+        (a relaxed table with rows through softmax); Aydore et al. 2021, "Differentially private query release
+        through adaptive projection", section 3.
+
+    Example:
+        >>> model = MixtureModel.from_logits(
+        ...     Domain({"a": 2, "b": 2}), [0.0, 0.0], {"a": [[9, 0], [0, 9]], "b": [[0, 0], [0, 0]]}, total=8
+        ... )
+        >>> model.marginal(("a", "b")).round(3).tolist()
+        [[2.0, 2.0], [2.0, 2.0]]
+    """
+
+    domain: Domain
+    log_weights: np.ndarray
+    log_probabilities: tuple[np.ndarray, ...]
+    total: float
+    cliques: tuple[Clique, ...] = ()
+
+    @classmethod
+    def from_logits(
+        cls,
+        domain: Domain,
+        weights: Any,
+        rows: Mapping[str, Any],
+        total: float = 1.0,
+        cliques: Iterable[Clique] = (),
+    ) -> MixtureModel:
+        """Make a model from log-weights, which are normalised.
+
+        Args:
+            domain: the attributes.
+            weights: of the components [components], nats, up to a constant.
+            rows: for each attribute those of its values [components, size], up to a constant a
+                component. Minus infinity is impossible.
+            total: number of records (counts), > 0.
+            cliques: what `check_rows` compares by default.
+
+        Raises:
+            ValueError: a shape that does not fit, NaN or plus infinity, or a row without a possible value.
+        """
+        if set(rows) != set(domain):
+            raise ValueError(
+                f"rows must name every attribute of the domain once, got {len(rows)} of {len(domain)}."
+            )
+        log_weights = _normalised("the weights", weights, (np.size(weights),))
+        shapes = {name: (len(log_weights), domain[name]) for name in domain}
+        tables = tuple(_normalised(f"the rows of {name!r}", rows[name], shapes[name]) for name in domain)
+        named = tuple(as_clique(domain, clique) for clique in cliques)
+        return cls(domain, log_weights, tables, _checks.number("total", total, above=0), named)
+
+    @property
+    def components(self) -> int:
+        """Number of products."""
+        return len(self.log_weights)
+
+    @functools.cached_property
+    def _weights(self) -> np.ndarray:
+        return np.exp(self.log_weights)
+
+    @functools.cached_property
+    def _tables(self) -> dict[str, np.ndarray]:
+        """Probabilities [components, size] of each attribute."""
+        tables = map(np.exp, self.log_probabilities)
+        return dict(zip(self.domain.attributes, tables, strict=True))
+
+    @functools.cached_property
+    def _host(self) -> HostModel:
+        """The same as a star: each attribute hangs on a hidden one, the component, which stands last."""
+        hidden = len(self.domain)
+        cliques = (*((hidden, i) for i in range(hidden)), (hidden,))
+        structure = Structure((*self.domain.shape, self.components), cliques)
+        return HostModel(structure, (*self.log_probabilities, self.log_weights))
+
+    def marginal(self, clique: Clique) -> np.ndarray:
+        """Expected counts of some attributes.
+
+        Args:
+            clique: attribute names, any of the domain; the axes follow their order.
+
+        Returns:
+            Counts [size of each attribute], float64; they sum to `total`.
+
+        Raises:
+            ValueError: an unknown or repeated attribute, or a table larger than memory.
+        """
+        return self.total * self._probabilities(as_clique(self.domain, clique))
+
+    def _probabilities(self, clique: Clique) -> np.ndarray:
+        require_cells(self.domain.size(clique), f"the marginal of {clique}")
+        table = _mixed(self._weights, [self._tables[name] for name in clique])
+        return table / table.sum()
+
+    def answer(self, query: Query) -> np.ndarray:
+        """Answer a linear query, factor by factor where it has factors.
+
+        Args:
+            query: a query of `pgmjax.queries` over any attributes of the domain.
+
+        Returns:
+            Expected answers (counts times the query's unit), in the query's shape.
+        """
+        if not isinstance(query, Query):
+            raise TypeError(
+                f"answer takes a query over named attributes, such as queries.marginal(('age',)), got "
+                f"{type(query).__name__}."
+            )
+        query.check(self.domain)
+        require_cells(query.num_rows(self.domain), "the answer")
+        if isinstance(query, DenseMatrix):
+            return self.total * np.asarray(query.apply(self._probabilities(query.clique)), np.float64)
+        result = np.zeros(query.shape(self.domain))
+        for coefficient, factors in query.factors(self.domain):
+            answers = [factors[name].apply(self._tables[name], axis=1) for name in query.clique]
+            result += float(coefficient) * _mixed(self._weights, answers)
+        return self.total * result
+
+    def log_partition(self, evidence: Mapping[str, Any] | None = None) -> float:
+        """Log-probability of evidence (nats): weights are normalised, so that without it this is zero.
+
+        Args:
+            evidence: as in `condition`; None is no evidence.
+
+        Returns:
+            Minus infinity where the model holds the evidence impossible.
+        """
+        if evidence is None:
+            return 0.0
+        return float(ops.host_logsumexp(self._conditioned(evidence)[0], (0,)))
+
+    def _conditioned(self, evidence: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Log-probability of evidence with each component, and the masked rows of its attributes."""
+        if not isinstance(evidence, Mapping):
+            raise TypeError(
+                f"evidence must be a mapping of attribute to value, got {type(evidence).__name__}."
+            )
+        joint, masked = self.log_weights, {}
+        for name, wanted in evidence.items():
+            mask = answering.evidence_mask(self.domain, name, wanted)
+            masked[name] = self.log_probabilities[self.domain.attributes.index(name)] + mask
+            joint = joint + ops.host_logsumexp(masked[name], (1,))
+        return joint, masked
+
+    def condition(self, evidence: Mapping[str, Any]) -> MixtureModel:
+        """The model of those records that agree with some evidence: components that cannot are gone.
+
+        Args:
+            evidence: for each attribute a label, a code (where its labels are no numbers), or a list
+                of these (any of them).
+
+        Returns:
+            A mixture over the same domain. Its total is the expected number of records that agree.
+
+        Raises:
+            ValueError: unknown attribute or value, or evidence that the model holds impossible.
+        """
+        joint, masked = self._conditioned(evidence)
+        if not evidence:
+            return self
+        share = float(ops.host_logsumexp(joint, (0,)))
+        if not math.isfinite(share):
+            raise ValueError(f"the model gives this evidence on {tuple(evidence)} probability zero.")
+        total = self.total * math.exp(share)
+        if total == 0:
+            raise ValueError(
+                f"this evidence on {tuple(evidence)} leaves less than the smallest float64 of a record: "
+                "log_partition(evidence) still gives its log-probability."
+            )
+        left = np.isfinite(joint)
+        rows = dict(zip(self.domain.attributes, self.log_probabilities, strict=True)) | masked
+        kept = {name: table[left] for name, table in rows.items()}
+        return MixtureModel.from_logits(self.domain, joint[left], kept, total, self.cliques)
+
+    def log_probability(self, columns: Mapping[str, Any]) -> np.ndarray:
+        """Log-probability of what is known of some rows (nats).
+
+        Args:
+            columns: for some attributes their codes [rows], -1 where a cell is not known.
+
+        Returns:
+            For each row the log-probability of its known cells [rows]; minus infinity where impossible.
+
+        Raises:
+            ValueError: as in `complete`.
+        """
+        known = known_codes(self.domain, columns)
+        (rows,) = {len(codes) for codes in known.values()}
+        step = max(_BLOCK // self.components, 1)
+        parts = [np.zeros(0)]
+        for start in range(0, rows, step):
+            joint: np.ndarray = self.log_weights[None]
+            for variable, column in known.items():
+                codes = column[start : start + step]
+                logs = self.log_probabilities[variable].T[np.maximum(codes, 0)]
+                joint = joint + np.where(codes[:, None] >= 0, logs, 0.0)
+            parts.append(ops.host_logsumexp(joint, (1,)))
+        return np.concatenate(parts)
+
+    def mode(self) -> dict[str, int]:
+        """Refuse: finding the most likely cell of a mixture is a search over all cells.
+
+        Raises:
+            ValueError: always; `best_component_mode` is what can be had.
+        """
+        raise ValueError(
+            "the most likely cell of a mixture of products cannot be found without a search over all cells: "
+            "best_component_mode() gives the likeliest of the components' own modes, a lower bound."
+        )
+
+    def best_component_mode(self) -> dict[str, int]:
+        """The likeliest, under the mixture, of the most likely cells of its components.
+
+        Its probability is at least the largest weight times that component's mode, and no cell's is above
+        the sum of these over the components. It need not be the mixture's own mode.
+        """
+        names = self.domain.attributes
+        tops = (table.argmax(axis=1) for table in self.log_probabilities)
+        cells = dict(zip(names, tops, strict=True))
+        best = int(np.argmax(self.log_probability(cells)))
+        return {name: int(codes[best]) for name, codes in cells.items()}
+
+    def check_rows(
+        self, columns: Mapping[str, Any], cliques: Iterable[Clique] | None = None
+    ) -> tuple[RowCheck, ...]:
+        """Compare the marginals of rows with the model's own: see `GraphicalModel.check_rows`.
+
+        Args:
+            columns: for each attribute that the cliques name its codes [rows].
+            cliques: the marginals to compare; by default those the model was fitted to, or each attribute.
+        """
+        own = self.cliques or tuple((name,) for name in self.domain)
+        return super().check_rows(columns, own if cliques is None else cliques)
+
+    def save(self, folder: Any) -> None:
+        """Save to a folder, made where it is missing: `model.npz` and `model.json`, no pickle.
+
+        Args:
+            folder: path; these two files in it are replaced. `pgmjax.load` reads them back.
+        """
+        parts = (self.domain, self.log_weights, self.log_probabilities, self.total, self.cliques)
+        files.save(folder, parts)
+
+    def __repr__(self) -> str:
+        return (
+            f"MixtureModel({len(self.domain)} attributes, {self.components} components, "
+            f"total={self.total:,.1f})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{self.domain[name]:,}</td></tr>" for name in self.domain
+        )
+        return (
+            f"<p><b>MixtureModel</b>: {len(self.domain)} attributes, {self.components} components, total "
+            f"{self.total:,.1f}</p>"
+            f"<table><thead><tr><th>attribute</th><th>values</th></tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+
+def _mixed(weights: np.ndarray, factors: Sequence[np.ndarray]) -> np.ndarray:
+    """The sum over components of the products of their factors [components, rows] each: [rows of each].
+
+    Factors are multiplied out on two sides, so that the rest is one matrix product.
+    """
+    shape = tuple(factor.shape[1] for factor in factors)
+    sides = [(math.prod(shape[:cut]), math.prod(shape[cut:])) for cut in range(len(shape) + 1)]
+    cut = min(range(len(sides)), key=lambda c: sum(sides[c]))
+    require_cells(len(weights) * sum(sides[cut]), "the components' share in this answer")
+    left = functools.reduce(_beside, factors[:cut], weights[:, None])
+    right = functools.reduce(_beside, factors[cut:], np.ones((len(weights), 1)))
+    return (left.T @ right).reshape(shape)
+
+
+def _beside(table: np.ndarray, more: np.ndarray) -> np.ndarray:
+    return (table[:, :, None] * more[:, None, :]).reshape(len(table), -1)
+
+
+def _normalised(said: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    logs = np.array(values, dtype=np.float64)
+    if logs.shape != shape or not logs.size:
+        raise ValueError(f"{said} must have shape {shape} and not be empty, got {logs.shape}.")
+    if np.isnan(logs).any() or np.isposinf(logs).any():
+        raise ValueError(f"{said} must be finite or minus infinity.")
+    if np.isneginf(logs).all(axis=-1).any():
+        raise ValueError(f"{said} leave a component no possible value.")
+    logs -= ops.host_logsumexp(logs, (logs.ndim - 1,))[..., None]
+    logs.flags.writeable = False
+    return logs
