@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.attribute import Attribute
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.oracles.host import HostModel
 from pgmjax.plan.forecast import require_cells
 from pgmjax.plan.structure import Variables
 from pgmjax.queries import AttributeQuery, DenseMatrix, Query
+from pgmjax.value_codes import codes_of
 
 
 def answer(
@@ -90,9 +90,8 @@ def evidence_mask(domain: Domain, name: str, wanted: Any) -> np.ndarray:
     """
     if name not in domain:
         raise ValueError(f"evidence names {name!r}, which is not an attribute of the domain.")
-    attribute = domain.attribute(name)
     many = isinstance(wanted, list | tuple | set | frozenset | range) or np.ndim(wanted) == 1
-    codes = [_code(attribute, value) for value in (wanted if many else [wanted])]
+    codes = codes_of(domain.attribute(name), wanted if many else [wanted], "evidence")
     if not codes:
         raise ValueError(f"evidence on {name!r} allows no value: name at least one.")
     mask = np.full(domain[name], -np.inf)
@@ -124,17 +123,3 @@ def log_evidence(
                 table = np.take(table, allowed[variable], axis=axis)
         tables.append(table)
     return float(dataclasses.replace(host, tables=tuple(tables)).log_sum())
-
-
-def _code(attribute: Attribute, value: Any) -> int:
-    """The code of a value: a label, or a code where no label is a number."""
-    value = value.item() if hasattr(value, "item") and np.ndim(value) == 0 else value
-    labels = attribute.labels or ()
-    for code, label in enumerate(labels):
-        if type(value) is type(label) and value == label:
-            return code
-    numbered = any(isinstance(label, int | float) for label in labels)
-    if type(value) is int and not numbered and 0 <= value < attribute.size:
-        return value
-    codes = "" if numbered else f" or a code in 0..{attribute.size - 1}"
-    raise ValueError(f"evidence on {attribute.name!r} must be one of its labels{codes}.")

@@ -12,14 +12,16 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax import _checks, oracles
+from pgmjax import _checks, multipliers, oracles
 from pgmjax.domain import Domain
-from pgmjax.fitting import End, Settings, Task, course
+from pgmjax.fit_pictures import batch_html
+from pgmjax.fitting import End, course
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.oracles.choose import device_bytes
 from pgmjax.plan.forecast import ModelTooLargeError, readable_bytes
 from pgmjax.solvers.rows import Queue, run
+from pgmjax.task import Settings, Task
 from pgmjax.total import estimate_total
 
 # On a CPU rows in one program share what starting its operations costs. More rows than fill so many
@@ -53,6 +55,9 @@ class BatchFit:
     def __getitem__(self, row: int) -> Any:
         """The fit of a row."""
         return self.fits[row]
+
+    def _repr_html_(self) -> str:
+        return batch_html(self.fits)
 
     @property
     def status(self) -> np.ndarray:
@@ -219,8 +224,7 @@ def run_tasks(
         ModelTooLargeError: the model does not fit in memory, or not beside the results of all rows.
     """
     first = tasks[0]
-    cliques = first.bind(first.estimator.dtype).cliques
-    plan = first.estimator.plan(first.domain, cliques, first.constraints)
+    plan = first.plan(multipliers.bind(first, first.estimator.dtype).cliques)
     slots, threads = slots_and_threads(plan, len(tasks), mesh)
     queue: Queue[End] = Queue(course(task, warm_start) for task in tasks)
     if threads == 1:

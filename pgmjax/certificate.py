@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -21,7 +22,7 @@ HOST_CELLS = 20_000_000
 
 
 def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, float]:
-    """A point in float64, and the certified bound on its `loss - optimum`.
+    """A point in float64, and the certified bound on how far what is minimised lies above its optimum.
 
     Small models are evaluated by NumPy, which compiles nothing; a fit ends here but once. Call it
     with 64-bit types enabled.
@@ -37,24 +38,48 @@ def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, floa
         if float(point.doubt) > negligible(point):
             point, gap = _on_device(problem.exactly(), potentials)
         return point, float(gap)
-    structure = path.structure
-    fixed = np.zeros(0) if problem.fixed is None else np.asarray(problem.fixed, np.float64)
-    used = sum(structure.cells(c) for c in structure.cliques)
-
-    def tables(vector: np.ndarray) -> tuple[np.ndarray, ...]:
-        return split(np.concatenate([vector, fixed])[:used], structure.shapes)
-
-    forward = sweep.forward(path, tables(potentials), ops.host_logsumexp)
+    model = _Host(path, problem.fixed)
+    forward = sweep.forward(path, model.tables(potentials), ops.host_logsumexp)
+    used = sum(path.structure.cells(c) for c in path.structure.cliques)
     marginals = host_join(sweep.backward(path, forward)[0], np.float64, max(used, len(potentials)))
     marginals = marginals[: len(potentials)]
-    loss, gradient = (np.asarray(part) for part in _slope(problem.loss, marginals))
-    gauge = np.bincount(problem.gauge.table, gradient * marginals, problem.gauge.count)
-    centred = gradient - gauge[problem.gauge.table]
-    best = sweep.forward(path, tables(-centred), ops.host_max, with_shares=False).total
+    loss, slope = (np.asarray(part) for part in _slope(problem.loss, marginals))
+    gauge = np.bincount(problem.gauge.table, slope * marginals, problem.gauge.count)
+    centred = slope - gauge[problem.gauge.table]
+    gradient, error = slope, 0.0
+    if problem.prior is None:
+        support = None if problem.fixed is None else problem.support()
+        best = float(_Host(path, support).total(-centred, ops.host_max))
+        gap = float(centred @ marginals) + best
+    else:
+        # as `Problem.gap`: only the loss is made linear
+        weight, own = float(problem.prior.weight), float(forward.total)
+        best = float(model.total(-centred / weight, ops.host_logsumexp))
+        spent = float(potentials @ marginals)
+        gap = float(centred @ marginals) + weight * (best - own + spent)
+        loss = loss + weight * (spent - own + float(problem.prior.log_partition))
+        gradient = slope + weight * potentials
+        error = float(4 * np.finfo(np.float64).eps * weight * (abs(best) + abs(own)))
     numbers: list[Any] = [potentials, marginals, loss, gradient, np.zeros(())]  # as good as jax's on the host
     point = Evaluation(*numbers)
-    gap = max(float(centred @ marginals + best), 0.0) + float(rounding(point))
-    return point, gap
+    return point, max(gap, 0.0) + float(rounding(point)) + error
+
+
+@dataclasses.dataclass(frozen=True)
+class _Host:
+    """A contraction in NumPy, with its fixed factors in one vector."""
+
+    path: contraction.ContractionPath
+    fixed: Any
+
+    def tables(self, vector: np.ndarray) -> tuple[np.ndarray, ...]:
+        structure = self.path.structure
+        fixed = np.zeros(0) if self.fixed is None else np.asarray(self.fixed, np.float64)
+        used = sum(structure.cells(c) for c in structure.cliques)
+        return split(np.concatenate([vector, fixed])[:used], structure.shapes)
+
+    def total(self, vector: np.ndarray, reduce: ops.Reduce) -> Any:
+        return sweep.forward(self.path, self.tables(vector), reduce, with_shares=False).total
 
 
 def _path(oracle: Oracle) -> contraction.ContractionPath:

@@ -13,29 +13,38 @@ from pgmjax import _checks, batch, losses, oracles, sharding, solvers
 from pgmjax.batch import BatchFit
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
-from pgmjax.constraints import StructuralZeros, require_feasible
+from pgmjax.constraints import Constraint, FixedMarginal, total_of
 from pgmjax.domain import Domain
-from pgmjax.fitting import End, Task, solve_task
+from pgmjax.fit_pictures import FitPictures
+from pgmjax.fitting import End, solve_task
+from pgmjax.known import Known
+from pgmjax.losses.base import unique_cliques
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.noise_level import noise_level
 from pgmjax.plan.structure import Structure
 from pgmjax.progress import Progress
 from pgmjax.solvers.loop import Status
+from pgmjax.task import Task
 from pgmjax.total import estimate_total
 
 
 @dataclasses.dataclass(frozen=True)
-class Fit:
+class Fit(FitPictures):
     """The result of an estimation.
 
     Attributes:
         model: the estimated model.
         status: how the solver ended.
         steps: solver steps done.
-        loss: loss of the model's marginals, in float64 (for l2: 0.5 * sum(((Q mu - y) / stddev)**2)).
-        gap: certified bound on `loss - optimum`, in the loss's unit.
+        loss: loss of the model's marginals, in float64 (for l2: 0.5 * sum(((Q mu - y) / stddev)**2)): that of
+            the measurements alone, whatever constraints and prior there are.
+        gap: certified bound on `loss - optimum`, in the loss's unit; the optimum is over the models that meet
+            the constraints. With `prior_weight` the bound is on the sum of loss and weighted
+            relative entropy, less the least such sum.
         plan: the inference plan that was used; None where no engine was.
+        trace: for each block of steps (steps so far, loss, gap certified there) of what the solver minimised:
+            a smoothed loss where it has kinks, with what constraints and prior add. Empty where none ran.
     """
 
     model: GraphicalModel
@@ -44,6 +53,7 @@ class Fit:
     loss: float
     gap: float
     plan: oracles.Plan | None = dataclasses.field(repr=False)
+    trace: tuple[tuple[int, float, float], ...] = dataclasses.field(default=(), repr=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,8 +110,9 @@ class Estimator:
         self,
         domain: Domain,
         cliques: Sequence[Clique],
-        constraints: Sequence[StructuralZeros] = (),
+        constraints: Sequence[Constraint] = (),
         *,
+        prior: GraphicalModel | None = None,
         dtype: str | None = None,
         mesh: jax.sharding.Mesh | None = None,
     ) -> oracles.Plan:
@@ -110,7 +121,8 @@ class Estimator:
         Args:
             domain: the attributes.
             cliques: what will be measured.
-            constraints: cells that are impossible.
+            constraints: as in `fit`.
+            prior: as in `fit`.
             dtype: plan for this type instead of the estimator's.
             mesh: devices that share each inference, slice by slice.
 
@@ -118,7 +130,11 @@ class Estimator:
             ValueError: an unknown or repeated attribute.
             ModelTooLargeError: the forecast exceeds the memory (a ValueError).
         """
-        named = [as_clique(domain, c) for c in (*cliques, *(z.clique for z in constraints))]
+        fixed = [c.clique for c in constraints if isinstance(c, FixedMarginal)]
+        measured = [as_clique(domain, c) for c in (*cliques, *fixed)]
+        zeros = tuple(z for z in (c.zeros(domain) for c in constraints) if z is not None)
+        known = Known(zeros, prior=prior)
+        named = (*(unique_cliques(measured) if fixed else measured), *known.cliques)
         structure, attributes = Structure.named(domain.sizes, named)
         return oracles.plan(
             structure,
@@ -127,7 +143,7 @@ class Estimator:
             itemsize=np.dtype(dtype or self.dtype).itemsize,
             copies=solvers.build(self.solver).copies,
             max_bytes=self.max_bytes,
-            finite=not constraints,
+            finite=known.finite,
             mesh=mesh,
         )
 
@@ -137,8 +153,10 @@ class Estimator:
         measurements: Sequence[LinearMeasurement],
         total: float | None = None,
         warm_start: GraphicalModel | None = None,
-        constraints: Sequence[StructuralZeros] = (),
+        constraints: Sequence[Constraint] = (),
         *,
+        prior: GraphicalModel | None = None,
+        prior_weight: float = 0.0,
         mesh: jax.sharding.Mesh | None = None,
     ) -> Fit:
         """Estimate the model whose marginals fit the measurements best.
@@ -148,25 +166,43 @@ class Estimator:
             measurements: noisy linear answers.
             total: number of records (counts); None estimates it from the measurements.
             warm_start: a model to start from, with any cliques: see `pgmjax.warm_start`.
-            constraints: cells that are impossible.
+            constraints: what is public and exact: `StructuralZeros`, `AllowedSet`, `FunctionalDependency`,
+                `FixedMarginal`. A fixed marginal tells the total, and needs no measurement beside it.
+            prior: a public model over the same domain. Of the models that fit equally well the one of least
+                relative entropy KL(model || prior) is taken; without it, that of most entropy. Cells that
+                are impossible under the prior stay so.
+            prior_weight: minimise loss + prior_weight * KL(model || prior) (nats; the weight is in records
+                for a loss that is a log-likelihood); 0 leaves the loss as it is.
             mesh: devices that share each inference of this one fit, slice by slice; every process of
                 the mesh makes the same call.
 
         Raises:
-            ValueError: bad measurements, nothing that tells the total, infeasible constraints, or a
-                model that does not fit in memory. Numerical failure is no error: see `Fit.status`.
+            ValueError: bad measurements, nothing that tells the total, infeasible constraints (the
+                message names those in conflict), or a model that does not fit in memory. Numerical
+                failure is no error: see `Fit.status`.
+
+        Example:
+            >>> import pgmjax as pj
+            >>> domain = pj.Domain({"age": 2, "drives": {"labels": ["no", "yes"]}})
+            >>> public = [pj.FixedMarginal(("age",), [30, 70]), pj.AllowedSet(("age", "drives"),
+            ...     [(0, "no"), (1, "no"), (1, "yes")])]
+            >>> noisy = pj.LinearMeasurement(("drives",), [52.0, 46.0], stddev=5.0)
+            >>> fit = pj.Estimator(dtype="float64").fit(domain, [noisy], constraints=public)
+            >>> fit.model.marginal(("age", "drives")).round(1).tolist()
+            [[30.0, 0.0], [23.0, 47.0]]
         """
         if isinstance(measurements, LinearMeasurement):
             raise TypeError("measurements and constraints must be lists, got a single one: write [it].")
-        measurements, constraints = list(measurements), self._checked(domain, warm_start, constraints)
-        for measurement in measurements:
+        known = self._known(domain, warm_start, constraints, prior, prior_weight)
+        noisy = list(measurements) or [_exact(one) for one in known.fixed]
+        for measurement in noisy:
             if not isinstance(measurement, LinearMeasurement):
                 raise TypeError(f"measurements must be LinearMeasurement, got {type(measurement).__name__}.")
-        require_feasible(domain, constraints)
+        total = total_of(known.fixed, total)
         if total is None:
-            total = estimate_total(domain, measurements)[0]
+            total = estimate_total(domain, noisy)[0]
         with Progress("fit", self.max_steps, self.progress) as bar:
-            task = Task(self, domain, tuple(measurements), float(total), tuple(constraints), bar, mesh)
+            task = Task(self, domain, tuple(noisy), float(total), known, bar, mesh)
             return _finish(task, solve_task(task, warm_start))
 
     def fit_batch(
@@ -175,8 +211,10 @@ class Estimator:
         measurements: Sequence[Sequence[LinearMeasurement]],
         totals: float | Sequence[float] | None = None,
         warm_start: GraphicalModel | None = None,
-        constraints: Sequence[StructuralZeros] = (),
+        constraints: Sequence[Constraint] = (),
         *,
+        prior: GraphicalModel | None = None,
+        prior_weight: float = 0.0,
         mesh: jax.sharding.Mesh | None = None,
     ) -> BatchFit:
         """Fit many rows of measurements of one structure at once: trials, epsilons, draws of the noise.
@@ -192,7 +230,9 @@ class Estimator:
                 and standard deviations are the row's own.
             totals: number of records (counts), one for all rows or one a row; None estimates each row's.
             warm_start: a model that all rows start from.
-            constraints: cells that are impossible, in all rows.
+            constraints: as in `fit`, for all rows.
+            prior: as in `fit`, for all rows.
+            prior_weight: as in `fit`, for all rows.
             mesh: devices to share the rows between, of this process or of several; each process calls this
                 with the same arguments and gets all results. None runs them on the default device.
 
@@ -209,44 +249,54 @@ class Estimator:
             >>> [fit.model.marginal(("a",)).round(2).tolist() for fit in batch], batch.status.tolist()
             ([[30.0, 10.0], [5.0, 15.0]], [0, 0])
         """
-        constraints = self._checked(domain, warm_start, constraints)
+        known = self._known(domain, warm_start, constraints, prior, prior_weight)
         mesh = sharding.check(mesh)
         rows = batch.same_structure(domain, measurements)
-        require_feasible(domain, constraints)
-        counts = batch.row_totals(domain, rows, totals)
+        counts = batch.row_totals(domain, rows, total_of(known.fixed, None) if totals is None else totals)
+        for total in counts:
+            total_of(known.fixed, total)
         with Progress("fit_batch", self.max_steps * len(rows), self.progress) as bar:
             settings = batch.SharedPlan(self)
             tasks = [
-                Task(settings, domain, row, total, tuple(constraints), bar)
+                Task(settings, domain, row, total, known, bar)
                 for row, total in zip(rows, counts, strict=True)
             ]
             ends = batch.run_tasks(tasks, warm_start, mesh)
             return BatchFit(tuple(_finish(*pair) for pair in zip(tasks, ends, strict=True)))
 
-    @staticmethod
-    def _checked(
-        domain: Domain, warm_start: GraphicalModel | None, constraints: Sequence[StructuralZeros]
-    ) -> list[StructuralZeros]:
+    def _known(
+        self,
+        domain: Domain,
+        warm_start: GraphicalModel | None,
+        constraints: Sequence[Constraint],
+        prior: GraphicalModel | None,
+        prior_weight: float,
+    ) -> Known:
         if not isinstance(domain, Domain):
             raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
-        if isinstance(constraints, StructuralZeros):
-            raise TypeError("measurements and constraints must be lists, got a single one: write [it].")
         if not isinstance(warm_start, GraphicalModel | None):
             raise TypeError(f"warm_start must be a GraphicalModel, got {type(warm_start).__name__}.")
-        return list(constraints)
+        known = Known.of(domain, constraints, prior, prior_weight)
+        if known.weight is not None and self.stop == "noise":
+            raise ValueError("prior_weight and stop='noise' both keep a model off the noise: choose one.")
+        return known
+
+
+def _exact(fixed: FixedMarginal) -> LinearMeasurement:
+    """What stands for measurements where there are none: every model that is feasible meets it."""
+    return LinearMeasurement(fixed.clique, fixed.counts, stddev=1.0)
 
 
 def _finish(task: Task, end: End) -> Fit:
     """The model of the point where the solver ended."""
     potentials = dict(zip(end.bound.cliques, end.potentials, strict=True))
-    for zeros in task.constraints:
-        held = next((c for c in potentials if set(c) == set(zeros.clique)), None)
-        mask = zeros.log_mask()
+    for clique, table in zip(task.known.cliques, task.known.tables, strict=True):
+        held = next((c for c in potentials if set(c) == set(clique)), None)
         if held is None:
-            potentials[zeros.clique] = mask
+            potentials[clique] = table
         else:
-            potentials[held] = potentials[held] + mask.transpose([zeros.clique.index(n) for n in held])
+            potentials[held] = potentials[held] + table.transpose([clique.index(n) for n in held])
     vector = CliqueVector(tuple(potentials), tuple(potentials.values()))
     known = CliqueVector(end.bound.cliques, end.marginals) if end.marginals else CliqueVector((), ())
     model = GraphicalModel(task.domain, vector, task.total, known)
-    return Fit(model, end.status, end.steps, end.loss, end.gap, end.plan)
+    return Fit(model, end.status, end.steps, end.loss, end.gap, end.plan, tuple(task.trace))

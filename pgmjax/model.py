@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import html
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +15,9 @@ from pgmjax.calibrated_model import CalibratedModel
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
+from pgmjax.mixture import files as mixture_files
+from pgmjax.mixture.model import MixtureModel
+from pgmjax.model_pictures import ModelPictures
 from pgmjax.model_rows import ModelRows
 from pgmjax.oracles.host import HostModel
 from pgmjax.oracles.host_tree import CACHE_BYTES
@@ -25,7 +27,7 @@ from pgmjax.queries import Query
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class GraphicalModel(ModelRows):
+class GraphicalModel(ModelRows, ModelPictures):
     """A distribution over a domain, as log-potentials on cliques, times a total.
 
     Answers are computed on the host in float64 and are in counts: they sum to `total`.
@@ -237,19 +239,9 @@ class GraphicalModel(ModelRows):
             f"{cells:,} potentials, total={self.total:,.1f})"
         )
 
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(', '.join(clique))}</td><td>{table.size:,}</td></tr>"
-            for clique, table in zip(self.potentials.cliques, self.potentials.tables, strict=True)
-        )
-        return (
-            f"<p><b>GraphicalModel</b>: {len(self.domain)} attributes, total {self.total:,.1f}</p>"
-            f"<table><thead><tr><th>clique</th><th>cells</th></tr></thead><tbody>{rows}</tbody></table>"
-        )
 
-
-def load(folder: Any) -> GraphicalModel:
-    """Read a model that `GraphicalModel.save` wrote.
+def load(folder: Any) -> GraphicalModel | MixtureModel:
+    """Read a model that `GraphicalModel.save` or `MixtureModel.save` wrote.
 
     Args:
         folder: path of the folder.
@@ -258,6 +250,8 @@ def load(folder: Any) -> GraphicalModel:
         FileNotFoundError: the folder or one of its files is missing.
         ValueError: the files are corrupt, of another program, or of a newer version.
     """
+    if mixture_files.holds(folder):
+        return MixtureModel(*mixture_files.load(folder))
     model = GraphicalModel(*model_io.load(folder))
     if not math.isfinite(model.log_partition()):
         raise ValueError(f"{folder} is corrupt: its potentials leave no possible cell.")

@@ -7,6 +7,7 @@ import os
 import pathlib
 import zipfile
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from pgmjax.domain import Domain
 
 FORMAT, FORMAT_VERSION = "pgmjax.model", 1
 FILES = ("model.json", "model.npz")
-_UNREADABLE = (
+UNREADABLE = (
     *(KeyError, TypeError, ValueError, OverflowError, RecursionError, NotImplementedError),
     *(RuntimeError, zipfile.BadZipFile, zlib.error, OSError, EOFError),
 )
@@ -40,9 +41,6 @@ def save(
         total: number of records (counts).
         marginals: known marginals (probabilities).
     """
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = [folder / f".{os.getpid()}.{name}" for name in FILES]
     arrays = {f"potential_{i}": table for i, table in enumerate(potentials.tables)}
     arrays |= {f"marginal_{i}": table for i, table in enumerate(marginals.tables)}
     description = {
@@ -54,6 +52,20 @@ def save(
         "potentials": [list(clique) for clique in potentials.cliques],
         "marginals": [list(clique) for clique in marginals.cliques],
     }
+    write(folder, description, arrays)
+
+
+def write(folder: Any, description: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Write the two files of a model, each in full or not at all.
+
+    Args:
+        folder: path, made where it is missing; the files in it are replaced.
+        description: what `model.json` holds.
+        arrays: what `model.npz` holds.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = [folder / f".{os.getpid()}.{name}" for name in FILES]
     try:
         partial[0].write_text(json.dumps(description, indent=1), encoding="utf-8")
         with partial[1].open("wb") as file:
@@ -78,10 +90,7 @@ def load(folder: Any) -> Parts:
         FileNotFoundError: the folder or one of its files is missing.
         ValueError: the files are corrupt, of another program, or of a newer version.
     """
-    folder = pathlib.Path(folder)
-    for name in FILES:
-        if not (folder / name).is_file():
-            raise FileNotFoundError(f"{folder} holds no {name}: it is not the folder of a saved model.")
+    folder = existing(folder)
     description = record_file.read(folder / "model.json", "a model of pgmjax", FORMAT, FORMAT_VERSION)
     try:
         with np.load(folder / "model.npz", allow_pickle=False) as arrays:
@@ -89,7 +98,7 @@ def load(folder: Any) -> Parts:
             potentials = _vector(domain, description["potentials"], arrays, "potential")
             marginals = _vector(domain, description["marginals"], arrays, "marginal")
             total = float(description["total"])
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise ValueError(f"{folder} is corrupt: {error}") from error
     bad = any(np.isnan(t).any() or np.isposinf(t).any() for t in potentials.tables)
     if bad or not (total > 0) or not np.isfinite(total):
@@ -97,6 +106,19 @@ def load(folder: Any) -> Parts:
     if not all(np.all(t >= 0) and abs(t.sum() - 1) < 1e-6 for t in marginals.tables):
         raise ValueError(f"{folder} is corrupt: its marginals are not probabilities.")
     return domain, potentials, total, marginals
+
+
+def existing(folder: Any) -> pathlib.Path:
+    """The path of a folder that holds both files.
+
+    Raises:
+        FileNotFoundError: the folder or one of its files is missing.
+    """
+    folder = pathlib.Path(folder)
+    for name in FILES:
+        if not (folder / name).is_file():
+            raise FileNotFoundError(f"{folder} holds no {name}: it is not the folder of a saved model.")
+    return folder
 
 
 def _vector(domain: Domain, cliques: list[list[str]], arrays: Any, kind: str) -> CliqueVector:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmjax import _checks, completion, row_check, row_file, sampling
+from pgmjax import _checks, completion, device_rows, row_check, row_file, sampling
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
@@ -18,7 +18,7 @@ from pgmjax.oracles.host import HostModel
 
 
 class ModelRows:
-    """What a graphical model does with rows; `GraphicalModel` brings the model."""
+    """What a model does with rows; `GraphicalModel` and `MixtureModel` bring the model."""
 
     domain: Domain
     total: float
@@ -36,7 +36,12 @@ class ModelRows:
         return dict(zip(self.domain.attributes, sampling.mode(self._host), strict=True))
 
     def sample(
-        self, rows: int | None = None, seed: int = 0, *, method: str = "multinomial"
+        self,
+        rows: int | None = None,
+        seed: int = 0,
+        *,
+        method: str = "multinomial",
+        device: bool = False,
     ) -> dict[str, np.ndarray]:
         """Draw synthetic rows.
 
@@ -46,16 +51,20 @@ class ModelRows:
                 nothing and needs no secrecy.
             method: `multinomial` (independent rows) or `round` (less sampling error: the rows are
                 dealt to the cells of each clique as evenly as whole numbers allow).
+            device: draw `multinomial` rows on JAX's default device: rows of the same law, but not the
+                rows that the host draws for this seed. Any device draws the same ones.
 
         Returns:
             For each attribute the codes [rows]; `domain.decode` turns them into labels. Rows of records
             that agree with some evidence are those of `condition(evidence)`.
 
         Raises:
-            ValueError: a negative number of rows or an unknown method.
+            ValueError: a negative number of rows, an unknown method, one that the device does not have, or
+                tables too large for it.
         """
         rows = self._number_of_rows(rows)
-        columns = sampling.sample(self._host, rows, seed, method)
+        drawn = self._row_blocks(rows, seed, method, device)
+        columns = sampling.joined(drawn, len(self.domain))
         return dict(zip(self.domain.attributes, columns, strict=True))
 
     def sample_to(
@@ -65,6 +74,7 @@ class ModelRows:
         seed: int = 0,
         *,
         method: str = "multinomial",
+        device: bool = False,
         decode: bool = False,
         overwrite: bool = False,
         show_progress: bool | None = None,
@@ -77,6 +87,7 @@ class ModelRows:
             rows: how many; the rounded total by default.
             seed: the same seed gives the rows that `sample` gives.
             method: as in `sample`.
+            device: as in `sample`.
             decode: write labels, bins as text and nulls instead of codes.
             overwrite: replace a file that is there.
             show_progress: None shows a bar in terminals and notebooks only, False never.
@@ -90,7 +101,7 @@ class ModelRows:
         """
         rows = self._number_of_rows(rows)
         target = row_file.check_target(path, overwrite=overwrite)
-        blocks = sampling.blocks(self._host, rows, seed, method)
+        blocks = self._row_blocks(rows, seed, method, device)
         return row_file.write(
             target,
             self.domain,
@@ -129,8 +140,8 @@ class ModelRows:
             [0, 1]
         """
         _checks.choice("method", method, sampling.METHODS)
-        known = _known(self.domain, columns)
-        filled = completion.complete(self._host, known, seed, method)
+        known = known_codes(self.domain, columns)
+        filled = self._visible(completion.complete(self._host, known, seed, method))
         return dict(zip(self.domain.attributes, filled, strict=True))
 
     def check_rows(
@@ -151,7 +162,7 @@ class ModelRows:
         """
         wanted = self.potentials.cliques if cliques is None else cliques
         checked = [as_clique(self.domain, clique) for clique in wanted]
-        known = _known(self.domain, columns, unknown=False)
+        known = known_codes(self.domain, columns, unknown=False)
         codes = {self.domain.attributes[v]: column for v, column in known.items()}
         absent = sorted({name for clique in checked for name in clique} - codes.keys())
         if absent or not all(map(len, codes.values())):
@@ -161,11 +172,23 @@ class ModelRows:
             )
         return tuple(row_check.check(clique, self._probabilities(clique), codes) for clique in checked)
 
+    def _row_blocks(self, rows: int, seed: int, method: str, device: bool) -> Iterator[list[np.ndarray]]:
+        """Blocks of rows of the domain's attributes, drawn on the host or on the device."""
+        if not device:
+            return map(self._visible, sampling.blocks(self._host, rows, seed, method))
+        if _checks.choice("method", method, sampling.METHODS) != "multinomial":
+            raise ValueError(f"the device draws method='multinomial', got {method!r}: leave device=False.")
+        return map(self._visible, device_rows.blocks(self._host, rows, seed))
+
+    def _visible(self, columns: list[np.ndarray]) -> list[np.ndarray]:
+        """Those of the domain: hidden variables stand after them."""
+        return columns[: len(self.domain)]
+
     def _number_of_rows(self, rows: int | None) -> int:
         return round(self.total) if rows is None else _checks.integer("rows", rows, low=0)
 
 
-def _known(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = True) -> dict[int, np.ndarray]:
+def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = True) -> dict[int, np.ndarray]:
     """Columns of codes by the number of their attribute, checked."""
     if not isinstance(columns, Mapping):
         raise TypeError(f"columns must be a mapping of attribute to codes, got {type(columns).__name__}.")

@@ -82,7 +82,7 @@ class Accelerated(Solver):
     def start(self, problem: Problem, potentials: Vector) -> State:
         """State before the first step."""
         best = Evaluation.unknown(potentials)
-        size = jnp.asarray(1 / problem.curvature, best.loss.dtype)
+        size = jnp.asarray(1 / problem.smoothness, best.loss.dtype)
         count, searching = jnp.asarray(0), jnp.asarray(True)
         return State(potentials, potentials, best, best.loss, best.loss, size, count, searching, count)
 
@@ -93,7 +93,7 @@ class Accelerated(Solver):
         error = rounding(state.best)
         # potentials of some ten nats cost marginals more digits than the error counts
         slight = now.loss <= state.lowest + 16 * error
-        sure = 1 / jnp.asarray(problem.curvature, error.dtype)
+        sure = 1 / jnp.asarray(problem.smoothness, error.dtype)
         plain = (state.age <= 1) & (state.step_size <= sure)
         accepted = (now.loss <= state.lowest + error) | (slight & plain)
         best = select(accepted, now, state.best)

@@ -78,7 +78,11 @@ class DualAveraging(Solver):
         mean = _mix(c, state.mean_gradient, jax.grad(problem.loss.flat)(mixed))
         constant = problem.curvature if self.lipschitz is None else self.lipschitz
         size = t * (t + 1) / (4 * jnp.asarray(constant, dtype))
-        potentials = jnp.where(t > 0, state.center - size * mean, state.center)
+        moved = state.center - size * mean
+        if problem.prior is not None:
+            # relative entropy is no part of the gradients: each step minimises it as it stands (Xiao's Psi)
+            moved = moved / (1 + size * jnp.asarray(problem.prior.weight, dtype))
+        potentials = jnp.where(t > 0, moved, state.center)
         # the constants of an average grow with its weight, and would take all digits
         now = problem.evaluate(potentials - problem.gauge.tops(potentials))
         better = now.loss < state.best.loss

@@ -29,7 +29,7 @@ class State:
         potentials: the current point.
         memory: what optax carries.
         best_potentials: the best point.
-        best_loss: its loss over the problem's curvature.
+        best_loss: its loss over the problem's smoothness.
         since: steps since the best loss last fell.
     """
 
@@ -69,10 +69,10 @@ class LBFGS(Solver):
     def step(self, problem: Problem, state: State) -> State:
         """One L-BFGS step."""
         # scaled, since squares of the gradient of a large loss overflow float32
-        scale = jnp.asarray(1 / problem.curvature, state.best_loss.dtype)
+        scale = jnp.asarray(1 / problem.smoothness, state.best_loss.dtype)
 
         def objective(potentials: Vector) -> jax.Array:
-            return scale * problem.loss.flat(problem.marginals(potentials))
+            return scale * problem.value(potentials)
 
         method = self._method()
         value, gradient = optax.value_and_grad_from_state(objective)(state.potentials, state=state.memory)

@@ -63,7 +63,7 @@ class MirrorDescent(Solver):
     def start(self, problem: Problem, potentials: Vector) -> State:
         """State before the first step."""
         best = Evaluation.unknown(potentials)
-        size = jnp.asarray(1 / problem.curvature, best.loss.dtype)
+        size = jnp.asarray(1 / problem.smoothness, best.loss.dtype)
         return State(potentials, best, best.loss, size, jnp.asarray(0))
 
     def step(self, problem: Problem, state: State) -> State:

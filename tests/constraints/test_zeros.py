@@ -9,7 +9,7 @@ DOMAIN = Domain({"age": 3, "driver": 2})
 
 def test_mask():
     zeros = StructuralZeros(["age", "driver"], [[1 > 2, True], [True, True], [True, False]])
-    zeros.validate(DOMAIN)
+    assert zeros.zeros(DOMAIN) is zeros
     assert zeros.clique == ("age", "driver") and zeros.allowed.dtype == bool
     np.testing.assert_array_equal(np.exp(zeros.log_mask()), zeros.allowed)
     again = StructuralZeros(("age", "driver"), zeros.allowed)
@@ -25,8 +25,8 @@ def test_mask():
         (lambda: StructuralZeros(("age",), [1, 0, 1]), TypeError, r"mask over \('age',\) must be boolean"),
         (lambda: StructuralZeros(("age",), [False] * 3), ValueError, "allows no combination"),
         (lambda: StructuralZeros(("age", "driver"), [True]), ValueError, "must have 2 dimensions"),
-        (lambda: StructuralZeros(("age",), [True]).validate(DOMAIN), ValueError, r"shape \(3,\), got \(1,\)"),
-        (lambda: StructuralZeros(("zip",), [True]).validate(DOMAIN), ValueError, "zip"),
+        (lambda: StructuralZeros(("age",), [True]).zeros(DOMAIN), ValueError, r"shape \(3,\), got \(1,\)"),
+        (lambda: StructuralZeros(("zip",), [True]).zeros(DOMAIN), ValueError, "zip"),
     ],
 )
 def test_bad_input(make, error, message):

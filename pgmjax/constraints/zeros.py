@@ -1,19 +1,14 @@
-"""What is publicly known of a table beyond its domain."""
+"""Cells that no record can be in, as a mask."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pgmjax import ops
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
-from pgmjax.plan import contraction
-from pgmjax.plan.forecast import require_cells
-from pgmjax.plan.structure import Structure
 from pgmjax.queries import FrozenArray
 from pgmjax.queries.base import attribute_names
 
@@ -68,39 +63,11 @@ class StructuralZeros:
                 f"the mask over {self.clique} must have shape {expected}, got {self.allowed.shape}."
             )
 
+    def zeros(self, domain: Domain) -> StructuralZeros:
+        """Return the constraint as a mask over a domain: itself, checked."""
+        self.validate(domain)
+        return self
+
     def log_mask(self) -> np.ndarray:
         """Return 0 where a record may be and minus infinity elsewhere, float64 (nats)."""
         return np.where(self.allowed, 0.0, -np.inf)
-
-
-def require_feasible(domain: Domain, constraints: Sequence[StructuralZeros]) -> None:
-    """Refuse constraints that no record can meet together.
-
-    Raises:
-        ValueError: one that does not fit the domain, or the smallest set found that conflicts.
-    """
-    for zeros in constraints:
-        if not isinstance(zeros, StructuralZeros):
-            raise TypeError(f"constraints must be StructuralZeros, got {type(zeros).__name__}.")
-        zeros.validate(domain)
-    if not constraints or _feasible(domain, constraints):
-        return
-    conflict = list(constraints)
-    for zeros in constraints:
-        others = [other for other in conflict if other is not zeros]
-        if not _feasible(domain, others):
-            conflict = others
-    names = " and ".join(str(zeros.clique) for zeros in conflict)
-    raise ValueError(
-        f"the constraints are infeasible: no record meets those over {names} together. Allow more "
-        "combinations in one of them."
-    )
-
-
-def _feasible(domain: Domain, constraints: Sequence[StructuralZeros]) -> bool:
-    structure, _ = Structure.named(domain.sizes, [zeros.clique for zeros in constraints])
-    path = contraction.plan(structure)
-    widest = max(structure.cells(step.union) for step in path.steps)
-    require_cells(widest, "the largest table that combining the constraints needs")
-    best, scale = ops.contract(path, [zeros.log_mask() for zeros in constraints], ops.host_max)
-    return bool(np.isfinite(best + scale))
