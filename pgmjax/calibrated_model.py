@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax import _checks, html_view
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
 from pgmjax.oracles.host import HostModel
@@ -169,6 +169,19 @@ class CalibratedModel:
             clique = as_clique(self.domain, names)
             result[clique] = float(measure(self.marginal(clique) - self._table(clique, values)))
         return result
+
+    def __repr__(self) -> str:
+        tree = self._tree.tree
+        return (
+            f"CalibratedModel({len(self.domain)} attributes, junction tree of {len(tree.cliques)} cliques "
+            f"with {tree.cells:,} cells, total={self.total:,.1f})"
+        )
+
+    def _repr_html_(self) -> str:
+        tree = self._tree.tree
+        facts = {"attributes": len(self.domain), "total": float(self.total)}
+        facts |= {"cliques of the junction tree": len(tree.cliques), "its cells": tree.cells}
+        return html_view.card("CalibratedModel", facts)
 
     def _probabilities(self, clique: Clique) -> np.ndarray:
         return self._tree.marginal(tuple(self._number[name] for name in clique))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import domain_file, public_domain
+from pgmjax import domain_file, html_view, public_domain
 from pgmjax.attribute import Attribute
 from pgmjax.cliques import Clique, as_clique
 
@@ -160,6 +160,24 @@ class Domain:
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {size}" for name, size in self.sizes.items())
         return f"Domain({{{sizes}}})"
+
+    def _repr_html_(self) -> str:
+        rows = ((a.name, a.size, _kind(a)) for a in self._attributes)
+        facts = {"attributes": len(self), "cells": self.size()}
+        return html_view.card(
+            "Domain", facts, html_view.table(("attribute", "size", "codes"), rows, len(self))
+        )
+
+
+def _kind(attribute: Attribute, most: int = 6) -> str:
+    """What the codes of an attribute stand for, in a few words."""
+    if attribute.labels is None and attribute.bins is None:
+        said = "numbers from 0"
+    else:
+        names = attribute.code_names()[: attribute.size - attribute.missing]
+        ends = names if len(names) <= most else (*names[: most - 1], "…", names[-1])
+        said = ("bins " if attribute.bins is not None else "") + ", ".join(ends)
+    return f"{said}; the last: missing" if attribute.missing else said
 
 
 def _some(domain: Domain, most: int = 12) -> str:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax import _checks, html_view
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.laws import Law
 from pgmjax.queries import Query, as_query
 from pgmjax.queries.base import attribute_names
+from pgmjax.queries.words import in_words
 
 NOISE_LAWS = ("gaussian", "laplace", "response")
 
@@ -137,6 +138,21 @@ class LinearMeasurement:
             f"LinearMeasurement({self.clique}, {self.values.size} values, stddev={spread}{query}, "
             f"noise={self.noise!r})"
         )
+
+    def _repr_html_(self) -> str:
+        facts = {"attributes": ", ".join(self.clique), "values": self.values.size, "noise": self.noise}
+        pairs = zip(self.values.reshape(-1).tolist(), self.row_stddevs().tolist(), strict=True)
+        rows = ((row, *pair) for row, pair in enumerate(pairs))
+        header = ("row", "noisy value", "standard deviation")
+        asked = html_view.note(f"query: {in_words(self.query)}")
+        listed = html_view.table(header, rows, self.values.size)
+        return html_view.card("LinearMeasurement", facts, asked, listed)
+
+
+def spread_of(measurement: LinearMeasurement) -> float | str:
+    """Return the standard deviation of a measurement (counts), or the least and the largest of its rows."""
+    low, high = float(measurement.stddev.min()), float(measurement.stddev.max())
+    return low if low == high else f"{low:,.6g} to {high:,.6g}"
 
 
 def _numbers(said: str, values: Any) -> np.ndarray:

@@ -15,13 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax import _checks, drawing
 
-MOST_BARS = 120
-MOST_LABELS = 8
 # what matplotlib is told to draw with, and the CSS variable each stands for
 _COLOURS = {"#010101": "ink", "#020202": "muted", "#030303": "grid", "#040404": "fit", "#050505": "noisy"}
-_INK, _MUTED, _GRID, _FIT, _NOISY = _COLOURS
+_PAGE = drawing.Colours(*_COLOURS)
 # an inline drawing needs no namespaces, no size of its own, no font list and no names nobody refers to
 _CLEANING = [
     (r"<metadata>.*?</metadata>", ""),
@@ -36,7 +34,6 @@ _CLEANING = [
     (r' transform="rotate\(-0 [^"]*"', ""),
     (r">\s+<", ">\n<"),
 ]
-_MAP = ["#f2f2f1", "#c9dcd6", "#8fbfb6", "#4f9a97", "#256f7c", "#10475f", "#071f3a"]
 
 
 def one_way_svg(
@@ -59,25 +56,8 @@ def one_way_svg(
     Returns:
         An `<svg>` element. More than 120 values are drawn in groups of neighbours.
     """
-    group = -(-len(fitted) // MOST_BARS)
-    names = [names[i] for i in range(0, len(names), group)]
-    fitted = _grouped(fitted, group)
     figure, axes = _figure(4.6, 2.5)
-    places = np.arange(len(fitted))
-    axes.bar(places, fitted, width=0.86, color=_FIT, linewidth=0)
-    if noisy is not None and stddev is not None:
-        error = 2 * np.sqrt(_grouped(np.square(stddev), group))
-        size = 3.2 if len(places) <= 40 else 1.8
-        axes.errorbar(
-            places, _grouped(noisy, group), yerr=error, fmt="o", markersize=size, color=_NOISY,
-            ecolor=_NOISY, elinewidth=0.9, capsize=0,
-        )  # fmt: skip
-    _name_ticks(axes.set_xticks, names)
-    axes.set_xlim(-0.7, len(places) - 0.3)
-    axes.axhline(0, color=_MUTED, linewidth=0.7)
-    axes.yaxis.set_major_formatter(_thousands)
-    axes.grid(axis="y", color=_GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
+    drawing.bars(axes, names, fitted, noisy, stddev, _PAGE)
     return _svg(figure, f"{title}: fitted counts as bars, noisy counts as points" if title else "")
 
 
@@ -101,25 +81,17 @@ def two_way_svg(
     Returns:
         An `<svg>` element.
     """
-    colors = _checks.optional("matplotlib.colors", extra="report")
     top = max(float(np.max(noisy)), float(np.max(fitted)), 1.0)
-    scale = colors.PowerNorm(gamma=0.5, vmin=0.0, vmax=top)
-    palette = colors.LinearSegmentedColormap.from_list("counts", _MAP)
     figure, panels = _figure(7.2, 3.2, columns=2)
     for axes, table, label in zip(panels, (noisy, fitted), ("measured (noisy)", "fitted"), strict=True):
-        image = axes.imshow(
-            np.clip(table, 0, None), norm=scale, cmap=palette, aspect="auto", interpolation="none",
-            origin="lower",
-        )  # fmt: skip
-        axes.set_title(label, color=_MUTED, fontsize=10, loc="left")
-        _name_ticks(axes.set_xticks, column_names, width=26)
-        axes.set_xlabel(_short(axis_names[1], 60), color=_INK, fontsize=10)
-    _name_ticks(panels[0].set_yticks, row_names, upright=True)
-    panels[0].set_ylabel(_short(axis_names[0], 60), color=_INK, fontsize=10)
+        image = drawing.heat_map(axes, table, top)
+        axes.set_title(label, color=_PAGE.muted, fontsize=10, loc="left")
+        drawing.name_ticks(axes.set_xticks, column_names, width=26)
+        axes.set_xlabel(drawing.short(axis_names[1], 60), color=_PAGE.ink, fontsize=10)
+    drawing.name_ticks(panels[0].set_yticks, row_names, upright=True)
+    panels[0].set_ylabel(drawing.short(axis_names[0], 60), color=_PAGE.ink, fontsize=10)
     panels[1].set_yticks([])
-    bar = figure.colorbar(image, ax=list(panels), fraction=0.03, pad=0.015, format=_thousands)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(colors=_MUTED, labelsize=9.5, length=0)
+    drawing.colour_bar(image, panels, _PAGE)
     return _svg(figure, f"{axis_names[0]} by {axis_names[1]}: measured noisy counts beside fitted counts")
 
 
@@ -129,35 +101,8 @@ def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
     figure = figure_module.Figure(figsize=(width, height), layout="constrained")
     panels = figure.subplots(1, columns, squeeze=False)[0]
     for axes in panels:
-        axes.patch.set_visible(False)
-        axes.tick_params(colors=_MUTED, labelsize=9.5, length=0)
-        for side in axes.spines.values():
-            side.set_visible(False)
+        drawing.clear(axes, _PAGE)
     return figure, panels if columns > 1 else panels[0]
-
-
-def _grouped(values: np.ndarray, group: int) -> np.ndarray:
-    """Sums over runs of `group` neighbours."""
-    values = np.asarray(values, dtype=np.float64)
-    return np.add.reduceat(values, np.arange(0, len(values), group))
-
-
-def _name_ticks(set_ticks: Any, names: Sequence[str], upright: bool = False, width: int = 36) -> None:
-    """Write at most a dozen value names along an axis, slanted where they are long."""
-    step = -(-len(names) // MOST_LABELS)
-    shown = [_short(names[i]) for i in range(0, len(names), step)]
-    slant = not upright and sum(map(len, shown)) > width
-    look = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if slant else {}
-    set_ticks(range(0, len(names), step), shown, **look)
-
-
-def _short(name: str, most: int = 16) -> str:
-    name = name.replace("$", r"\$")
-    return name if len(name) <= most else name[: most - 1] + "…"
-
-
-def _thousands(value: float, _place: Any = None) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1 or value == 0 else f"{value:g}"
 
 
 def _svg(figure: Any, label: str) -> str:

@@ -31,10 +31,11 @@ def key(seed: int, jax: ModuleType) -> Any:
     """Return a key of the device's generator for a seed.
 
     Args:
-        seed: a non-negative integer.
+        seed: a non-negative integer below 2**63.
         jax: the module `jax`, which this one does not import.
     """
-    return jax.random.key(_checks.integer("seed", seed, low=0))
+    with jax.enable_x64(True):  # elsewhere only the lower 32 bits of a seed count
+        return jax.random.key(_checks.integer("seed", seed, low=0, high=2**63 - 1))
 
 
 def split(key: Any, number: int, jax: ModuleType) -> Any:
@@ -50,3 +51,13 @@ def uniforms(key: Any, shape: tuple[int, ...], jax: ModuleType) -> Any:
 def normals(key: Any, shape: tuple[int, ...], jax: ModuleType) -> Any:
     """Return standard Gaussian numbers of the shape, on the device."""
     return jax.random.normal(key, shape)
+
+
+def fold(key: Any, number: Any, jax: ModuleType) -> Any:
+    """Return the key that a number picks out of one; different numbers give independent keys."""
+    return jax.random.fold_in(key, number)
+
+
+def positions(key: Any, rows: int, jax: ModuleType) -> Any:
+    """Return uniform numbers in [0, 1) of 52 bits [rows], on the device, where 64-bit numbers are allowed."""
+    return jax.random.uniform(key, (rows,), "float64")

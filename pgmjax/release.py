@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax import _checks, html_view
 from pgmjax.domain import Domain
 from pgmjax.estimate import Fit
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements import LinearMeasurement, spread_of
 from pgmjax.model import GraphicalModel
 from pgmjax.privacy.amounts import as_text
+from pgmjax.queries.words import in_words
 from pgmjax.relation import Relation
 from pgmjax.strategies import global_least_squares, local_least_squares
 from pgmjax.transcript import Transcript
@@ -185,3 +186,13 @@ class Release:
             f"Release({self.mechanism}: {self.spent}, {self.relation.value}, {mark}; "
             f"{len(self.measurements)} measurements, {len(self.domain)} attributes)"
         )
+
+    def _repr_html_(self) -> str:
+        facts = {"mechanism": self.mechanism, **self.spent.to_dict(), "neighbours": self.relation.value}
+        rows = (
+            (", ".join(m.clique), in_words(m.query), m.values.size, m.noise, spread_of(m))
+            for m in self.measurements
+        )
+        header = ("attributes", "query", "values", "noise", "standard deviation")
+        listed = html_view.table(header, rows, len(self.measurements)) if self.measurements else ""
+        return html_view.card("Release", facts, html_view.note(self.statement()), listed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import os
 import pathlib
@@ -14,6 +13,7 @@ import numpy as np
 
 from pgmjax import _checks
 from pgmjax.attribute import Attribute
+from pgmjax.behind import Behind
 from pgmjax.domain import Domain
 from pgmjax.progress import Progress
 
@@ -33,7 +33,8 @@ def write(
     """Write blocks of rows as they come.
 
     Args:
-        path: of the file: .parquet or .csv. An interrupt leaves nothing there.
+        path: of the file: .parquet or .csv. An interrupt leaves nothing there; a program that is killed, by
+            SIGTERM too, leaves what it had written as a hidden file `.*.partial` beside it.
         domain: the attributes; columns are named so.
         blocks: for each attribute its codes [rows of the block].
         rows: how many there are in all, for the bar.
@@ -53,15 +54,16 @@ def write(
         Progress("rows", rows, show_progress) as progress,
         _partial(target, overwrite) as partial,
         _writer(partial, target.suffix, columns) as writer,
-        concurrent.futures.ThreadPoolExecutor(1) as behind,  # writes one block while the next is drawn
+        Behind(lambda block: _write_block(writer, columns, block)) as behind,
     ):
-        pending = None
-        for block in blocks:
-            if pending is not None:
-                progress.advance(pending.result())
-            pending = behind.submit(_write_block, writer, columns, block)
-        if pending is not None:
-            progress.advance(pending.result())
+        pending = False
+        for block in blocks:  # one is drawn while the one before is written
+            if pending:
+                progress.advance(behind.finish())
+            behind.start(block)
+            pending = True
+        if pending:
+            progress.advance(behind.finish())
     return target
 
 
@@ -107,6 +109,11 @@ def _write_block(writer: Any, columns: Sequence[_Column], block: Sequence[np.nda
     arrays = [column.array(codes) for column, codes in zip(columns, block, strict=True)]
     writer.write_table(arrow.table(arrays, names=[column.name for column in columns]))
     return len(block[0])
+
+
+def arrow_column(attribute: Attribute, codes: np.ndarray, decode: bool) -> Any:
+    """Return the codes [rows] of an attribute, or what they stand for, as an Arrow array."""
+    return _Column(attribute, decode, ".parquet").array(codes)
 
 
 class _Column:

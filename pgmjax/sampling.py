@@ -6,7 +6,7 @@ number of rows does not matter to memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -24,11 +24,22 @@ def sample(model: HostModel, rows: int, seed: int, method: str = "multinomial") 
     Returns:
         For each variable the codes [rows].
     """
-    drawn = list(blocks(model, rows, seed, method))
-    if len(drawn) == 1:
-        return drawn[0]
-    empty = [np.zeros(0, np.int64) for _ in model.structure.sizes]
-    return [np.concatenate(parts) for parts in zip(*(drawn or [empty]), strict=True)]
+    return joined(blocks(model, rows, seed, method), len(model.structure.sizes))
+
+
+def joined(drawn: Iterable[Sequence[np.ndarray]], variables: int) -> list[np.ndarray]:
+    """Put blocks of rows together.
+
+    Args:
+        drawn: blocks: for each variable its codes.
+        variables: how many there are.
+
+    Returns:
+        For each variable the codes [rows], int64.
+    """
+    empty = [np.zeros(0, np.int64)] * variables
+    parts = zip(*(list(drawn) or [empty]), strict=True)
+    return [np.concatenate(part, dtype=np.int64) for part in parts]
 
 
 def blocks(model: HostModel, rows: int, seed: int, method: str = "multinomial") -> Iterator[list[np.ndarray]]:

@@ -11,11 +11,12 @@ from decimal import Decimal
 from os import PathLike
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax import _checks, html_view
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
 from pgmjax.plan.elimination import total_cells
 from pgmjax.queries import DenseMatrix, Query, marginal
+from pgmjax.queries.words import in_words
 from pgmjax.workload_entry import Entry, as_entry
 
 
@@ -160,6 +161,11 @@ class Workload:
         shown = ", ".join(" x ".join(entry.clique) for entry in self.entries[:4])
         more = f", ... {len(self.entries) - 4} more" if len(self.entries) > 4 else ""
         return f"Workload({len(self.entries)} entries: {shown}{more})"
+
+    def _repr_html_(self) -> str:
+        rows = ((", ".join(e.clique), in_words(e.query), str(e.weight)) for e in self.entries)
+        listed = html_view.table(("attributes", "query", "weight"), rows, len(self.entries))
+        return html_view.card("Workload", {"entries": len(self.entries)}, listed)
 
 
 def _no_constant(name: str) -> Any:

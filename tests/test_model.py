@@ -183,7 +183,7 @@ def test_unknown_attribute():
 def test_reprs_are_readable():
     model, _ = make()
     assert repr(model) == "GraphicalModel(5 attributes, 3 cliques, 30 potentials, total=50.0)"
-    assert "<table>" in model._repr_html_() and "a, b" in model._repr_html_()
+    assert "<table" in model._repr_html_() and "a, b" in model._repr_html_()
 
 
 def test_extreme_potentials_keep_their_answers():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import statistics
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax import _checks, html_view
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -59,6 +60,14 @@ class ErrorBars:
             f"ErrorBars({self.method!r}, {len(self.values):,} answers, {int(self.determined.sum()):,} "
             f"determined by the measurements, level={self.level:g})"
         )
+
+    def _repr_html_(self) -> str:
+        ends = ([None, None] if math.isnan(low) else [low, high] for low, high in self.intervals.tolist())
+        columns = (self.values.tolist(), self.stddevs.tolist(), ends, self.determined.tolist())
+        rows = ((n, v, s, *pair, d) for n, (v, s, pair, d) in enumerate(zip(*columns, strict=True)))
+        header = ("answer", "estimate", "standard deviation", "from", "to", "determined")
+        facts = {"method": self.method, "level": self.level, "answers": len(self.values)}
+        return html_view.card("ErrorBars", facts, html_view.table(header, rows, len(self.values)))
 
 
 def of_stddevs(

@@ -1,0 +1,80 @@
+"""The pictures of a fit: how loss and gap came down, and what a notebook shows of it."""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmjax import _checks, drawing, html_view
+from pgmjax.model import GraphicalModel
+
+
+class FitPictures:
+    """What a fit shows of itself; `Fit` brings the numbers."""
+
+    if TYPE_CHECKING:
+        model: GraphicalModel
+        status: Any
+        steps: int
+        loss: float
+        gap: float
+        trace: tuple[tuple[int, float, float], ...]
+
+    def plot_trace(self, ax: Any = None) -> Any:
+        """Draw loss and certified gap after each block of steps, and where the fit ended.
+
+        Both are in the loss's unit, on one logarithmic scale: the gap bounds how far the loss lies above the
+        optimum. A gap of 0, one that is not finite, and a loss of 0 or below have no place on it.
+
+        Args:
+            ax: matplotlib axes to draw on; None makes a figure.
+
+        Returns:
+            The matplotlib axes. Needs matplotlib (extra `report`).
+
+        Raises:
+            ValueError: no solver ran, so that there is nothing to draw.
+        """
+        if not self.trace:
+            raise ValueError("this fit has no trace: no solver ran for it, or it was made by hand.")
+        if ax is None:
+            pyplot = _checks.optional("matplotlib.pyplot", extra="report")
+            _, ax = pyplot.subplots(figsize=(5.6, 3.4), layout="constrained")
+        colours = drawing.style()
+        drawing.clear(ax, colours)
+        steps, loss, gap = np.array(self.trace, float).T
+        shown = [("loss", loss, self.loss, colours.fit), ("certified gap", gap, self.gap, colours.noisy)]
+        for name, values, end, colour in shown:
+            drawn = np.where(np.isfinite(values) & (values > 0), values, np.nan)
+            ax.plot(steps, drawn, color=colour, marker="o", markersize=2.5, linewidth=1.3, label=name)
+            if math.isfinite(end) and end > 0:
+                ax.plot([self.steps], [end], color=colour, marker="D", markersize=5.5, linestyle="none")
+        ax.set_yscale("log")
+        ax.tick_params(which="minor", length=0)
+        ax.set_xlim(left=0)
+        ax.set_xlabel("steps", color=colours.muted)
+        ax.set_title(_ended(self), color=colours.ink, fontsize=10, loc="left")
+        ax.grid(axis="y", color=colours.grid, linewidth=0.6)
+        ax.legend(frameon=False, labelcolor=colours.ink, fontsize=9.5)
+        return ax
+
+    def _repr_html_(self) -> str:
+        facts = {"status": self.status.name, "steps": self.steps, "loss": self.loss, "gap at most": self.gap}
+        return html_view.card("Fit", facts, self.model._repr_html_())
+
+
+def batch_html(fits: Sequence[FitPictures]) -> str:
+    """What a notebook shows of the fits of a batch."""
+    ended = collections.Counter(fit.status.name for fit in fits)
+    rows = ((n, fit.status.name, fit.steps, fit.loss, fit.gap) for n, fit in enumerate(fits))
+    listed = html_view.table(("row", "status", "steps", "loss", "gap at most"), rows, len(fits))
+    return html_view.card("BatchFit", {"fits": len(fits), **ended}, listed)
+
+
+def _ended(fit: FitPictures) -> str:
+    gap = f"{fit.gap:.3g}" if math.isfinite(fit.gap) else "unknown"
+    return f"{fit.status.name} after {fit.steps:,} steps: loss {fit.loss:.6g}, gap at most {gap}"

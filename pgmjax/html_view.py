@@ -1,0 +1,81 @@
+"""Small tables of HTML for notebooks, which inherit the page's colours and font; all text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from itertools import islice
+from typing import Any
+
+MOST_ROWS = 30
+# translucent grey lines are seen on white and on black; `inherit` undoes a notebook's striped tables
+_LINE = "border-bottom:1px solid rgba(128,128,128,.35)"
+_CELL = f"padding:2px 14px 2px 0;background:inherit;color:inherit;vertical-align:top;{_LINE}"
+
+
+def card(title: str, facts: Mapping[str, Any], *parts: str) -> str:
+    """A heading, facts behind one another, and parts below that are HTML already.
+
+    Args:
+        title: what it is.
+        facts: name and value; numbers are written with their thousands apart.
+        parts: HTML of this module's making.
+
+    Example:
+        >>> "<b>Domain</b>" in card("Domain", {"cells": 1700}) and "1,700" in card("Domain", {"cells": 1700})
+        True
+    """
+    said = " &ensp; ".join(f"{_muted(escape(name))} {escape(text(value))}" for name, value in facts.items())
+    return (
+        f'<div style="line-height:1.5"><div><b>{escape(title)}</b> &ensp; {said}</div>{"".join(parts)}</div>'
+    )
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]], count: int) -> str:
+    """A table of the first rows; the number of those left out stands below it.
+
+    Args:
+        header: names of the columns.
+        rows: their values; numbers stand to the right, None is an empty cell.
+        count: the number of rows there are.
+
+    Example:
+        >>> "&lt;b&gt;" in table(["name"], [["<b>"]], 1)
+        True
+    """
+    shown = list(islice(rows, MOST_ROWS))
+    right = [all(isinstance(row[i], int | float | None) for row in shown) for i in range(len(header))]
+    lines = [_line("th", header, right), *(_line("td", [text(cell) for cell in row], right) for row in shown)]
+    left = count - len(shown)
+    more = f"<div>{_muted(f'and {left:,} more')}</div>" if left else ""
+    look = "border-collapse:collapse;margin:4px 0;font-size:.92em;color:inherit;border:none"
+    return f'<div style="overflow-x:auto"><table style="{look}">{"".join(lines)}</table></div>{more}'
+
+
+def note(words: str) -> str:
+    """A paragraph of words."""
+    return f'<div style="max-width:56em;margin:4px 0">{escape(words)}</div>'
+
+
+def text(value: Any) -> str:
+    """A value as it is read: thousands apart, at most six digits behind the first."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) < 10**12 else f"{value:.3g}"
+    return f"{value:,.6g}" if isinstance(value, float) else str(value)
+
+
+def _line(tag: str, cells: Sequence[str], right: Sequence[bool]) -> str:
+    weight = "font-weight:500;opacity:.7;" if tag == "th" else ""
+    made = (
+        f'<{tag} style="{_CELL};{weight}text-align:{"right" if number else "left"}">{escape(cell)}</{tag}>'
+        for cell, number in zip(cells, right, strict=True)
+    )
+    return f'<tr style="background:none">{"".join(made)}</tr>'
+
+
+def _muted(words: str) -> str:
+    return f'<span style="opacity:.7">{words}</span>'

@@ -1,0 +1,137 @@
+"""Marginals of a model as panels of one figure: bars for one attribute, a heat map for two."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks, drawing
+from pgmjax.cliques import Clique
+from pgmjax.domain import Domain
+from pgmjax.measured import NoisyMarginal
+
+MOST_PANELS = 60
+COLUMNS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class _Panel:
+    """A marginal and what was measured of it.
+
+    Attributes:
+        clique: one or two attributes.
+        fitted: counts of the model [size of each attribute].
+        noisy: what was measured of it, or None.
+    """
+
+    clique: Clique
+    fitted: np.ndarray
+    noisy: NoisyMarginal | None
+
+    @property
+    def width(self) -> int:
+        """Columns that it takes: noisy counts stand beside a heat map of the fitted ones."""
+        return 1 + (len(self.clique) == 2 and self.noisy is not None)
+
+
+def draw(
+    domain: Domain,
+    cliques: Sequence[Clique],
+    marginal: Callable[[Clique], np.ndarray],
+    noisy: Callable[[Clique], NoisyMarginal | None],
+    stddevs: float,
+) -> dict[Clique, Any]:
+    """Draw marginals.
+
+    Args:
+        domain: the attributes.
+        cliques: one or two attributes each.
+        marginal: gives the model's counts of a clique.
+        noisy: gives what was measured of a clique.
+        stddevs: how many standard deviations of the noise are drawn each way.
+
+    Returns:
+        For each clique the matplotlib axes of its fitted counts.
+
+    Raises:
+        ValueError: no clique, too many, or one of more than two attributes.
+    """
+    if not 1 <= len(cliques) <= MOST_PANELS:
+        raise ValueError(
+            f"a figure holds 1 to {MOST_PANELS} marginals, got {len(cliques):,}: pass cliques=[...]."
+        )
+    for clique in cliques:
+        if len(clique) > 2:
+            raise ValueError(f"a panel shows one or two attributes, got {len(clique)}: {clique}.")
+    panels = [_Panel(clique, marginal(clique), noisy(clique)) for clique in cliques]
+    places, rows = _places([panel.width for panel in panels])
+    columns = max(column + panel.width for panel, (_, column) in zip(panels, places, strict=True))
+    pyplot = _checks.optional("matplotlib.pyplot", extra="report")
+    figure = pyplot.figure(figsize=(4.2 * columns, 2.9 * rows + 0.3), layout="constrained")
+    grid = figure.add_gridspec(rows, columns)
+    colours = drawing.style()
+    drawn: dict[Clique, Any] = {}
+    for panel, (row, column) in zip(panels, places, strict=True):
+        axes = [figure.add_subplot(grid[row, column + i]) for i in range(panel.width)]
+        for part in axes:
+            drawing.clear(part, colours)
+        names = [domain.attribute(name).code_names() for name in panel.clique]
+        (_bars if len(names) == 1 else _maps)(axes, panel, names, colours, stddevs)
+        drawn[panel.clique] = axes[-1]
+    _legend(figure, panels, colours, stddevs)
+    return drawn
+
+
+def _places(widths: Sequence[int]) -> tuple[list[tuple[int, int]], int]:
+    """Row and column of each panel, line by line, and the number of rows."""
+    places, row, column = [], 0, 0
+    for width in widths:
+        if column + width > COLUMNS:
+            row, column = row + 1, 0
+        places.append((row, column))
+        column += width
+    return places, row + 1
+
+
+def _bars(
+    axes: Sequence[Any], panel: _Panel, names: list[Any], colours: drawing.Colours, stddevs: float
+) -> None:
+    values = None if panel.noisy is None else panel.noisy.values
+    spread = None if panel.noisy is None else panel.noisy.stddev
+    drawing.bars(axes[0], names[0], panel.fitted, values, spread, colours, stddevs)
+    axes[0].set_title(drawing.short(panel.clique[0], 40), color=colours.ink, fontsize=10.5, loc="left")
+
+
+def _maps(
+    axes: Sequence[Any], panel: _Panel, names: list[Any], colours: drawing.Colours, _stddevs: float
+) -> None:
+    tables = [panel.fitted] if panel.noisy is None else [panel.noisy.values, panel.fitted]
+    top = max(*(float(np.max(table)) for table in tables), np.finfo(float).tiny)
+    first, second = (drawing.short(name, 30) for name in panel.clique)
+    said = ["measured (noisy)", "fitted"][-len(tables) :]
+    for part, table, kind in zip(axes, tables, said, strict=True):
+        image = drawing.heat_map(part, table, top)
+        part.set_title(f"{first} by {second}, {kind}", color=colours.ink, fontsize=10.5, loc="left")
+        drawing.name_ticks(part.set_xticks, names[1], width=26)
+        drawing.name_ticks(part.set_yticks, names[0], upright=True)
+        part.set_xlabel(second, color=colours.muted, fontsize=9.5)
+    axes[0].set_ylabel(first, color=colours.muted, fontsize=9.5)
+    drawing.colour_bar(image, axes, colours)
+
+
+def _legend(figure: Any, panels: Sequence[_Panel], colours: drawing.Colours, stddevs: float) -> None:
+    """Say what points are, where there are any."""
+    if all(panel.noisy is None or len(panel.clique) == 2 for panel in panels):
+        return
+    patches = _checks.optional("matplotlib.patches", extra="report")
+    lines = _checks.optional("matplotlib.lines", extra="report")
+    bar = patches.Patch(color=colours.fit, label="fitted count")
+    said = f"noisy count, {stddevs:g} standard deviations each way"
+    point = lines.Line2D([], [], color=colours.noisy, marker="o", markersize=3.2, linewidth=0.9, label=said)
+    figure.legend(
+        handles=[bar, point], loc="outside upper left", ncols=2, frameon=False, fontsize=9.5,
+        labelcolor=colours.ink,
+    )  # fmt: skip

@@ -1,0 +1,95 @@
+"""The pictures of a model: its junction tree, its marginals, and what a notebook shows of it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pgmjax import _checks, html_view, marginal_pictures, tree_picture
+from pgmjax.clique_vector import CliqueVector
+from pgmjax.cliques import Clique, as_clique
+from pgmjax.domain import Domain
+from pgmjax.measured import noisy_marginal
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.oracles.host import HostModel
+from pgmjax.plan import junction_tree
+
+
+class ModelPictures:
+    """What a graphical model shows of itself; `GraphicalModel` brings the model."""
+
+    domain: Domain
+    total: float
+    potentials: CliqueVector
+
+    if TYPE_CHECKING:
+
+        @functools.cached_property
+        def _host(self) -> HostModel: ...
+
+        def marginal(self, clique: Clique) -> np.ndarray: ...  # noqa: D102
+
+    def plot_tree(self, ax: Any = None) -> Any:
+        """Draw the junction tree that the model's cliques make: one line a clique, with its cells.
+
+        Nothing is computed but the tree: it may be drawn for a model too large to answer. Cliques with no
+        line between them are independent. Small words above a clique are what it shares with the clique
+        that it hangs on. Where lines are too low for words (more than 300 cliques) there are none.
+
+        Args:
+            ax: matplotlib axes to draw on; None makes a figure that fits.
+
+        Returns:
+            The matplotlib axes. Needs matplotlib (extra `report`).
+        """
+        return tree_picture.draw(junction_tree.build(self._host.structure), self.domain.attributes, ax)
+
+    def plot_marginals(
+        self,
+        cliques: Iterable[Clique] | None = None,
+        measurements: Sequence[LinearMeasurement] = (),
+        *,
+        stddevs: float = 2.0,
+    ) -> dict[Clique, Any]:
+        """Draw marginals of one attribute as bars, of two as heat maps, in counts.
+
+        More than 120 values are drawn in groups of neighbours. The colour of a heat map grows with the square
+        root of the count.
+
+        Args:
+            cliques: one or two attributes each; every attribute by itself by default.
+            measurements: noisy answers. Those of marginals that hold a clique are averaged with weights
+                1/variance and drawn as points on the bars, or as a heat map beside.
+            stddevs: how many standard deviations of the noise are drawn each way.
+
+        Returns:
+            For each clique the matplotlib axes of its fitted counts, all in one figure. Needs matplotlib
+            (extra `report`).
+
+        Raises:
+            ValueError: no clique, more than 60, one of more than two attributes, an unknown attribute, or
+                measurements that do not fit the domain.
+        """
+        stddevs = _checks.number("stddevs", stddevs, above=0)
+        wanted = [(name,) for name in self.domain.attributes] if cliques is None else cliques
+        chosen = list(dict.fromkeys(as_clique(self.domain, clique) for clique in wanted))
+        for measurement in measurements:
+            measurement.validate(self.domain)
+        return marginal_pictures.draw(
+            self.domain,
+            chosen,
+            self.marginal,
+            lambda clique: noisy_marginal(self.domain, measurements, clique),
+            stddevs,
+        )
+
+    def _repr_html_(self) -> str:
+        pairs = zip(self.potentials.cliques, self.potentials.tables, strict=True)
+        rows = ((", ".join(clique), table.size) for clique, table in pairs)
+        facts = {"attributes": len(self.domain), "total": float(self.total)}
+        facts["cells of the domain"] = self.domain.size()
+        cliques = html_view.table(("clique", "cells"), rows, len(self.potentials))
+        return html_view.card("GraphicalModel", facts, cliques if len(self.potentials) else "")
