@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, source_arrow, source_files
+from pgmjax import _checks, source_arrow, source_files, source_recoded
 from pgmjax.batches import LARGEST_TOTAL, Batch, ColumnSource, Source, Tally, code_coder, weight_coder
 from pgmjax.cliques import as_clique
 from pgmjax.counting import Histograms
@@ -160,6 +160,31 @@ class Dataset:
         tally.check()
         columns = {name: column.codes for name, column in encoded.items()}
         return cls(domain, ColumnSource(columns, weights.codes if weights else None), bound, tally.total)
+
+    def recode(self, domain: Domain, codes: Mapping[str, Any]) -> Dataset:
+        """Return the same records over another domain, such as a compressed one. Still private.
+
+        Each record becomes one record of the same weight, so that neighbouring tables stay neighbours: what
+        is released of the result under some guarantee has that guarantee for this table too. A ledger knows
+        it as this table and charges the same account. Records are mapped when they are read.
+
+        Args:
+            domain: with the same attributes. Like any domain it must not depend on the table, unless through
+                released numbers (see `pgmjax.Compression`).
+            codes: for some attributes the new code of each old one [old size]; the others keep theirs.
+
+        Raises:
+            TypeError: codes that are no integers.
+            ValueError: other attributes, or codes that do not fit the sizes.
+
+        Example:
+            >>> data = Dataset.from_columns(Domain({"age": 3}), {"age": [0, 2, 2, 1]})
+            >>> data.recode(Domain({"age": 2}), {"age": [0, 1, 1]}).marginals([("age",)])[0].tolist()
+            [1, 3]
+        """
+        tables = source_recoded.code_tables(self.domain, domain, codes)
+        source = source_recoded.RecodedSource(self._source, tables)
+        return Dataset(domain, source, self.max_weight if self.weighted else None, self._total)
 
     def validate(self) -> None:
         """Check every record against the domain, if that has not been done.

@@ -27,6 +27,11 @@ def write_measurements(
     integers, as released, are stored as int64. Where `secure` is given, the file's metadata says
     `secure` ("true" or "false") and the `seed` of insecure noise.
     """
+    _write_parquet(_marked(measurements_table(measurements), secure, seed), path)
+
+
+def measurements_table(measurements: Sequence[LinearMeasurement]) -> Any:
+    """Return noisy answers as an Arrow table, a row for each number; see `write_measurements`."""
     arrow = _checks.optional("pyarrow", extra="tables")
     integral = all(m.values.dtype.kind == "i" for m in measurements)
     sizes = [m.values.size for m in measurements]
@@ -39,7 +44,7 @@ def write_measurements(
         "noise": arrow.DictionaryArray.from_arrays(_which(sizes), noise).cast(arrow.string()),
         "scale": arrow.array(_joined(_scales(measurements)), from_pandas=True),
     }
-    _write_parquet(_marked(arrow.table(columns), secure, seed), path)
+    return arrow.table(columns)
 
 
 def write_answers(release: Release, path: pathlib.Path) -> None:

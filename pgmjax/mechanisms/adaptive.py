@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -20,7 +20,7 @@ from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores import Score
-from pgmjax.queries import marginal
+from pgmjax.queries import Query, marginal
 from pgmjax.workload import Workload
 
 
@@ -99,9 +99,12 @@ class Purse:
 
     def measure(self, cliques: Sequence[Clique], costs: Sequence[Fraction]) -> list[LinearMeasurement]:
         """Measure whole marginals."""
+        return self.ask(map(marginal, cliques), costs)
+
+    def ask(self, queries: Iterable[Query], costs: Sequence[Fraction]) -> list[LinearMeasurement]:
+        """Measure queries."""
         given = {f"{self.unit}s": list(costs)}
-        queries = [marginal(clique) for clique in cliques]
-        return list(self.table.measure(queries, **given, show_progress=self.show_progress))
+        return list(self.table.measure(list(queries), **given, show_progress=self.show_progress))
 
     def choose(self, score: Score, cost: Fraction) -> int:
         """Choose a candidate: permute-and-flip for an epsilon, the exponential mechanism for a rho."""

@@ -10,17 +10,20 @@ from typing import Any, ClassVar
 
 from pgmjax import _checks
 from pgmjax.cliques import Clique, as_clique
+from pgmjax.compression import Compression
 from pgmjax.counting import check_memory
 from pgmjax.dataset import Dataset
-from pgmjax.estimate import Estimator
+from pgmjax.estimate import Estimator, Fit
 from pgmjax.many_marginals import many_marginals
+from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.adaptive import Purse, check_adaptive
-from pgmjax.mechanisms.noise_sizes import distances, grid_for, law_for, most_moved
-from pgmjax.mechanisms.settings import Settings, read_settings
+from pgmjax.mechanisms.noise_sizes import grid_for, law_for, most_moved, on_grid
+from pgmjax.mechanisms.settings import Settings, paid_for, read_settings
 from pgmjax.mechanisms.spanning import Forest, largest_tree
 from pgmjax.model import GraphicalModel
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.scores import Distances
 from pgmjax.queries.base import attribute_names
 from pgmjax.relation import Relation
 from pgmjax.release import Release
@@ -43,6 +46,8 @@ class MST:
             that fits both by discrete Gaussian noise and the exponential mechanism.
         cliques: public cliques that are measured in any case, with the pairs; pairs are chosen to join what
             they leave apart. They must not come from the table.
+        compress: whether values whose noisy count is below three standard deviations are merged, attribute by
+            attribute, before pairs are chosen and measured; the model spreads them evenly again.
         steps: solver steps at most of the fit to the attributes alone.
         estimator: how models are fitted; None is `Estimator()`.
         backend: source of noise; None is the secure one.
@@ -53,18 +58,20 @@ class MST:
 
     Guarantees:
         delta = 0: epsilon-DP. delta > 0: rho-zCDP, hence (epsilon, delta)-DP, for the largest rho that
-        converts to at most epsilon. The parts sum to the budget exactly. The model and which pairs may be
-        chosen are post-processing.
+        converts to at most epsilon. The parts sum to the budget exactly. The model, which pairs may be chosen
+        and which values are merged are post-processing of released numbers; a pair of merged values has the
+        sensitivity of a pair.
 
     References:
         McKenna, Miklau and Sheldon 2021, "Winning the NIST Contest: a scalable and general approach to
-        differentially private synthetic data". Its merging of rare values is left out.
+        differentially private synthetic data".
     """
 
     epsilon: Any
     relation: Relation
     delta: Any = 0
     cliques: tuple[Clique, ...] = ()
+    compress: bool = True
     steps: int = 100
     estimator: Estimator | None = None
     backend: NoiseBackend | None = None
@@ -78,6 +85,8 @@ class MST:
             object.__setattr__(self, name, getattr(settings, name))
         given = _checks.several("cliques", self.cliques, "tuples of attribute names")
         object.__setattr__(self, "cliques", tuple(attribute_names(clique) for clique in given))
+        if not isinstance(self.compress, bool):
+            raise TypeError(f"compress must be True or False, got {type(self.compress).__name__}.")
         _checks.integer("steps", self.steps, low=1)
 
     def run(
@@ -116,18 +125,27 @@ class MST:
             forest.join(clique)
         edges = forest.parts - 1
         self._check(data, settings, given, edges, estimator)
-        request = {"mechanism": self.name, "cliques": [list(clique) for clique in given], "steps": self.steps}
+        options = {"compress": self.compress, "steps": self.steps}
+        request = {"mechanism": self.name, "cliques": [list(clique) for clique in given], **options}
         table = settings.open(data, workload, self.backend, request, ledger, key)
         purse = Purse(table, estimator, table.public_total(), show_progress)
 
         parts = _parts(table.budget.cap, len(domain), edges, len(given))
         measured = purse.measure([(name,) for name in domain.attributes], parts.attributes)
+        merging = Compression.from_measurements(domain, measured if self.compress else [])
+        model = None
         if edges:
-            model = purse.fit(measured, self.steps).model
-            given += self._choose(purse, model, forest, parts.choices)
+            short = dataclasses.replace(
+                estimator, max_steps=min(self.steps, estimator.max_steps), progress=False
+            )
+            model = _fit(purse, short, merging, measured).model
+            given += self._choose(purse, model, merging, forest, parts.choices)
         if given:
-            measured += purse.measure(given, table.budget.split([1] * len(given)))
-        return settings.release(self.name, table, workload, measured, estimator)
+            measured += purse.ask(map(merging.query, given), table.budget.split([1] * len(given)))
+        fit = _fit(purse, estimator, merging, measured, model)
+        with paid_for(measured):
+            whole = dataclasses.replace(fit, model=merging.backward(fit.model))
+        return settings.release(self.name, table, workload, measured, estimator, whole)
 
     def _check(
         self, data: Dataset, settings: Settings, given: list[Clique], edges: int, estimator: Estimator
@@ -150,7 +168,12 @@ class MST:
             grid_for(distance, budget.unit, parts.choices[0])
 
     def _choose(
-        self, purse: Purse, model: GraphicalModel, forest: Forest, costs: Sequence[Fraction]
+        self,
+        purse: Purse,
+        model: GraphicalModel,
+        merging: Compression,
+        forest: Forest,
+        costs: Sequence[Fraction],
     ) -> list[Clique]:
         """Choose pairs until all attributes are joined."""
         table = purse.table
@@ -162,12 +185,27 @@ class MST:
         for cost in costs:
             bits = grid_for(moves, purse.unit, cost)
             open_pairs = [pair for pair in pairs if not forest.joined(pair)]
-            score = distances(
-                {pair: expected[pair] for pair in open_pairs}, bits, dict.fromkeys(pairs, 1), 0.0
-            )
+            score = Distances([(merging.query(p), on_grid(expected[p], bits)) for p in open_pairs], bits)
             chosen.append(open_pairs[purse.choose(score, cost)])
             forest.join(chosen[-1])
         return chosen
+
+
+def _fit(
+    purse: Purse,
+    estimator: Estimator,
+    merging: Compression,
+    measured: Sequence[LinearMeasurement],
+    warm_start: GraphicalModel | None = None,
+) -> Fit:
+    """Fit a model over the domain in which rare values are merged.
+
+    Raises:
+        FitError: the fit failed; it carries the measurements, which are paid for.
+    """
+    with paid_for(measured):
+        given = [merging.forward(measurement) for measurement in measured]
+        return estimator.fit(merging.domain, given, purse.total, warm_start)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pgmjax import queries
 from pgmjax.audit import replay, replay_mechanism
+from pgmjax.compression import Compression
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator
@@ -170,3 +172,78 @@ def test_an_interrupted_run_goes_on_under_its_charge(tmp_path, monkeypatch):
         assert account.spent == 1 and account.charges == 1
     assert replay.differences(first, second) == []
     assert first.spent.epsilon == Fraction(1)
+
+
+RARE = Domain({"a": 6, "b": {"labels": ["x", "y", "z"]}, "c": 4})
+
+
+def with_rare_values(rows=3000):
+    """Values 2, 3 and 5 of `a` and two of `c` hardly ever occur; `b` has none to merge."""
+    rng = np.random.default_rng(5)
+    a = rng.choice([0, 1, 4], rows)
+    columns = {"a": a, "b": (a + (rng.random(rows) < 0.3)) % 3, "c": rng.integers(0, 2, rows)}
+    for row, (rare_a, rare_c) in enumerate([(2, 2), (3, 3), (5, 2)]):
+        columns["a"][row], columns["c"][row] = rare_a, rare_c
+    return Dataset.from_columns(RARE, columns)
+
+
+@both
+@pytest.mark.parametrize("delta", [0, "1e-9"], ids=["pure", "approximate"])
+def test_rare_values_are_merged_after_they_are_measured(relation, delta):
+    workload = Workload([["a", "b"]])
+    release = make(relation, 6, delta, compress=True, estimator=None).run(with_rare_values(), workload)
+    ones, pairs = release.measurements[:3], release.measurements[3:]
+    assert [m.query for m in ones] == [queries.marginal([name]) for name in RARE]
+    compression = Compression.from_measurements(RARE, ones)
+    assert compression.merged == {"a": (2, 3, 5), "c": (2, 3)}
+    assert len(pairs) == 2 and all(m.query == compression.query(m.clique) for m in pairs)
+    for measurement in release.measurements:
+        measurement.validate(release.domain)
+    assert release.domain == release.model.domain == RARE
+    assert release.spent.epsilon == 6
+    # the pairs get a third of the budget whether or not values are merged
+    assert pairs[0].law == make(relation, 6, delta).run(with_rare_values(), workload).measurements[3].law
+
+
+def test_the_model_is_that_of_the_merged_table_spread_evenly():
+    release = make(epsilon=6, compress=True, estimator=Estimator(progress=False)).run(
+        with_rare_values(), Workload([["a", "b"]])
+    )
+    compression = Compression.from_measurements(RARE, release.measurements[:3])
+    given = [compression.forward(m) for m in release.measurements]
+    small = Estimator(progress=False).fit(compression.domain, given).model
+    assert release.model.total == pytest.approx(small.total)
+    for clique in itertools.combinations(RARE.attributes, 2):
+        table = release.model.marginal(clique)
+        np.testing.assert_allclose(compression.query(clique).apply(table), small.marginal(clique), atol=2)
+    a = release.model.marginal(("a",))
+    assert a[2] == pytest.approx(a[3]) == pytest.approx(a[5]) and a[2] < 30
+    np.testing.assert_allclose(release.answers()[0], release.model.marginal(("a", "b")).reshape(-1))
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_replayed_with_rare_values_merged(delta):
+    for relation in Relation:
+        options = {"domain": RARE, "workload": Workload([["a", "b"]]), "pairs": 4, "delta": delta}
+        assert replay_mechanism(MST, relation, compress=True, **options).calls > 4
+
+
+def test_an_interrupted_run_merges_the_same_values_again(tmp_path, monkeypatch):
+    mechanism = MST(6, "add-remove", estimator=FEW, compress=True)
+    data, workload = with_rare_values(), Workload([["a", "b"]])
+    with Ledger.create(tmp_path / "budgets.ledger") as ledger:
+        ledger.register("people", epsilon=9, relation="add-remove", digest=ledger.digest_of(data))
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(
+                PrivateTable, "select", lambda *given, **more: (_ for _ in ()).throw(KeyboardInterrupt)
+            )
+            mechanism.run(data, workload, ledger=ledger)
+        first, second = (mechanism.run(data, workload, ledger=ledger) for _ in range(2))
+        assert ledger.account("people").spent == 6 and ledger.account("people").charges == 1
+    assert replay.differences(first, second) == []
+    assert any(m.query != queries.marginal(m.clique) for m in first.measurements)
+
+
+def test_compress_is_yes_or_no():
+    with pytest.raises(TypeError, match="compress"):
+        make(compress=1)

@@ -1,0 +1,282 @@
+"""To and from mbi (Private-PGM): measurements in, models out. mbi is not needed.
+
+Objects are taken for what they have, not for their class: a measurement has `noisy_measurement`, `clique`,
+`stddev` and `query`, a domain `attributes` and `shape`. So mbi 2.0.0, mbi 1.1.0 and objects of one's own all
+do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.adapters import mbi_queries
+from pgmjax.adapters.mbi_objects import (
+    MbiCliqueVector,
+    MbiDataset,
+    MbiDomain,
+    MbiFactor,
+    MbiModel,
+    vector,
+)
+from pgmjax.attribute import Attribute
+from pgmjax.clique_vector import CliqueVector
+from pgmjax.constraints import StructuralZeros
+from pgmjax.domain import Domain
+from pgmjax.estimate import Estimator
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.model import GraphicalModel
+
+__all__ = [
+    "MbiCliqueVector",
+    "MbiDataset",
+    "MbiDomain",
+    "MbiFactor",
+    "MbiModel",
+    "domain_from_mbi",
+    "estimate",
+    "from_mbi",
+    "model_from_mbi",
+    "to_mbi",
+]
+
+_FIELDS = ("noisy_measurement", "clique", "stddev")
+_IMPOSSIBLE = 200.0  # nats below the smallest potential: mbi's message passing takes no minus infinity
+
+
+def domain_from_mbi(domain: Any) -> Domain:
+    """Return mbi's domain as one of this library, with its labels where they are text, numbers or bools.
+
+    Raises:
+        TypeError: an object without `attributes` and `shape`, or names that are not strings.
+
+    Example:
+        >>> domain_from_mbi(MbiDomain(("a", "b"), (2, 3)))
+        Domain({a: 2, b: 3})
+    """
+    if isinstance(domain, Domain):
+        return domain
+    names = getattr(domain, "attributes", None)
+    shape = getattr(domain, "shape", None)
+    if names is None or shape is None:
+        raise TypeError(f"domain must have attributes and shape, as mbi.Domain, got {type(domain).__name__}.")
+    labels = getattr(domain, "labels", None) or [None] * len(names)
+    return Domain({name: _attribute(*each) for name, *each in zip(names, names, shape, labels, strict=True)})
+
+
+def _attribute(name: Any, size: Any, labels: Sequence[Any] | None) -> Attribute:
+    if labels is not None:
+        values = [label.item() if isinstance(label, np.generic) else label for label in labels]
+        try:
+            return Attribute(name, int(size), tuple(values))
+        except (TypeError, ValueError):  # such as the tuples of a domain that mbi compressed
+            pass
+    return Attribute(name, int(size))
+
+
+def from_mbi(
+    domain: Any, measurements: Iterable[Any], noise: str = "gaussian"
+) -> tuple[Domain, list[LinearMeasurement]]:
+    """Return mbi's domain and measurements as those of this library.
+
+    A query is kept where it is a marginal or a weighting of its cells (2.0.0: `DatavectorQuery`,
+    `WeightedQuery`); any other function is asked of one cell after the other, up to 4,096 of them, and must
+    be linear. A measurement on no attributes is one of the total.
+
+    Args:
+        domain: with `attributes` and `shape`.
+        measurements: with `noisy_measurement`, `clique`, `stddev` and, where it is not the marginal, `query`.
+        noise: `gaussian` or `laplace`: mbi's measurements do not say. `stddev` is taken for a standard
+            deviation, never for the scale of a Laplace law.
+
+    Raises:
+        TypeError: objects without these.
+        ValueError: numbers or queries that cannot be taken over.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> given = SimpleNamespace(noisy_measurement=[7.5, 2.0], clique=("a",), stddev=1.5)
+        >>> from_mbi(MbiDomain(("a", "b"), (2, 3)), [given])[1]
+        [LinearMeasurement(('a',), 2 values, stddev=1.5, noise='gaussian')]
+    """
+    own = domain_from_mbi(domain)
+    shape = MbiDomain(own.attributes, own.shape)
+    given = _checks.several("measurements", measurements, "objects such as mbi.LinearMeasurement")
+    found = []
+    for each in given:
+        missing = [field for field in _FIELDS if not hasattr(each, field)]
+        if missing:
+            raise TypeError(
+                f"a measurement must have {', '.join(_FIELDS)} as mbi.LinearMeasurement has, got "
+                f"{type(each).__name__} without {', '.join(missing)}."
+            )
+        values, stddev = np.asarray(each.noisy_measurement), float(np.asarray(each.stddev))
+        query = getattr(each, "query", None)
+        found.append(mbi_queries.measurement(shape, tuple(each.clique), values, stddev, query, noise))
+    return own, found
+
+
+def estimate(
+    domain: Any,
+    measurements: Iterable[Any],
+    known_total: float | None = None,
+    constraints: Iterable[Any] = (),
+    iters: int = 1000,
+    warm_start: Any = None,
+    *,
+    potentials: Any = None,
+    estimator: Estimator | None = None,
+    noise: str = "gaussian",
+    mbi_module: Any = None,
+) -> Any:
+    """Fit a model where mbi's `MirrorDescent().estimate` (2.0.0) or `mirror_descent` (1.1.0) did.
+
+    Args:
+        domain: mbi's domain.
+        measurements: mbi's measurements.
+        known_total: the number of records; None estimates it from the measurements.
+        constraints: mbi's `Constraint` objects, or `pgmjax.StructuralZeros`.
+        iters: solver steps at most; the fit ends when it is certified to be near enough to the optimum.
+        warm_start: a model to start from: mbi's, one that this returned, or a `GraphicalModel`.
+        potentials: the same, by the name that mbi 1.1.0 has for it: a clique vector.
+        estimator: how to fit; None is `Estimator(max_steps=iters, progress=False)`.
+        noise: `gaussian` or `laplace`; only losses that ask for it make a difference.
+        mbi_module: the imported `mbi`, to get an `mbi.MarkovRandomField`; None gives an `MbiModel`.
+
+    Returns:
+        An object with `project`, `domain`, `total`, `cliques`, `potentials`, `marginals`, `synthetic_data`;
+        an `MbiModel` also has `model` and `fit`.
+
+    Raises:
+        TypeError: objects that are not what they should be.
+        ValueError: as `Estimator.fit`.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> given = SimpleNamespace(noisy_measurement=[30.0, 10.0], clique=("a",), stddev=1.0)
+        >>> fitted = estimate(MbiDomain(("a", "b"), (2, 4)), [given], known_total=40)
+        >>> fitted.project("a").datavector().round(2).tolist()
+        [30.0, 10.0]
+    """
+    own, given = from_mbi(domain, measurements, noise)
+    if warm_start is not None and potentials is not None:
+        raise ValueError("give warm_start or potentials, not both: they are two names of one thing.")
+    start = warm_start if potentials is None else potentials
+    start = None if start is None else model_from_mbi(start, own)
+    kept = _checks.several("constraints", constraints, "mbi.Constraint")
+    fitter = Estimator(max_steps=iters, progress=False) if estimator is None else estimator
+    total = None if known_total is None else float(known_total)
+    fit = fitter.fit(own, given, total, start, [_zeros(each) for each in kept])
+    if mbi_module is not None:
+        return to_mbi(fit.model, mbi_module=mbi_module, domain=domain, constraints=kept)
+    shown = _shown(own) if isinstance(domain, Domain) else domain
+    return MbiModel(shown, fit.model, fit, kept)
+
+
+def _zeros(constraint: Any) -> StructuralZeros:
+    if isinstance(constraint, StructuralZeros):
+        return constraint
+    potential = getattr(constraint, "potential", None)
+    if potential is None:
+        raise TypeError(
+            f"a constraint must be an mbi.Constraint or StructuralZeros, got {type(constraint).__name__}."
+        )
+    return StructuralZeros(tuple(potential.domain.attributes), np.asarray(potential.values) > -np.inf)
+
+
+def model_from_mbi(model: Any, domain: Any = None) -> GraphicalModel:
+    """Return mbi's `MarkovRandomField`, or a clique vector of its potentials, as a `GraphicalModel`.
+
+    Args:
+        model: with `potentials` and `total`, or with `cliques` and a factor (`values`) for each; its
+            natural-log potentials. A `GraphicalModel` or an `MbiModel` is taken as it is.
+        domain: of the result, with the same attributes and sizes; None is the model's own.
+
+    Raises:
+        TypeError: another object.
+        ValueError: potentials that do not fit the domain.
+    """
+    model = model.model if isinstance(model, MbiModel) else model
+    if isinstance(model, GraphicalModel):
+        own, tables, total = model.domain, dict(model.potentials), model.total
+    else:
+        potentials = getattr(model, "potentials", model)
+        if not hasattr(potentials, "cliques") or not hasattr(potentials, "domain"):
+            raise TypeError(f"expected a model or a clique vector as mbi's, got {type(model).__name__}.")
+        own, total = domain_from_mbi(potentials.domain), float(getattr(model, "total", 1.0))
+        factors = [(tuple(clique), potentials[clique]) for clique in potentials.cliques if clique]
+        tables = {clique: _as_table(clique, factor) for clique, factor in factors}
+    wanted = own if domain is None else domain_from_mbi(domain)
+    if wanted == own and isinstance(model, GraphicalModel):
+        return model
+    return GraphicalModel.from_potentials(wanted, tables, total)
+
+
+def _as_table(clique: tuple[str, ...], factor: Any) -> np.ndarray:
+    """A factor's values with their axes in the order of a clique."""
+    names = tuple(factor.domain.attributes)
+    return np.asarray(factor.values, np.float64).transpose([names.index(name) for name in clique])
+
+
+def to_mbi(
+    model: GraphicalModel, *, mbi_module: Any = None, domain: Any = None, constraints: Sequence[Any] = ()
+) -> Any:
+    """Return a model as an object that mbi's users know.
+
+    Args:
+        model: the model.
+        mbi_module: the imported `mbi`, to get an `mbi.MarkovRandomField` of its own factors; cells that the
+            model holds impossible then have a potential 200 nats below the smallest. None gives an
+            `MbiModel`.
+        domain: mbi's domain of the result; None makes one.
+        constraints: mbi's own, for a model that was fitted under them.
+
+    Raises:
+        TypeError: not a model.
+
+    Example:
+        >>> domain = Domain({"a": 2, "b": 3})
+        >>> model = GraphicalModel.from_potentials(domain, {("a",): np.log([1, 2])}, total=6)
+        >>> to_mbi(model).project(("b", "a")).values.round(6).tolist()
+        [[0.666667, 1.333333], [0.666667, 1.333333], [0.666667, 1.333333]]
+    """
+    if not isinstance(model, GraphicalModel):
+        raise TypeError(f"model must be a GraphicalModel, got {type(model).__name__}.")
+    if mbi_module is None:
+        return MbiModel(_shown(model.domain) if domain is None else domain, model, None, tuple(constraints))
+    if domain is None or isinstance(domain, Domain | MbiDomain):
+        domain = mbi_module.Domain(model.domain.attributes, model.domain.shape)
+    cliques = model.potentials.cliques
+    tables = tuple(_possible(table) for table in model.potentials.tables)
+    fields = {
+        "potentials": _real(mbi_module, vector(domain, CliqueVector(cliques, tables))),
+        "marginals": _real(mbi_module, MbiModel(domain, model).marginals),
+        "total": model.total,
+    }
+    known = {field.name for field in dataclasses.fields(mbi_module.MarkovRandomField)}
+    if "constraints" in known:  # not in 1.1.0
+        fields["constraints"] = tuple(each for each in constraints if not isinstance(each, StructuralZeros))
+    return mbi_module.MarkovRandomField(**fields)
+
+
+def _shown(domain: Domain) -> MbiDomain:
+    labels = tuple(tuple(domain.attribute(name).decode(range(domain[name])).tolist()) for name in domain)
+    return MbiDomain(domain.attributes, domain.shape, labels)
+
+
+def _possible(table: np.ndarray) -> np.ndarray:
+    finite = table[np.isfinite(table)]
+    return np.maximum(table, (finite.min() if finite.size else 0.0) - _IMPOSSIBLE)
+
+
+def _real(mbi_module: Any, tables: MbiCliqueVector) -> Any:
+    """Mbi's own clique vector; adding to its zeros makes arrays of the type that mbi computes in."""
+    factors = {}
+    for clique, factor in tables.tables.items():
+        zeros = mbi_module.Factor.zeros(factor.domain)
+        factors[clique] = mbi_module.Factor(factor.domain, zeros.values + factor.values)
+    return mbi_module.CliqueVector(tables.domain, tables.cliques, factors)

@@ -1,0 +1,298 @@
+"""Objects that answer as those of mbi do where its users touch them, without mbi and in NumPy's float64.
+
+They hold what `mbi` 2.0.0 and 1.1.0 have in common. What they lack (arithmetic of factors, oracles) the real
+objects have: `adapters.mbi.to_mbi(model, mbi_module=mbi)`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.clique_vector import CliqueVector
+from pgmjax.cliques import Clique
+from pgmjax.estimate import Fit
+from pgmjax.model import GraphicalModel
+
+
+@dataclasses.dataclass(frozen=True)
+class MbiDomain:
+    """As `mbi.Domain`: names and sizes; two are equal where these are.
+
+    Attributes:
+        attributes: the names, in order.
+        shape: the sizes, in order.
+        labels: for each attribute its values, or None.
+
+    Example:
+        >>> domain = MbiDomain.fromdict({"a": 2, "b": 3})
+        >>> domain.project(("b",)).size(), domain["a"], domain.axes(("b", "a"))
+        (3, 2, (1, 0))
+    """
+
+    attributes: tuple[str, ...]
+    shape: tuple[int, ...]
+    labels: tuple[tuple[Any, ...], ...] | None = dataclasses.field(default=None, compare=False)
+
+    @classmethod
+    def fromdict(cls, config: Mapping[str, int]) -> MbiDomain:
+        """Make a domain of sizes by name."""
+        return cls(tuple(config), tuple(config.values()))
+
+    @property
+    def config(self) -> dict[str, int]:
+        """Sizes by name."""
+        return dict(zip(self.attributes, self.shape, strict=True))
+
+    def project(self, attributes: Any) -> MbiDomain:
+        """Return the domain of some attributes, in the order given."""
+        places = self.axes(_names(attributes))
+        labels = None if self.labels is None else tuple(self.labels[place] for place in places)
+        return MbiDomain(_names(attributes), tuple(self.shape[place] for place in places), labels)
+
+    def marginalize(self, attributes: Any) -> MbiDomain:
+        """Return the domain without some attributes."""
+        gone = _names(attributes)
+        return self.project(tuple(name for name in self.attributes if name not in gone))
+
+    def axes(self, attributes: Sequence[str]) -> tuple[int, ...]:
+        """Return the places of some attributes.
+
+        Raises:
+            ValueError: an attribute that is not there.
+        """
+        return tuple(self.attributes.index(name) for name in attributes)
+
+    def size(self, attributes: Any = None) -> int:
+        """Return the number of cells over some attributes, or over all."""
+        return math.prod(self.shape if attributes is None else self.project(attributes).shape)
+
+    def supports(self, attributes: Any) -> bool:
+        """Return whether all of some attributes are there."""
+        return set(_names(attributes)) <= set(self.attributes)
+
+    def contains(self, other: Any) -> bool:
+        """Return whether all attributes of another domain are there."""
+        return self.supports(tuple(other.attributes))
+
+    def canonical(self, attributes: Sequence[str]) -> tuple[str, ...]:
+        """Return some attributes in the order of the domain."""
+        return tuple(name for name in self.attributes if name in attributes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.attributes
+
+    def __getitem__(self, name: str) -> int:
+        return self.config[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.attributes)
+
+    def __len__(self) -> int:
+        return len(self.attributes)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MbiFactor:
+    """As `mbi.Factor`: a table over some attributes.
+
+    Attributes:
+        domain: the attributes of its axes.
+        values: [size of each attribute], float64.
+    """
+
+    domain: Any
+    values: np.ndarray
+
+    def datavector(self, flatten: bool = True) -> np.ndarray:
+        """Return the values, row-major [cells], or in their shape."""
+        return self.values.reshape(-1) if flatten else self.values
+
+    def project(self, attributes: Any) -> MbiFactor:
+        """Return the sums over all other attributes, axes in the order given."""
+        names = _names(attributes)
+        kept = self.sum(tuple(name for name in self.domain.attributes if name not in names))
+        return kept.transpose(names)
+
+    def sum(self, attributes: Any = None) -> MbiFactor:
+        """Return the sums over some attributes, or over all."""
+        gone = tuple(self.domain.attributes) if attributes is None else _names(attributes)
+        return MbiFactor(self.domain.marginalize(gone), self.values.sum(axis=self.domain.axes(gone)))
+
+    def transpose(self, attributes: Sequence[str]) -> MbiFactor:
+        """Return the same table with its axes in another order."""
+        return MbiFactor(self.domain.project(attributes), self.values.transpose(self.domain.axes(attributes)))
+
+    def supports(self, attributes: Any) -> bool:
+        """Return whether the table has all of some attributes."""
+        return bool(self.domain.supports(attributes))
+
+    def __float__(self) -> float:
+        if self.values.ndim:
+            raise ValueError("only a factor over no attributes is a number: sum it first.")
+        return float(self.values)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MbiCliqueVector:
+    """As `mbi.CliqueVector`: a factor for each of several cliques.
+
+    Attributes:
+        domain: all attributes.
+        cliques: the cliques.
+        tables: the factor of each clique.
+    """
+
+    domain: Any
+    cliques: tuple[Clique, ...]
+    tables: dict[Clique, MbiFactor]
+
+    def __getitem__(self, clique: Clique) -> MbiFactor:
+        return self.tables[clique]
+
+    def supports(self, attributes: Any) -> bool:
+        """Return whether some attributes lie in one clique."""
+        return any(set(_names(attributes)) <= set(clique) for clique in self.cliques)
+
+    def project(self, attributes: Any) -> MbiFactor:
+        """Return the table over some attributes of one clique.
+
+        Raises:
+            ValueError: no clique has them all.
+        """
+        names = _names(attributes)
+        held = [clique for clique in self.cliques if set(names) <= set(clique)]
+        if not held:
+            raise ValueError(f"no clique holds all of {names}.")
+        return self.tables[min(held, key=self.domain.size)].project(names)
+
+    def size(self) -> int:
+        """Return the number of cells of all tables."""
+        return sum(self.domain.size(clique) for clique in self.cliques)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MbiDataset:
+    """As `mbi.Dataset`: columns of codes.
+
+    Attributes:
+        data: for each attribute its codes [rows].
+        domain: the attributes.
+    """
+
+    data: dict[str, np.ndarray]
+    domain: Any
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Return the columns."""
+        return dict(self.data)
+
+    @property
+    def df(self) -> Any:
+        """The rows as a pandas DataFrame, as mbi 1.1.0 gives them."""
+        return _checks.optional("pandas", extra="demo").DataFrame(self.data)
+
+    @property
+    def records(self) -> int:
+        """The number of rows."""
+        return len(next(iter(self.data.values())))
+
+    @property
+    def weights(self) -> np.ndarray:
+        """One for every row [rows]."""
+        return np.ones(self.records)
+
+    def datavector(self, flatten: bool = True) -> np.ndarray:
+        """Return the counts of all cells of the domain, row-major [cells], or in their shape."""
+        return self.project(tuple(self.domain.attributes)).datavector(flatten)
+
+    def project(self, attributes: Any) -> MbiFactor:
+        """Return the counts over some attributes."""
+        domain = self.domain.project(_names(attributes))
+        cells = np.ravel_multi_index([self.data[name] for name in domain.attributes], tuple(domain.shape))
+        counts = np.bincount(cells, minlength=domain.size()).astype(np.float64)
+        return MbiFactor(domain, counts.reshape(domain.shape))
+
+    def supports(self, attributes: Any) -> bool:
+        """Return whether there are columns for all of some attributes."""
+        return bool(self.domain.supports(attributes))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MbiModel:
+    """As `mbi.MarkovRandomField`: a fitted model; behind it stands a `GraphicalModel`.
+
+    Attributes:
+        domain: the domain given to the estimation, or an `MbiDomain`.
+        model: the model with all that it can do here.
+        fit: how it was fitted, with its certificate; None where it was not fitted here.
+        constraints: what it was fitted under, as given.
+    """
+
+    domain: Any
+    model: GraphicalModel
+    fit: Fit | None = None
+    constraints: tuple[Any, ...] = ()
+
+    @property
+    def total(self) -> float:
+        """The number of records."""
+        return self.model.total
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques of its potentials."""
+        return self.model.potentials.cliques
+
+    @property
+    def potentials(self) -> MbiCliqueVector:
+        """Natural-log potentials."""
+        return vector(self.domain, self.model.potentials)
+
+    @property
+    def marginals(self) -> MbiCliqueVector:
+        """Expected counts of its cliques."""
+        tables = tuple(self.model.marginal(clique) for clique in self.cliques)
+        return vector(self.domain, CliqueVector(self.cliques, tables))
+
+    def project(self, attributes: Any) -> MbiFactor:
+        """Return the expected counts of any attributes, in a clique of the model or not."""
+        names = _names(attributes)
+        table = self.model.marginal(names) if names else np.array(self.total)
+        return MbiFactor(self.domain.project(names), table)
+
+    def supports(self, attributes: Any) -> bool:
+        """Return whether the model has all of some attributes."""
+        return bool(self.domain.supports(attributes))
+
+    def synthetic_data(self, rows: int | None = None, method: str = "round", seed: int = 0) -> MbiDataset:
+        """Draw synthetic rows; unlike mbi's, equal seeds give equal rows.
+
+        Args:
+            rows: how many; the total by default, and one at least.
+            method: `round` (dealt as evenly as whole numbers allow) or `sample` (independent rows).
+            seed: of the draw.
+
+        Raises:
+            ValueError: another method.
+        """
+        words = {"round": "round", "sample": "multinomial"}
+        method = words[_checks.choice("method", method, tuple(words))]
+        drawn = self.model.sample(max(1, int(rows or self.total)), seed, method=method)
+        return MbiDataset({name: drawn[name] for name in self.domain.attributes}, self.domain)
+
+
+def vector(domain: Any, tables: CliqueVector) -> MbiCliqueVector:
+    """Return tables as mbi's clique vector."""
+    pairs = tables.items()
+    factors = {clique: MbiFactor(domain.project(clique), np.asarray(table)) for clique, table in pairs}
+    return MbiCliqueVector(domain, tables.cliques, factors)
+
+
+def _names(attributes: Any) -> tuple[str, ...]:
+    return (attributes,) if isinstance(attributes, str) else tuple(attributes)

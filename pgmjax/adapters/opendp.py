@@ -1,0 +1,86 @@
+"""Contingency tables that OpenDP released: their keys as a domain, their marginals as measurements.
+
+A table is taken for what it has (`keys`, `marginals`), so that neither OpenDP nor mbi is needed to read one.
+To let OpenDP fit its own tables here, give its algorithms `adapters.mbi.estimate` as their `estimator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pgmjax.adapters.mbi import from_mbi
+from pgmjax.attribute import Attribute
+from pgmjax.domain import Domain
+from pgmjax.measurements import LinearMeasurement
+
+
+def from_contingency_table(table: Any, noise: str = "gaussian") -> tuple[Domain, list[LinearMeasurement]]:
+    """Return the domain and the noisy answers of an OpenDP `ContingencyTable`.
+
+    A column's keys become labels. A null that stands last becomes the missing bucket, which is also where
+    OpenDP counts values that are no keys; a null elsewhere becomes a label `null`. Keys of other types
+    (dates) become text, and so do the ranges of columns with cuts, which are open to the left.
+
+    Args:
+        table: with `keys`, a series by column, and `marginals`, of mbi measurements.
+        noise: `gaussian` where the table was released under zCDP, `laplace` under pure differential privacy;
+            the table itself only has standard deviations, those of the continuous laws.
+
+    Returns:
+        The domain and the measurements, as they were released. Counts of keys that were found privately
+        passed a threshold first, and are a little too large on average.
+
+    Raises:
+        TypeError: an object without keys or marginals.
+        ValueError: marginals that do not fit the keys.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> ones = SimpleNamespace(noisy_measurement=[11, 2, 5], clique=("sex",), stddev=2.0)
+        >>> table = SimpleNamespace(keys={"sex": ["F", "M", None]}, marginals={("sex",): ones})
+        >>> domain, measurements = from_contingency_table(table)
+        >>> domain.attribute("sex").labels, domain.attribute("sex").missing, measurements
+        (('F', 'M'), True, [LinearMeasurement(('sex',), 3 values, stddev=2, noise='gaussian')])
+    """
+    missing = [name for name in ("keys", "marginals") if not hasattr(table, name)]
+    if missing:
+        raise TypeError(
+            f"expected a ContingencyTable of OpenDP, got {type(table).__name__} without "
+            f"{' and '.join(missing)}."
+        )
+    domain = Domain({name: _attribute(name, list(keys)) for name, keys in table.keys.items()})
+    return from_mbi(domain, _flat(table.marginals), noise)
+
+
+def _attribute(name: str, keys: list[Any]) -> Attribute:
+    nulls = [place for place, key in enumerate(keys) if key is None]
+    last = bool(nulls) and nulls[-1] == len(keys) - 1 and len(keys) > 1
+    kept = keys[:-1] if last else keys
+    labels = [_label(key) for key in kept]
+    if len(set(map(str, labels))) < len(labels):
+        return Attribute(name, len(keys))  # keys that read the same, such as 1 and "1"
+    return Attribute(name, len(keys), tuple(labels), missing=last)
+
+
+def _label(key: Any) -> str | int | float | bool:
+    key = key.item() if isinstance(key, np.generic) else key
+    if key is None:
+        return "null"
+    return key if isinstance(key, str | bool | int | float) else str(key)
+
+
+def _flat(marginals: Any) -> list[Any]:
+    """All measurements of a table: OpenDP has its own multimap of them, or a dictionary by clique."""
+    if hasattr(marginals, "flatten"):
+        return list(marginals.flatten())
+    if not isinstance(marginals, Mapping):
+        raise TypeError(
+            f"marginals must be a mapping of cliques to measurements, got {type(marginals).__name__}."
+        )
+    found: list[Any] = []
+    for group in marginals.values():
+        found.extend([group] if hasattr(group, "noisy_measurement") else group)
+    return found

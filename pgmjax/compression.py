@@ -1,0 +1,319 @@
+"""Domain compression: values that are rare by their noisy counts become one value.
+
+Where a value occurs less often than the noise can tell, its cells in larger marginals hold noise alone.
+Merged, they are one cell with enough records to measure, and the model has fewer cells to fit. Afterwards the
+merged value is spread over its members again, so that answers and rows are over the original domain.
+
+All of it works on released numbers; the map of a private table is `Dataset.recode`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from pgmjax import _checks
+from pgmjax.attribute import Attribute
+from pgmjax.clique_vector import CliqueVector
+from pgmjax.cliques import Clique, as_clique
+from pgmjax.domain import Domain
+from pgmjax.encoding import code_dtype
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.model import GraphicalModel
+from pgmjax.queries import AttributeQuery, Product, compression, identity
+from pgmjax.values import Label, text_of
+
+SPREADS = ("uniform", "counts")
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
+class Compression:
+    """Some values of some attributes merged into one value an attribute.
+
+    Make one with `from_measurements`, or name public codes here. The merged value stands after those that are
+    kept, before a missing bucket that is kept, and is called `other`, or `other_2` and so on where that is
+    the name of a value. The values kept keep their labels, bins become labels, plain codes labels that are
+    numbers. An attribute without merged values stays as it is.
+
+    Args:
+        original: the domain before.
+        merged: for some attributes the codes that become one value, at least two of each.
+        counts: for some attributes the noisy counts [size], by which `backward` may spread.
+
+    Attributes:
+        domain: the domain after.
+        groups: for each attribute with merged values the code in `domain` of each code before [size], int64.
+
+    Raises:
+        TypeError: codes or counts that are no numbers.
+        ValueError: an unknown attribute, a code outside its size, fewer than two codes, or counts of another
+            size.
+
+    Example:
+        >>> domain = Domain({"job": {"labels": ["cook", "diver", "miller", "clerk"]}})
+        >>> counts = LinearMeasurement(("job",), [310, 4, -3, 95], stddev=5.0)
+        >>> compression = Compression.from_measurements(domain, [counts])
+        >>> compression.domain.attribute("job").labels, compression.groups["job"].tolist()
+        (('cook', 'clerk', 'other'), [0, 2, 2, 1])
+        >>> compression.forward(counts)
+        LinearMeasurement(('job',), 3 values, stddev=one a row, noise='gaussian')
+
+    References:
+        McKenna, Miklau and Sheldon 2021, "Winning the NIST Contest", which merges the values whose noisy
+        count is below three standard deviations.
+    """
+
+    original: Domain
+    merged: dict[str, tuple[int, ...]]
+    counts: dict[str, np.ndarray]
+    domain: Domain
+    groups: dict[str, np.ndarray]
+
+    def __init__(
+        self, original: Domain, merged: Mapping[str, Any], counts: Mapping[str, Any] | None = None
+    ) -> None:
+        codes = {name: _codes(original.attribute(name), values) for name, values in merged.items()}
+        attributes = {name: original.attribute(name) for name in original}
+        groups = {name: _groups(attributes[name], members) for name, members in codes.items()}
+        after = {name: _merged(attributes[name], members) for name, members in codes.items()}
+        known = {name: _count_of(original.attribute(name), given) for name, given in (counts or {}).items()}
+        object.__setattr__(self, "original", original)
+        object.__setattr__(self, "merged", codes)
+        object.__setattr__(self, "counts", known)
+        object.__setattr__(self, "domain", Domain({**attributes, **after}))
+        object.__setattr__(self, "groups", groups)
+
+    @classmethod
+    def from_measurements(
+        cls, domain: Domain, measurements: Iterable[LinearMeasurement], threshold: float = 3.0
+    ) -> Compression:
+        """Merge the values of each attribute whose noisy count is small beside its noise.
+
+        A value is rare where its count is below `threshold` times the standard deviation of its noise, but
+        for the value of the largest count: an attribute keeps at least two values. A single rare value is
+        left as it is. Several counts of one attribute are averaged first, weighted by precision. Attributes
+        without a count stay as they are.
+
+        Args:
+            domain: the attributes.
+            measurements: released counts of every value of one attribute each (no query).
+            threshold: in standard deviations, >= 0.
+
+        Raises:
+            ValueError: a measurement of several attributes or with a query, or one that does not fit the
+                domain.
+        """
+        threshold = _checks.number("threshold", threshold, at_least=0)
+        weights: dict[str, np.ndarray] = {}
+        sums: dict[str, np.ndarray] = {}
+        for measurement in measurements:
+            name = _counted(domain, measurement)
+            precision = measurement.row_stddevs() ** -2.0
+            weights[name] = weights.get(name, 0.0) + precision
+            sums[name] = sums.get(name, 0.0) + precision * measurement.flat_values()
+        counts = {name: sums[name] / weights[name] for name in sums}
+        rare = {name: _rare(counts[name], threshold * weights[name] ** -0.5) for name in counts}
+        return cls(domain, {name: codes for name, codes in rare.items() if codes.size > 1}, counts)
+
+    def query(self, clique: Clique) -> Product:
+        """Return the query over the original domain whose answer is a marginal of the compressed one.
+
+        To measure it is to measure the compressed table: every record counts in one row, so its sensitivity
+        is that of a marginal.
+
+        Args:
+            clique: attribute names.
+        """
+        return Product({name: self._block(name) for name in as_clique(self.original, clique)})
+
+    def _block(self, name: str) -> AttributeQuery:
+        return compression(self.groups[name]) if name in self.groups else identity()
+
+    def forward(self, measurement: LinearMeasurement) -> LinearMeasurement:
+        """Return a measurement over the original domain as one of a whole marginal of the compressed domain.
+
+        Rows that become one are added: their values, and the squares of their standard deviations. A sum of
+        Laplace noises is no Laplace noise; `noise` stays what it was, `stddev` is right, and the law is
+        no longer known.
+
+        Args:
+            measurement: of a whole marginal, or of what `query` asks for.
+
+        Raises:
+            ValueError: another query: its rows cannot be told from merged values.
+        """
+        measurement.validate(self.original)
+        clique = measurement.clique
+        blocks = _blocks(measurement)
+        if not all(block in (identity(), self._block(name)) for name, block in blocks.items()):
+            raise ValueError(
+                f"the measurement on {clique} asks for more than whole values: only marginals without a "
+                "query, or those of Compression.query, have rows that can be merged. Measure the marginal."
+            )
+        whole = Product(
+            {n: self._block(n) if block == identity() else identity() for n, block in blocks.items()}
+        )
+        if all(block == identity() for block in whole.blocks):
+            if whole == measurement.query:
+                return measurement
+            return LinearMeasurement(
+                clique, measurement.values, measurement.stddev, None, measurement.noise, measurement.law
+            )
+        shape = measurement.query.shape(self.original)
+        variances = np.square(measurement.row_stddevs()).reshape(shape)
+        values = whole.apply(measurement.values.reshape(shape))
+        return LinearMeasurement(clique, values, np.sqrt(whole.apply(variances)), None, measurement.noise)
+
+    def columns(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return columns of codes [rows] over the original domain as codes over the compressed one.
+
+        It is for rows that are no secret, such as synthetic ones; for a private table see `Dataset.recode`.
+
+        Raises:
+            ValueError: an unknown attribute or a code outside its size.
+        """
+        result = {}
+        for name, values in columns.items():
+            codes, size = np.asarray(values), self.original[name]
+            if codes.dtype.kind not in "iu" or (codes.size and not (codes.min() >= 0 and codes.max() < size)):
+                raise ValueError(f"the codes of {name!r} must be integers in 0..{size - 1}.")
+            kept = codes if name not in self.groups else self.groups[name][codes]
+            result[name] = kept.astype(code_dtype(self.domain[name]))
+        return result
+
+    def backward(self, model: GraphicalModel, spread: str = "uniform") -> GraphicalModel:
+        """Return a model over the original domain: each merged value is spread over its members.
+
+        Given its merged value a record's member is independent of everything else. The total, and every
+        answer in terms of the compressed domain, stay as they were.
+
+        Args:
+            model: over the compressed domain.
+            spread: `uniform`, as in the paper, or `counts`: in proportion to the noisy counts, those below
+                zero taken as zero, which makes members without a positive count impossible; uniform where an
+                attribute has no counts or no positive ones.
+
+        Raises:
+            ValueError: a model over another domain, or another word.
+        """
+        _checks.choice("spread", spread, SPREADS)
+        if model.domain != self.domain:
+            raise ValueError("the model must be over the compressed domain, Compression.domain.")
+        shares = {name: self._shares(name, spread) for name in self.groups}
+        potentials: dict[Clique, np.ndarray] = {
+            clique: self._expanded(clique, table) for clique, table in model.potentials.items()
+        }
+        for name, share in shares.items():
+            log_share = np.log(share, out=np.full(share.shape, -np.inf), where=share > 0)
+            potentials[name,] = potentials.get((name,), 0.0) + log_share
+        marginals = {}
+        for clique, table in model.marginals.items():
+            wide = self._expanded(clique, table)
+            for axis, name in enumerate(clique):
+                if name in shares:
+                    shape = [-1 if place == axis else 1 for place in range(wide.ndim)]
+                    wide = wide * shares[name].reshape(shape)
+            marginals[clique] = wide
+        vectors = (CliqueVector(tuple(tables), tuple(tables.values())) for tables in (potentials, marginals))
+        return GraphicalModel(self.original, next(vectors), model.total, next(vectors))
+
+    def _expanded(self, clique: Clique, table: np.ndarray) -> np.ndarray:
+        """A table over the compressed domain, each cell repeated for every cell that became it."""
+        wanted = (self.groups.get(name, np.arange(self.original[name])) for name in clique)
+        return np.asarray(table)[np.ix_(*wanted)]
+
+    def _shares(self, name: str, spread: str) -> np.ndarray:
+        """The probability of each value given the value it became [size]."""
+        groups, size = self.groups[name], self.domain[name]
+        weights = np.ones(len(groups))
+        if spread == "counts" and name in self.counts:
+            weights = np.maximum(self.counts[name], 0.0)
+        sums = np.bincount(groups, weights, size)
+        weights = np.where(sums[groups] > 0, weights, 1.0)
+        return weights / np.bincount(groups, weights, size)[groups]
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}: {self.original[name]} -> {self.domain[name]}" for name in self.merged)
+        return f"Compression({{{sizes}}} of {len(self.original)} attributes)"
+
+
+def _rare(counts: np.ndarray, limits: np.ndarray) -> np.ndarray:
+    """The codes of counts below their limits, without that of the largest count."""
+    codes = np.flatnonzero(counts < limits)
+    return codes[codes != counts.argmax()]
+
+
+def _codes(attribute: Attribute, values: Any) -> tuple[int, ...]:
+    said = f"The codes to merge of attribute {attribute.name!r}"
+    given = _checks.several(said, values, "codes")
+    codes = sorted({_checks.integer(said, code, 0, attribute.size - 1) for code in given})
+    if len(codes) < 2:
+        raise ValueError(f"{said} must be two or more: leave out an attribute that stays as it is.")
+    return tuple(codes)
+
+
+def _count_of(attribute: Attribute, values: Any) -> np.ndarray:
+    counts = np.array(values, np.float64)
+    if counts.shape != (attribute.size,) or not np.isfinite(counts).all():
+        raise ValueError(
+            f"The counts of attribute {attribute.name!r} must be {attribute.size} finite numbers."
+        )
+    return counts
+
+
+def _keeps_missing(attribute: Attribute, members: tuple[int, ...]) -> bool:
+    return attribute.missing and attribute.size - 1 not in members
+
+
+def _groups(attribute: Attribute, members: tuple[int, ...]) -> np.ndarray:
+    """The code after of each code before [size]: those kept in order, then the merged one, then missing."""
+    size, last = attribute.size, _keeps_missing(attribute, members)
+    kept = np.setdiff1d(np.arange(size - last), members)
+    groups = np.full(size, len(kept), np.int64)
+    groups[kept] = np.arange(len(kept))
+    if last:
+        groups[-1] = len(kept) + 1
+    return groups
+
+
+def _merged(attribute: Attribute, members: tuple[int, ...]) -> Attribute:
+    """The attribute after."""
+    last = _keeps_missing(attribute, members)
+    regular = attribute.size - attribute.missing
+    names: tuple[Label, ...] = attribute.labels or tuple(range(regular))
+    if attribute.bins is not None:
+        names = tuple(attribute.code_names()[:regular])
+    taken = {text_of(name) for name in (*names, *attribute.missing_markers)}
+    other = next(word for word in _others() if word not in taken)
+    labels = (*(name for code, name in enumerate(names) if code not in members), other)
+    markers = attribute.missing_markers if last else ()
+    return Attribute(attribute.name, len(labels) + last, labels, None, last, markers)
+
+
+def _others() -> Iterable[str]:
+    yield "other"
+    number = 2
+    while True:
+        yield f"other_{number}"
+        number += 1
+
+
+def _blocks(measurement: LinearMeasurement) -> dict[str, AttributeQuery | None]:
+    """The block asked of each attribute, None where the query is no product of blocks."""
+    query = measurement.query
+    blocks = query.blocks if isinstance(query, Product) else (None,) * len(query.clique)
+    return dict(zip(query.clique, blocks, strict=True))
+
+
+def _counted(domain: Domain, measurement: LinearMeasurement) -> str:
+    """The attribute that a measurement counts."""
+    measurement.validate(domain)
+    if len(measurement.clique) > 1 or _blocks(measurement)[measurement.clique[0]] != identity():
+        raise ValueError(
+            "values are merged by counts of every value of one attribute (no query), got a measurement on "
+            f"{measurement.clique}: leave it out."
+        )
+    return measurement.clique[0]
