@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax import _checks, batch, losses, oracles, sharding, solvers
+from pgmjax import _checks, approximate, batch, losses, oracles, sharding, solvers
 from pgmjax.batch import BatchFit
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
@@ -22,6 +22,7 @@ from pgmjax.losses.base import unique_cliques
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.noise_level import noise_level
+from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.plan.structure import Structure
 from pgmjax.progress import Progress
 from pgmjax.solvers.loop import Status
@@ -34,7 +35,7 @@ class Fit(FitPictures):
     """The result of an estimation.
 
     Attributes:
-        model: the estimated model.
+        model: the estimated model; of an approximate fit a `RegionModel` or a `MixtureModel`.
         status: how the solver ended.
         steps: solver steps done.
         loss: loss of the model's marginals, in float64 (for l2: 0.5 * sum(((Q mu - y) / stddev)**2)): that of
@@ -42,9 +43,11 @@ class Fit(FitPictures):
         gap: certified bound on `loss - optimum`, in the loss's unit; the optimum is over the models that meet
             the constraints. With `prior_weight` the bound is on the sum of loss and weighted
             relative entropy, less the least such sum.
-        plan: the inference plan that was used; None where no engine was.
+        plan: the inference plan that was used; None where no engine was, and of an approximate fit.
         trace: for each block of steps (steps so far, loss, gap certified there) of what the solver minimised:
             a smoothed loss where it has kinks, with what constraints and prior add. Empty where none ran.
+        method: `exact`, or how an approximate fit was made: `convex belief propagation` (the gap bounds the loss
+            of every table from below) or `mixture of products` (an infinite gap: nothing certifies it).
     """
 
     model: GraphicalModel
@@ -54,6 +57,7 @@ class Fit(FitPictures):
     gap: float
     plan: oracles.Plan | None = dataclasses.field(repr=False)
     trace: tuple[tuple[int, float, float], ...] = dataclasses.field(default=(), repr=False)
+    method: str = "exact"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,6 +80,10 @@ class Estimator:
         stop: `optimum`, or `noise`: also end as NOISE_LEVEL once the loss is down to what the noise of the
             measurements alone would give on average (for l2 half the number of measured values). Below it
             a model follows the noise: the discrepancy principle of Morozov 1966.
+        approximate: what `fit` does where no exact plan fits in memory: False refuses; True takes convex belief
+            propagation, or a mixture of products where its regions do not fit either (or for `stop="noise"`);
+            `convex` and `mixture` name one. `Fit.method` says what was done. `plan`, `fit_batch` and the
+            mechanisms are exact or refuse.
 
     Example:
         >>> import pgmjax as pj
@@ -94,6 +102,7 @@ class Estimator:
     max_bytes: int | None = None
     progress: bool | None = None
     stop: str = "optimum"
+    approximate: bool | str = False
 
     def __post_init__(self) -> None:
         _checks.integer("max_steps", self.max_steps, low=1)
@@ -103,6 +112,10 @@ class Estimator:
         solvers.build(self.solver)
         losses.check(self.loss)
         _checks.choice("stop", self.stop, ("optimum", "noise"))
+        if self.approximate not in approximate.CHOICES:
+            raise ValueError(
+                f"approximate must be True, False, 'convex' or 'mixture', got {self.approximate!r}."
+            )
         if self.stop == "noise":
             noise_level(self.loss, ())
 
@@ -201,9 +214,18 @@ class Estimator:
         total = total_of(known.fixed, total)
         if total is None:
             total = estimate_total(domain, noisy)[0]
-        with Progress("fit", self.max_steps, self.progress) as bar:
-            task = Task(self, domain, tuple(noisy), float(total), known, bar, mesh)
-            return _finish(task, solve_task(task, warm_start))
+        try:
+            with Progress("fit", self.max_steps, self.progress) as bar:
+                task = Task(self, domain, tuple(noisy), float(total), known, bar, mesh)
+                return _finish(task, solve_task(task, warm_start))
+        except ModelTooLargeError as refusal:
+            if not self.approximate or mesh is not None:
+                raise ModelTooLargeError(
+                    f"{refusal} Or fit an approximate model: Estimator(approximate=True)."
+                ) from None
+        found = approximate.fit(self.approximate, self, domain, noisy, float(total), known)
+        model: Any = found.model
+        return Fit(model, found.status, found.steps, found.loss, found.gap, None, method=found.method)
 
     def fit_batch(
         self,
