@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pgmjax._version import __version__
-from pgmjax.cli import audit, interrupts, ledger, mechanisms, output, query, release, session
+from pgmjax.cli import audit, bench, interrupts, ledger, mechanisms, output, query, release, session
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pgmjax {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (release, query, mechanisms, ledger, session, audit):
+    for command in (release, query, mechanisms, ledger, session, audit, bench):
         command.add_parser(commands)
     return parser
 

@@ -14,6 +14,7 @@ from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms.error_report import ErrorReport
 from pgmjax.mechanisms.settings import Settings, check_request, check_table_and_workload, read_settings
+from pgmjax.mechanisms.unfitted import Unfitted
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.relation import Relation
@@ -122,6 +123,18 @@ class HDMM:
             LedgerError: the ledger cannot be used; nothing was spent.
             FitError: the fit failed after the spend; the error carries the measurements.
         """
+        return self.measure(data, workload, ledger=ledger, key=key, show_progress=show_progress).release()
+
+    def measure(
+        self,
+        data: Dataset,
+        workload: Workload,
+        *,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        show_progress: bool | None = None,
+    ) -> Unfitted:
+        """Measure, as `run`, and leave the fit to the caller: see `unfitted.release_together`."""
         settings = Settings(self.epsilon, self.delta, self.relation)
         estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
         check_table_and_workload(data, workload)
@@ -136,8 +149,9 @@ class HDMM:
         shares = table.budget.split(_weights(chosen))
         costs = {"epsilons" if table.budget.unit == "epsilon" else "rhos": shares}
         measurements = table.measure(queries, **costs, show_progress=show_progress)
-        release = settings.release(self.name, table, workload, measurements, estimator)
-        return dataclasses.replace(release, answered_by=self.answer)
+        return Unfitted(
+            self.name, settings, table, workload, tuple(measurements), estimator, answered_by=self.answer
+        )
 
     def choose(self, workload: Workload, domain: Domain) -> Strategy:
         """Return the strategy for a workload; reads no data and spends nothing.

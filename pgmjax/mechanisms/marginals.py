@@ -10,6 +10,7 @@ from pgmjax import _checks
 from pgmjax.dataset import Dataset
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms.settings import Settings, check_request, read_settings
+from pgmjax.mechanisms.unfitted import Unfitted
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.relation import Relation
@@ -95,6 +96,18 @@ class Marginals:
             LedgerError: the ledger cannot be used; nothing was spent.
             FitError: the fit failed after the spend; the error carries the measurements.
         """
+        return self.measure(data, workload, ledger=ledger, key=key, show_progress=show_progress).release()
+
+    def measure(
+        self,
+        data: Dataset,
+        workload: Workload,
+        *,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        show_progress: bool | None = None,
+    ) -> Unfitted:
+        """Measure, as `run`, and leave the fit to the caller: see `unfitted.release_together`."""
         settings = Settings(self.epsilon, self.delta, self.relation)
         estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
         queries = check_request(data, workload, self.relation, estimator)
@@ -103,7 +116,7 @@ class Marginals:
         shares = table.budget.split(self._weights(workload))
         costs = {"epsilons" if table.budget.unit == "epsilon" else "rhos": shares}
         measurements = table.measure(queries, **costs, show_progress=show_progress)
-        return settings.release(self.name, table, workload, measurements, estimator)
+        return Unfitted(self.name, settings, table, workload, tuple(measurements), estimator)
 
     def _weights(self, workload: Workload) -> list[Fraction]:
         if self.split == "equal":

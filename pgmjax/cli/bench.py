@@ -1,0 +1,181 @@
+"""`pgmjax bench`: sweeps of mechanisms over tables, and a page of their results."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+import time
+from typing import Any
+
+from pgmjax import sweeps
+from pgmjax.cli import interrupts, output
+from pgmjax.progress import Progress
+
+_EVERY = 10.0  # seconds between lines of progress where standard error is no terminal
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command and its own commands to the parser's."""
+    parser = commands.add_parser(
+        "bench",
+        help="sweep mechanisms over tables and show their errors; for research only",
+        description="Sweep mechanisms over tables, workloads, budgets and trials, and make a page of "
+        "their errors. Errors are taken against the exact tables and noise is seeded: nothing is private.",
+        epilog="Example: pgmjax bench run bench/grids/standard.toml",
+    )
+    own = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_run(own)
+    _add_report(own)
+
+
+def _add_run(commands: Any) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="run what a sweep's file of results does not hold yet",
+        description="Run a grid: tables x workloads x mechanisms x epsilons x trials. Each cell's result is "
+        "one row of a DuckDB file, stored as soon as its trials are done; a run that was stopped or killed "
+        "goes on where it was, and no cell is run twice.",
+        epilog="Example: pgmjax bench run bench/grids/standard.toml --results standard.duckdb",
+    )
+    parser.add_argument("grid", metavar="GRID.toml", help="what to run, see docs/sweeps.md")
+    parser.add_argument(
+        "--results", metavar="FILE", help="file of results (the grid's name and .duckdb, here)"
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="list the cells and their memory, and run nothing"
+    )
+    parser.add_argument(
+        "--retry-failed", action="store_true", help="run cells again that failed or were refused"
+    )
+    parser.add_argument(
+        "--ray", metavar="ADDRESS", help="run on a Ray cluster: its address, auto, or local to start one here"
+    )
+    parser.add_argument("--gpus", type=float, default=0.0, metavar="N", help="with --ray: GPUs of a task (0)")
+    parser.add_argument(
+        "--retries", type=int, default=3, metavar="N", help="with --ray: runs again whose worker was lost (3)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.set_defaults(run=run)
+
+
+def _add_report(commands: Any) -> None:
+    parser = commands.add_parser(
+        "report",
+        help="write the results as one HTML page",
+        description="Write the results of a sweep as one HTML file that needs no network.",
+        epilog="Example: pgmjax bench report standard.duckdb --out standard.html",
+    )
+    parser.add_argument("results", metavar="FILE", help="file of results")
+    parser.add_argument("--out", metavar="PAGE.html", help="the page (FILE's name and .html); it is replaced")
+    parser.add_argument("--sweep", metavar="NAME", help="where the file holds several: which")
+    parser.set_defaults(run=report)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run what is missing, or list all, and print the outcome."""
+    grid = sweeps.Grid.read(arguments.grid)
+    if arguments.list:
+        _list(grid, arguments.json)
+        return
+    path = pathlib.Path(arguments.results or f"{pathlib.Path(arguments.grid).stem}.duckdb")
+    workers = None
+    if arguments.ray is not None:
+        workers = sweeps.on_ray(arguments.ray, gpus=arguments.gpus, retries=arguments.retries)
+    with _Watch(arguments.quiet or sys.stderr is None) as watch:
+        try:
+            outcome = sweeps.run(
+                grid,
+                path,
+                retry_failed=arguments.retry_failed,
+                workers=workers,
+                watch=watch,
+                check=interrupts.check,
+            )
+        except KeyboardInterrupt:
+            raise interrupts.Interrupted(
+                f"interrupted; what was done is in {path}. The same command goes on from there."
+            ) from None
+    if arguments.json:
+        facts = {"total": outcome.total, "ran": outcome.ran, "failed": outcome.failed}
+        print(json.dumps({"results": str(path), **facts, "seconds": outcome.seconds}))
+        return
+    print(f"{outcome.total:,} cells in {path}: {outcome.ran:,} of this run, in {_time(outcome.seconds)}")
+    if outcome.failed:
+        print(f"  {outcome.failed:,} are not done: see the page for why, or run again with --retry-failed")
+    print(f"  page     pgmjax bench report {path}")
+
+
+def report(arguments: argparse.Namespace) -> None:
+    """Write the page."""
+    out = pathlib.Path(arguments.out or pathlib.Path(arguments.results).with_suffix(".html"))
+    with sweeps.ResultFile(arguments.results, read_only=True) as results:
+        page = sweeps.render(results, arguments.sweep)
+    part = out.with_name(f".{out.name}.{os.getpid()}")
+    part.write_text(page, encoding="utf-8")
+    part.replace(out)
+    print(f"Page written to {out}")
+
+
+def _list(grid: sweeps.Grid, as_json: bool) -> None:
+    found = list(sweeps.listing(grid))
+    if as_json:
+        listed = [
+            {"group": group.content, "bytes": expected.bytes, "keys": [cell.key for cell in group.cells]}
+            for group, expected in found
+        ]
+        print(json.dumps({"sweep": grid.name, "groups": listed}, default=str))
+        return
+    rows = [(str(group), str(len(group.cells)), str(expected)) for group, expected in found]
+    widths = [max(len(row[at]) for row in rows) for at in range(2)]
+    for what, trials, expected in rows:
+        print(f"{what:<{widths[0]}}  {trials:>{widths[1]}} trials  {expected}")
+    cells = sum(len(group.cells) for group, _ in found)
+    print(f"{cells:,} cells in {len(found):,} groups")
+
+
+class _Watch:
+    """A bar in a terminal, else a line of progress now and then; failures at once."""
+
+    def __init__(self, quiet: bool):
+        self._quiet = quiet
+        self._terminal = not quiet and sys.stderr.isatty()
+        self._bar: Progress | None = None
+        self._shown = time.monotonic()
+        self._ran = 0
+
+    def __call__(self, progress: sweeps.Progress) -> None:
+        if self._quiet:
+            return
+        if progress.failures:
+            error = (progress.failures[0]["error"] or "").strip().splitlines()[-1:] or [""]
+            cells = "cell" if len(progress.failures) == 1 else "cells"
+            output.say(f"{len(progress.failures)} {cells} of {progress.group} not done: {error[0]}")
+        if self._terminal:
+            if self._bar is None:
+                self._bar = Progress("cells", progress.total - progress.done + progress.ran).__enter__()
+            self._bar.advance(progress.ran - self._ran, str(progress.group))
+            self._ran = progress.ran
+        elif progress.done == progress.total or time.monotonic() - self._shown >= _EVERY:
+            self._shown = time.monotonic()
+            output.say(
+                f"{progress.done:,} of {progress.total:,} cells, {progress.rate:.2g} a second, "
+                f"{_time(progress.left)} left"
+            )
+
+    def __enter__(self) -> _Watch:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(None, None, None)
+
+
+def _time(seconds: float) -> str:
+    """Seconds in the form of a clock."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"

@@ -1,0 +1,118 @@
+"""The cells of a sweep, each known by a digest of all that its result depends on."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from pgmjax._version import __version__
+from pgmjax.privacy.amounts import as_text
+from pgmjax.relation import Relation
+from pgmjax.sweeps.grid import Grid, MechanismSpec
+from pgmjax.sweeps.tables import Table
+from pgmjax.workload import Workload
+
+_FORM = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One trial.
+
+    Attributes:
+        key: the digest, 64 hexadecimal digits: the row's primary key.
+        trial: its number, from 0.
+        seed: of its noise; it follows from the key.
+    """
+
+    key: str
+    trial: int
+    seed: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """The trials of one structure, which are run and stored together.
+
+    Attributes:
+        table: the table's name.
+        workload: the workload's name.
+        mechanism: the mechanism with its options.
+        epsilon: the budget.
+        delta: the budget.
+        relation: which tables are neighbours.
+        estimator: settings of the fit.
+        asked: the workload.
+        content: all that the results depend on beside the trial.
+        trials: how many.
+    """
+
+    table: str
+    workload: str
+    mechanism: MechanismSpec
+    epsilon: Fraction
+    delta: Fraction
+    relation: Relation
+    estimator: Mapping[str, Any]
+    asked: Workload
+    content: Mapping[str, Any]
+    trials: int
+
+    @functools.cached_property
+    def key(self) -> str:
+        """A digest of the content, whatever the number of trials."""
+        return _digest(self.content)
+
+    @functools.cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """One a trial; those of fewer trials are the first of these."""
+        keys = [_digest({"group": self.key, "trial": trial}) for trial in range(self.trials)]
+        return tuple(Cell(key, trial, int(key[:15], 16)) for trial, key in enumerate(keys))
+
+    def __str__(self) -> str:
+        return f"{self.table}, {self.workload}, {self.mechanism.label}, epsilon {as_text(self.epsilon)}"
+
+
+def groups(grid: Grid, tables: Mapping[str, Table]) -> Iterator[Group]:
+    """Yield the groups of a grid, in its order.
+
+    Args:
+        grid: the sweep.
+        tables: its tables, by name.
+
+    Raises:
+        ValueError: a workload does not fit a table's domain.
+    """
+    built: dict[tuple[str, str], Workload] = {}
+    for table, workload, mechanism, epsilon in grid.combinations():
+        place = (table.name, workload.name)
+        if place not in built:
+            built[place] = workload.build(tables[table.name].domain)
+        content = {
+            "form": _FORM,
+            "pgmjax": __version__,
+            "seed": grid.seed,
+            "table": {"name": table.name, "digest": tables[table.name].digest},
+            "domain": tables[table.name].domain.to_dict(),
+            "workload": {"name": workload.name, "entries": built[place].to_list()},
+            "mechanism": {"name": mechanism.name, "label": mechanism.label, "options": mechanism.options},
+            "epsilon": as_text(epsilon),
+            "delta": as_text(grid.delta),
+            "relation": grid.relation.value,
+            "estimator": grid.estimator,
+        }
+        yield Group(
+            table.name, workload.name, mechanism, epsilon, grid.delta, grid.relation, grid.estimator,
+            built[place], content, grid.trials,
+        )  # fmt: skip
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON: sorted keys, no white space, whatever is no JSON as text."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()

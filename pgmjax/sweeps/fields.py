@@ -1,0 +1,99 @@
+"""Keys of a grid file, taken one by one, so that what nobody takes is an error and not a silent default."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+_KINDS = {str: "text", int: "a whole number", bool: "true or false", list: "a list", dict: "a table"}
+_MISSING = object()
+
+
+class Fields:
+    """The keys of one table of a grid file.
+
+    Args:
+        where: what the table is, for messages: "[[tables]] entry 2".
+        content: what it holds.
+
+    Raises:
+        ValueError: it is no table.
+    """
+
+    def __init__(self, where: str, content: Any):
+        if not isinstance(content, dict):
+            raise ValueError(f"{where} must be a table of keys, got {type(content).__name__}.")
+        self.where = where
+        self._left = dict(content)
+        self._known: list[str] = []
+
+    def take(self, name: str, kind: type, default: Any = _MISSING) -> Any:
+        """Return the value of a key.
+
+        Raises:
+            ValueError: the key is missing and has no default, or its value is of another kind.
+        """
+        self._known.append(name)
+        if name not in self._left:
+            if default is _MISSING:
+                raise ValueError(f"{self.where}: the key {name!r} is missing.")
+            return default
+        value = self._left.pop(name)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise ValueError(f"{self.where}: {name!r} must be {_KINDS[kind]}, got {type(value).__name__}.")
+        return value
+
+    def number(self, name: str, default: Any = _MISSING) -> Any:
+        """Return the value of a key that is a number, or text such as "1/3" that is one."""
+        self._known.append(name)
+        if name not in self._left:
+            if default is _MISSING:
+                raise ValueError(f"{self.where}: the key {name!r} is missing.")
+            return default
+        return self._left.pop(name)
+
+    def names(self, name: str, known: Sequence[str] | None = None) -> tuple[str, ...] | None:
+        """Return a list of names, or None where the key is not given.
+
+        Raises:
+            ValueError: no list of text, an empty one, or a name that is not among the known ones.
+        """
+        value = self.take(name, list, None)
+        if value is None:
+            return None
+        if not value or not all(isinstance(each, str) for each in value):
+            raise ValueError(f"{self.where}: {name!r} must be a list of names, not empty.")
+        strange = [each for each in value if known is not None and each not in known]
+        if strange:
+            raise ValueError(
+                f"{self.where}: {name!r} names {strange[0]!r}; there are: {', '.join(known or ())}."
+            )
+        return tuple(value)
+
+    def done(self) -> None:
+        """Refuse keys that nobody took.
+
+        Raises:
+            ValueError: such a key; it is named beside the known ones.
+        """
+        for name in self._left:
+            raise ValueError(f"{self.where}: unknown key {name!r}; known: {', '.join(self._known)}.")
+
+
+def entries(content: dict[str, Any], name: str) -> list[Any]:
+    """Return the entries of an array of tables such as [[tables]], at least one.
+
+    Raises:
+        ValueError: there is none, or it was written with single brackets.
+    """
+    found = content.get(name)
+    if not isinstance(found, list) or not found:
+        raise ValueError(f"a grid needs at least one [[{name}]] entry (with double brackets).")
+    return found
+
+
+def distinct(what: str, names: Sequence[str]) -> None:
+    """Refuse a name that is given twice."""
+    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    if twice is not None:
+        raise ValueError(f"{what} {twice!r} is given twice: names must differ.")

@@ -1,0 +1,226 @@
+"""A sweep as it is written down: tables x workloads x mechanisms x epsilons x trials, from a TOML file."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import pathlib
+import tomllib
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from pgmjax import _checks, mechanisms
+from pgmjax.estimate import Estimator
+from pgmjax.privacy.amounts import exact_delta, exact_epsilon
+from pgmjax.relation import Relation
+from pgmjax.sweeps.fields import Fields, distinct, entries
+from pgmjax.sweeps.tables import TableSpec
+from pgmjax.sweeps.tables import read_spec as read_table
+from pgmjax.sweeps.workloads import WorkloadSpec
+from pgmjax.sweeps.workloads import read_spec as read_workload
+
+_ESTIMATOR = {"max_steps": int, "tol": Decimal, "dtype": str, "solver": str, "stop": str}
+
+
+@dataclasses.dataclass(frozen=True)
+class MechanismSpec:
+    """A mechanism with its options.
+
+    Attributes:
+        name: its command-line name.
+        label: what results call it: the name with the options that were written in the grid.
+        options: all its options, defaults among them.
+        tables: the tables it runs on; None is all.
+        workloads: the workloads it runs on; None is all.
+    """
+
+    name: str
+    label: str
+    options: Mapping[str, Any]
+    tables: tuple[str, ...] | None = None
+    workloads: tuple[str, ...] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    r"""What a sweep runs.
+
+    Attributes:
+        name: of the sweep.
+        seed: of all its cells' noise, which can be repeated and protects nothing.
+        trials: of each combination.
+        epsilons: budgets.
+        delta: 0 is pure differential privacy.
+        relation: which tables are neighbours.
+        tables: where the tables are.
+        workloads: what is asked of them.
+        mechanisms: what answers.
+        estimator: settings of the fit that differ from the default.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "t.csv").write_text("a\n0\n1\n")
+        >>> _ = (folder / "d.json").write_text('{"a": 2}')
+        >>> _ = (folder / "g.toml").write_text('''
+        ... [grid]
+        ... name = "small"
+        ... trials = 2
+        ... epsilons = [1, "1/3"]
+        ... relation = "replace-one"
+        ... [[tables]]
+        ... name = "t"
+        ... path = "t.csv"
+        ... domain = "d.json"
+        ... [[workloads]]
+        ... name = "1-way"
+        ... all_kway = 1
+        ... [[mechanisms]]
+        ... name = "marginals"
+        ... ''')
+        >>> grid = Grid.read(folder / "g.toml")
+        >>> len(list(grid.combinations())), grid.epsilons[1]
+        (2, Fraction(1, 3))
+    """
+
+    name: str
+    seed: int
+    trials: int
+    epsilons: tuple[Fraction, ...]
+    delta: Fraction
+    relation: Relation
+    tables: tuple[TableSpec, ...]
+    workloads: tuple[WorkloadSpec, ...]
+    mechanisms: tuple[MechanismSpec, ...]
+    estimator: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Grid:
+        """Read a grid file; paths in it are relative to it, `${NAME}` is a variable of the environment.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: not TOML, a missing or unknown key, or a value that cannot be; it says where.
+        """
+        file = pathlib.Path(path)
+        if not file.exists():
+            raise FileNotFoundError(f"There is no grid file {file}.")
+        try:
+            content = tomllib.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
+            return _read(content, file.parent)
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"{file} is not TOML: {error}.") from error
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{file.name}: {error}") from error
+
+    def combinations(self) -> Iterator[tuple[TableSpec, WorkloadSpec, MechanismSpec, Fraction]]:
+        """Yield what is run `trials` times each, tables first."""
+        for table, workload, mechanism in itertools.product(self.tables, self.workloads, self.mechanisms):
+            wanted = (workload.tables, mechanism.tables)
+            if any(names is not None and table.name not in names for names in wanted):
+                continue
+            if mechanism.workloads is not None and workload.name not in mechanism.workloads:
+                continue
+            for epsilon in self.epsilons:
+                yield table, workload, mechanism, epsilon
+
+
+def _read(content: dict[str, Any], folder: pathlib.Path) -> Grid:
+    strange = set(content) - {"grid", "tables", "workloads", "mechanisms", "estimator"}
+    if strange:
+        raise ValueError(
+            f"unknown table [{sorted(strange)[0]}]; a grid file holds [grid], [estimator], [[tables]], "
+            "[[workloads]] and [[mechanisms]]."
+        )
+    fields = Fields("[grid]", content.get("grid"))
+    name, seed = fields.take("name", str), fields.take("seed", int, 0)
+    _checks.integer("[grid]: 'seed'", seed, low=0)
+    trials = _checks.integer("[grid]: 'trials'", fields.take("trials", int), low=1)
+    listed = fields.take("epsilons", list)
+    delta, relation = exact_delta(fields.number("delta", 0)), Relation.parse(fields.take("relation", str))
+    fields.done()
+    epsilons = tuple(map(exact_epsilon, listed))
+    if not epsilons:
+        raise ValueError("[grid]: 'epsilons' is empty: name at least one.")
+    distinct("[grid]: the epsilon", [str(epsilon) for epsilon in epsilons])
+    tables = tuple(read_table(*each, folder) for each in enumerate(entries(content, "tables"), start=1))
+    distinct("[[tables]]: the name", [table.name for table in tables])
+    known = [table.name for table in tables]
+    workloads = tuple(
+        read_workload(at, each, folder, known)
+        for at, each in enumerate(entries(content, "workloads"), start=1)
+    )
+    distinct("[[workloads]]: the name", [workload.name for workload in workloads])
+    asked = [workload.name for workload in workloads]
+    found = [
+        made
+        for at, each in enumerate(entries(content, "mechanisms"), start=1)
+        for made in _mechanisms(at, each, known, asked)
+    ]
+    distinct("[[mechanisms]]: the mechanism", [each.label for each in found])
+    grid = Grid(
+        name, seed, trials, epsilons, delta, relation, tables, workloads, tuple(found), _estimator(content)
+    )
+    for each in found:
+        _try(each, grid)
+    if not any(True for _ in grid.combinations()):
+        raise ValueError("the grid has no cell: its 'tables' and 'workloads' lists leave nothing.")
+    return grid
+
+
+def _mechanisms(at: int, content: Any, tables: list[str], workloads: list[str]) -> Iterator[MechanismSpec]:
+    """The mechanisms of an entry: one for each choice of values of options that are lists."""
+    fields = Fields(f"[[mechanisms]] entry {at}", content)
+    name = fields.take("name", str)
+    fields.where = f"[[mechanisms]] entry {at} ({name})"
+    if name not in mechanisms.names():
+        raise ValueError(f"{fields.where}: no such mechanism; there are: {', '.join(mechanisms.names())}.")
+    given = fields.take("options", dict, {})
+    only = fields.names("tables", tables), fields.names("workloads", workloads)
+    fields.done()
+    defaults = mechanisms.options(mechanisms.names()[name])
+    for option in given:
+        if option not in defaults:
+            raise ValueError(
+                f"{fields.where}: unknown option {option!r}; it has: {', '.join(defaults) or 'none'}."
+            )
+    values = [value if isinstance(value, list) else [value] for value in given.values()]
+    for chosen in itertools.product(*values):
+        options = dict(zip(given, (_plain(value) for value in chosen), strict=True))
+        words = ", ".join(f"{option}={value}" for option, value in options.items())
+        yield MechanismSpec(name, f"{name} ({words})" if words else name, {**defaults, **options}, *only)
+
+
+def _estimator(content: dict[str, Any]) -> dict[str, Any]:
+    fields = Fields("[estimator]", content.get("estimator", {}))
+    found = {}
+    for name, kind in _ESTIMATOR.items():
+        value = fields.number(name, None) if kind is Decimal else fields.take(name, kind, None)
+        if value is not None:
+            found[name] = _plain(value)
+    fields.done()
+    Estimator(**found)
+    return found
+
+
+def _try(spec: MechanismSpec, grid: Grid) -> None:
+    """Make the mechanism once, so that bad options are told before anything runs."""
+    mechanism = mechanisms.names()[spec.name]
+    if grid.relation not in mechanisms.relations(mechanism):
+        works = " or ".join(relation.value for relation in mechanisms.relations(mechanism))
+        raise ValueError(f"[[mechanisms]] {spec.label}: works under {works}, not {grid.relation.value}.")
+    try:
+        for epsilon in grid.epsilons:
+            mechanism(epsilon=epsilon, delta=grid.delta, relation=grid.relation, **spec.options)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"[[mechanisms]] {spec.label}: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    """A value as Python code would write it: 0.9 is a float there."""
+    if isinstance(value, Decimal):
+        return float(value)
+    return [_plain(each) for each in value] if isinstance(value, list) else value

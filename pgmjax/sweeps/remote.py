@@ -1,0 +1,80 @@
+"""Groups of a sweep as tasks of a Ray cluster; their rows come back to the one process that writes."""
+
+from __future__ import annotations
+
+import platform
+import traceback
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pgmjax import _checks
+from pgmjax.sweeps.cells import Cell, Group
+from pgmjax.sweeps.runner import Job, Workers
+from pgmjax.sweeps.tables import Table
+from pgmjax.sweeps.work import FAILED, Row, run_group
+
+_AHEAD = 4  # tasks handed out for each core, so that no worker waits for the next
+_CALLS = 100  # of a worker: then a fresh one begins, since what is compiled holds memory
+
+
+def on_ray(address: str, *, gpus: float = 0.0, retries: int = 3) -> Workers:
+    """Return workers that run groups on a Ray cluster.
+
+    Args:
+        address: of a cluster that is there ("auto" finds one on this machine), or "local" to start one here
+            for as long as the sweep lasts.
+        gpus: of each task; a fraction lets tasks share one.
+        retries: how often a task is run again whose worker was lost, before its cells count as failed.
+
+    Raises:
+        ImportError: ray is not installed.
+        ConnectionError: there is no such cluster.
+    """
+    ray = _checks.optional("ray", extra="ray")
+    _checks.number("gpus", gpus, at_least=0)
+    _checks.integer("retries", retries, low=0)
+
+    def work_on_ray(jobs: Sequence[Job], tables: dict[str, Table]) -> Iterator[tuple[Group, list[Row], str]]:
+        if not jobs:
+            return
+        quiet: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
+        ray.init(address=address, log_to_driver=False, **quiet)
+        try:
+            task = ray.remote(num_gpus=gpus, max_retries=retries, max_calls=_CALLS)(_on_worker)
+            stored = {name: ray.put(table) for name, table in tables.items()}
+            yield from _collect(ray, task, jobs, stored)
+        finally:
+            ray.shutdown()
+
+    return work_on_ray
+
+
+def _collect(ray: Any, task: Any, jobs: Sequence[Job], stored: dict[str, Any]) -> Iterator[Any]:
+    """Keep the cluster busy and yield what ends, in the order of ending."""
+    waiting = iter(jobs)
+    running: dict[Any, Job] = {}
+    most = _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+    while True:
+        while len(running) < most and (job := next(waiting, None)) is not None:
+            running[task.remote(*job, stored[job[0].table])] = job
+        if not running:
+            return
+        (ended, *_), _ = ray.wait(list(running))
+        group, cells = running.pop(ended)
+        try:
+            rows, host = ray.get(ended)
+        except ray.exceptions.RayError:  # lost more often than it is retried
+            rows, host = _lost(cells), "lost"
+        yield group, rows, host
+
+
+def _on_worker(group: Group, cells: Sequence[Cell], table: Table) -> tuple[list[Row], str]:
+    return run_group(group, cells, table), platform.node()
+
+
+def _lost(cells: Sequence[Cell]) -> list[Row]:
+    error = traceback.format_exc()
+    return [
+        {"key": cell.key, "trial": cell.trial, "seed": cell.seed, "status": FAILED, "error": error}
+        for cell in cells
+    ]

@@ -1,0 +1,182 @@
+"""The sweep itself: what is missing in the file of results is run, group by group, and stored at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import os
+import platform
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+
+from pgmjax.sweeps import machine, work
+from pgmjax.sweeps.cells import Cell, Group, groups
+from pgmjax.sweeps.forecast import Forecast, forecast
+from pgmjax.sweeps.grid import Grid
+from pgmjax.sweeps.store import ResultFile
+from pgmjax.sweeps.tables import Table, load
+from pgmjax.sweeps.work import Row
+
+Job = tuple[Group, tuple[Cell, ...]]
+Workers = Callable[[Sequence[Job], dict[str, Table]], Iterator[tuple[Group, list[Row], str]]]
+"""Runs jobs in whatever order and yields, as each ends, its group, its rows and the host it ran on."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far a run is.
+
+    Attributes:
+        group: what has just ended.
+        failures: its rows that are not done.
+        done: cells of the grid that have a row, whether of this run or of earlier ones.
+        total: cells of the grid.
+        ran: cells of this run.
+        seconds: since this run began.
+    """
+
+    group: Group
+    failures: tuple[Row, ...]
+    done: int
+    total: int
+    ran: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Cells a second of this run."""
+        return self.ran / max(self.seconds, 1e-9)
+
+    @property
+    def left(self) -> float:
+        """Seconds that remain at this rate."""
+        return (self.total - self.done) / max(self.rate, 1e-9)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The end of a run.
+
+    Attributes:
+        total: cells of the grid.
+        ran: cells that this run stored.
+        failed: cells of the grid whose row says that they failed or were refused.
+        seconds: of this run.
+    """
+
+    total: int
+    ran: int
+    failed: int
+    seconds: float
+
+
+def listing(grid: Grid) -> Iterator[tuple[Group, Forecast]]:
+    """Yield the groups of a grid with the forecast of their memory; nothing is run.
+
+    Raises:
+        ValueError: a table or workload does not fit.
+    """
+    tables = {spec.name: load(spec) for spec in grid.tables}
+    for group in groups(grid, tables):
+        yield group, forecast(group, tables[group.table].domain)
+
+
+def run(
+    grid: Grid,
+    path: str | os.PathLike[str],
+    *,
+    retry_failed: bool = False,
+    workers: Workers | None = None,
+    watch: Callable[[Progress], None] = lambda progress: None,
+    check: Callable[[], None] = lambda: None,
+) -> Outcome:
+    """Run what a file of results does not hold yet, and store it.
+
+    The trials of a group are run together and stored in one transaction. A run that is killed loses the
+    groups that it was at, and another one goes on from there; cells that have a row are never run again.
+
+    Args:
+        grid: the sweep.
+        path: the file of results; made if it is not there. Several sweeps may share it, one after another.
+        retry_failed: also run cells again whose row says that they failed or were refused.
+        workers: what runs the groups; None runs them in this process, one after another.
+        watch: called after each group.
+        check: called before a failure is recorded; it raises if the failure is an interrupt in disguise.
+
+    Raises:
+        RuntimeError: another process has the file open.
+        ValueError: a table or workload does not fit, or a file of something else.
+    """
+    start = time.perf_counter()
+    tables = {spec.name: load(spec) for spec in grid.tables}
+    listed = list(groups(grid, tables))
+    with ResultFile(path) as results:
+        keys = {cell.key for group in listed for cell in group.cells}
+        known = {key: status for key, status in results.statuses().items() if key in keys}
+        if retry_failed:
+            known = {key: status for key, status in known.items() if status == work.DONE}
+        jobs = list(_jobs(listed, known))
+        ran, number = 0, uuid.uuid4().hex
+        if jobs:
+            results.add_run(number, {"run": number, "sweep": grid.name, "started": _now(), **machine.facts()})
+        for group, rows, host in (workers or _here(check))(jobs, tables):
+            about = _about(grid, group, tables[group.table], number, host)
+            results.add({**about, **row} for row in rows)
+            known |= {row["key"]: row["status"] for row in rows}
+            ran += len(rows)
+            bad = tuple(row for row in rows if row["status"] != work.DONE)
+            watch(Progress(group, bad, len(known), len(keys), ran, time.perf_counter() - start))
+    failed = sum(status != work.DONE for status in known.values())
+    return Outcome(len(keys), ran, failed, time.perf_counter() - start)
+
+
+def _jobs(listed: Sequence[Group], known: dict[str, str]) -> Iterator[Job]:
+    for group in listed:
+        missing = tuple(cell for cell in group.cells if cell.key not in known)
+        if missing:
+            yield group, missing
+
+
+def _here(check: Callable[[], None]) -> Workers:
+    def work_here(jobs: Sequence[Job], tables: dict[str, Table]) -> Iterator[tuple[Group, list[Row], str]]:
+        place = None
+        for group, cells in jobs:
+            if place not in (None, (group.table, group.workload)):
+                jax.clear_caches()  # no structure comes back, and what was compiled for it holds memory
+            place = (group.table, group.workload)
+            yield group, work.run_group(group, cells, tables[group.table], check), platform.node()
+
+    return work_here
+
+
+def _about(grid: Grid, group: Group, table: Table, run: str, host: str) -> dict[str, Any]:
+    """What all rows of a group say alike."""
+    return {
+        "group_key": group.key,
+        "sweep": grid.name,
+        "table_name": group.table,
+        "records": table.data.count(),
+        "attributes": len(table.domain),
+        "workload": group.workload,
+        "entries": len(group.asked),
+        "queries": group.asked.num_queries(table.domain),
+        "mechanism": group.mechanism.name,
+        "label": group.mechanism.label,
+        "options": json.dumps(dict(group.mechanism.options), default=str),
+        "epsilon": group.content["epsilon"],
+        "epsilon_value": float(group.epsilon),
+        "delta": group.content["delta"],
+        "relation": group.relation.value,
+        "run": run,
+        "host": host,
+        "finished": datetime.datetime.now(datetime.UTC).replace(tzinfo=None),
+    }
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,169 @@
+"""The file of results: a DuckDB database with one durable row a cell, written by one process at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+from pgmjax import _checks
+
+_FORMAT, _VERSION = "pgmjax sweep", 1
+COLUMNS = {
+    "key": "VARCHAR PRIMARY KEY",
+    "group_key": "VARCHAR NOT NULL",
+    "sweep": "VARCHAR NOT NULL",
+    "table_name": "VARCHAR NOT NULL",
+    "records": "BIGINT NOT NULL",
+    "attributes": "INTEGER NOT NULL",
+    "workload": "VARCHAR NOT NULL",
+    "entries": "INTEGER NOT NULL",
+    "queries": "BIGINT NOT NULL",
+    "mechanism": "VARCHAR NOT NULL",
+    "label": "VARCHAR NOT NULL",
+    "options": "VARCHAR NOT NULL",
+    "epsilon": "VARCHAR NOT NULL",
+    "epsilon_value": "DOUBLE NOT NULL",
+    "delta": "VARCHAR NOT NULL",
+    "relation": "VARCHAR NOT NULL",
+    "trial": "INTEGER NOT NULL",
+    "seed": "BIGINT NOT NULL",
+    "status": "VARCHAR NOT NULL",
+    "error": "VARCHAR",
+    "mean_absolute": "DOUBLE",
+    "root_mean_square": "DOUBLE",
+    "largest": "DOUBLE",
+    "mean_absolute_share": "DOUBLE",
+    "root_mean_square_share": "DOUBLE",
+    "largest_share": "DOUBLE",
+    "total_variation": "DOUBLE",
+    "fit_status": "VARCHAR",
+    "steps": "BIGINT",
+    "loss": "DOUBLE",
+    "gap": "DOUBLE",
+    "seconds": "DOUBLE",
+    "first_seconds": "DOUBLE",
+    "group_seconds": "DOUBLE",
+    "batch": "INTEGER",
+    "forecast_bytes": "BIGINT",
+    "peak_bytes": "BIGINT",
+    "run": "VARCHAR NOT NULL",
+    "host": "VARCHAR NOT NULL",
+    "finished": "TIMESTAMP NOT NULL",
+}
+CIRCUMSTANCES = (
+    "seconds",
+    "first_seconds",
+    "group_seconds",
+    "batch",
+    "forecast_bytes",
+    "peak_bytes",
+    "run",
+    "host",
+    "finished",
+)
+"""Columns that say when, where and how fast, and differ between runs of one cell."""
+
+
+class ResultFile:
+    """A file of results, opened to write or to read; use it in a `with` block.
+
+    Args:
+        path: the file; it is made if it is to be written and is not there.
+        read_only: whether to read.
+
+    Raises:
+        ImportError: DuckDB is not installed.
+        FileNotFoundError: there is no such file to read.
+        RuntimeError: another process has it open.
+        ValueError: a file of something else.
+
+    Example:
+        >>> import tempfile
+        >>> with ResultFile(tempfile.mkdtemp() + "/results.duckdb") as results:
+        ...     results.statuses()
+        {}
+    """
+
+    def __init__(self, path: str | os.PathLike[str], read_only: bool = False):
+        self.path = pathlib.Path(path)
+        duckdb = _checks.optional("duckdb", extra="tables")
+        if read_only and not self.path.exists():
+            raise FileNotFoundError(f"There is no file of results {self.path}.")
+        if not self.path.absolute().parent.is_dir():
+            raise FileNotFoundError(f"There is no folder {self.path.absolute().parent} for the results.")
+        try:
+            self._connection = duckdb.connect(str(self.path), read_only=read_only)
+        except duckdb.Error as error:
+            if "lock" in str(error).lower():
+                raise RuntimeError(
+                    f"{self.path} is open in another process: a sweep writes it alone. Wait for that run or "
+                    "stop it (it resumes), or give this one a file of its own."
+                ) from error
+            raise ValueError(f"{self.path} cannot be opened as a file of results: {error}") from error
+        try:
+            self._prepare(read_only)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _prepare(self, read_only: bool) -> None:
+        named = "SELECT table_name FROM information_schema.tables"
+        tables = {name for (name,) in self._connection.execute(named).fetchall()}
+        if not tables and not read_only:
+            columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+            self._connection.begin()
+            self._connection.execute("CREATE TABLE about (format VARCHAR, version INTEGER)")
+            self._connection.execute("INSERT INTO about VALUES (?, ?)", [_FORMAT, _VERSION])
+            self._connection.execute(f"CREATE TABLE results ({columns})")
+            self._connection.execute("CREATE TABLE runs (run VARCHAR PRIMARY KEY, facts VARCHAR NOT NULL)")
+            self._connection.commit()
+        elif not tables:
+            raise ValueError(f"{self.path} holds no result yet: run the sweep first.")
+        elif not {"about", "results", "runs"} <= tables:
+            raise ValueError(f"{self.path} is a database of something else: it holds no results of a sweep.")
+        found = self._connection.execute("SELECT format, version FROM about").fetchall()
+        if found != [(_FORMAT, _VERSION)]:
+            raise ValueError(f"{self.path} has another format than version {_VERSION} of {_FORMAT!r}.")
+
+    def statuses(self) -> dict[str, str]:
+        """Return the status of every cell that has a row, by key."""
+        return dict(self._connection.execute("SELECT key, status FROM results").fetchall())
+
+    def add(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Store rows in one transaction: all are on disk when this returns, or none."""
+        values = [[row.get(name) for name in COLUMNS] for row in rows]
+        marks = ", ".join("?" * len(COLUMNS))
+        self._connection.begin()
+        try:
+            self._connection.executemany(f"INSERT OR REPLACE INTO results VALUES ({marks})", values)
+            self._connection.commit()
+        except BaseException:
+            self._connection.rollback()
+            raise
+
+    def add_run(self, run: str, facts: dict[str, Any]) -> None:
+        """Store what there is to know about a run: machine, versions, command."""
+        self._connection.execute("INSERT INTO runs VALUES (?, ?)", [run, json.dumps(facts)])
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Return the facts of every run, in the order of their start."""
+        found = self._connection.execute("SELECT facts FROM runs").fetchall()
+        return sorted((json.loads(facts) for (facts,) in found), key=lambda facts: facts["started"])
+
+    def rows(self, columns: Sequence[str] = tuple(COLUMNS)) -> list[dict[str, Any]]:
+        """Return all rows, with the columns asked for, in an order that does not depend on the run."""
+        order = "sweep, table_name, workload, label, epsilon_value, trial, key"
+        asked = f"SELECT {', '.join(columns)} FROM results ORDER BY {order}"
+        return [dict(zip(columns, row, strict=True)) for row in self._connection.execute(asked).fetchall()]
+
+    def __enter__(self) -> ResultFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()

@@ -1,0 +1,146 @@
+"""Running the trials of a group: as one batch where the mechanism measures once, else one by one."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pgmjax import mechanisms
+from pgmjax.estimate import Estimator
+from pgmjax.mechanisms.unfitted import release_together
+from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.release import Release
+from pgmjax.sweeps.cells import Cell, Group
+from pgmjax.sweeps.errors import Truth
+from pgmjax.sweeps.forecast import forecast, measures_once
+from pgmjax.sweeps.tables import Table
+
+Row = dict[str, Any]
+DONE, FAILED, REFUSED = "done", "failed", "refused"
+
+
+def run_group(
+    group: Group, cells: Sequence[Cell], table: Table, check: Callable[[], None] = lambda: None
+) -> list[Row]:
+    """Run trials of a group and return a row for each; what fails is a row with its traceback.
+
+    Args:
+        group: what is run.
+        cells: the trials of it that are wanted.
+        table: the private table.
+        check: called before a failure is recorded; it raises if the failure is an interrupt in disguise.
+
+    Returns:
+        Rows with key, trial, seed, status, error, forecast and, of those done, errors, times and the fit.
+    """
+    start = time.perf_counter()
+    expected = forecast(group, table.domain)
+    rows: list[Row] = [
+        {
+            "key": cell.key,
+            "trial": cell.trial,
+            "seed": cell.seed,
+            "status": REFUSED if expected.refused else FAILED,
+            "error": expected.refused or None,
+            "forecast_bytes": expected.bytes,
+        }
+        for cell in cells
+    ]
+    if not expected.refused:
+        try:
+            truth = Truth.of(table.data, group.asked)
+            (_together if measures_once(group) else _one_by_one)(group, cells, table, truth, rows, check)
+        except Exception:
+            _fail(rows, check)
+    whole = time.perf_counter() - start
+    for row in rows:
+        row.update(group_seconds=whole, batch=len(rows) if measures_once(group) else 1, peak_bytes=_peak())
+    return rows
+
+
+def _together(
+    group: Group, cells: Sequence[Cell], table: Table, truth: Truth, rows: list[Row], check: Any
+) -> None:
+    start = time.perf_counter()
+    measured = [
+        _mechanism(group, cell).measure(table.data, group.asked, show_progress=False) for cell in cells
+    ]
+    releases = release_together(measured)
+    seconds = time.perf_counter() - start
+    for row, release in zip(rows, releases, strict=True):
+        _record(row, release, truth, seconds / len(rows), seconds)
+
+
+def _one_by_one(
+    group: Group, cells: Sequence[Cell], table: Table, truth: Truth, rows: list[Row], check: Any
+) -> None:
+    first = None
+    for cell, row in zip(cells, rows, strict=True):
+        start = time.perf_counter()
+        try:
+            release = _mechanism(group, cell).run(table.data, group.asked, show_progress=False)
+            seconds = time.perf_counter() - start
+            first = seconds if first is None else first
+            _record(row, release, truth, seconds, first)
+        except Exception:
+            _fail([row], check)
+
+
+def _mechanism(group: Group, cell: Cell) -> Any:
+    return mechanisms.names()[group.mechanism.name](
+        epsilon=group.epsilon,
+        delta=group.delta,
+        relation=group.relation,
+        **group.mechanism.options,
+        estimator=Estimator(progress=False, **group.estimator),
+        backend=SeededBackend(cell.seed, insecure=True),
+    )
+
+
+def _record(row: Row, release: Release, truth: Truth, seconds: float, first: float) -> None:
+    errors = truth.errors(release)
+    row.update(
+        status=DONE,
+        error=None,
+        mean_absolute=errors.mean_absolute,
+        root_mean_square=errors.root_mean_square,
+        largest=errors.largest,
+        mean_absolute_share=errors.mean_absolute / truth.records,
+        root_mean_square_share=errors.root_mean_square / truth.records,
+        largest_share=errors.largest / truth.records,
+        total_variation=errors.total_variation,
+        fit_status=release.fit.status.name,
+        steps=release.fit.steps,
+        loss=_finite(release.fit.loss),
+        gap=_finite(release.fit.gap),
+        seconds=seconds,
+        first_seconds=first,
+    )
+
+
+def _fail(rows: Sequence[Row], check: Callable[[], None]) -> None:
+    """Write the traceback of what is being dealt with into rows that are not done."""
+    check()
+    said = traceback.format_exc()
+    for row in rows:
+        if row["status"] != DONE:
+            row.update(status=FAILED, error=said)
+
+
+def _finite(value: float | None) -> float | None:
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def _peak() -> int | None:
+    """The most memory this process ever had, in bytes; None where the system does not tell."""
+    with contextlib.suppress(ImportError):
+        import resource
+
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
+    return None

@@ -1,0 +1,106 @@
+"""`pgmjax bench run` and `report`, from a grid to a page."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from pgmjax.cli import main
+from pgmjax.sweeps.store import ResultFile
+
+pytest.importorskip("duckdb")
+GRID = """
+[grid]
+name = "small"
+trials = 2
+epsilons = [0.5, 2]
+relation = "replace-one"
+[[tables]]
+name = "people"
+path = "people.csv"
+domain = "domain.json"
+[[workloads]]
+name = "1-way"
+all_kway = 1
+[[mechanisms]]
+name = "marginals"
+"""
+
+
+@pytest.fixture
+def grid(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text("a,b\n" + "0,2\n1,1\n1,0\n" * 50)
+    (tmp_path / "domain.json").write_text('{"a": 2, "b": 3}')
+    path = tmp_path / "small.toml"
+    path.write_text(GRID)
+    return path
+
+
+def test_run_again_and_report(grid, tmp_path, capsys):
+    assert main(["bench", "run", str(grid)]) == 0
+    said = capsys.readouterr()
+    assert "4 cells in small.duckdb: 4 of this run" in said.out
+    assert "4 of 4 cells" in said.err and "a second, 0:00:00 left" in said.err
+    assert main(["bench", "run", str(grid), "--json", "--quiet"]) == 0
+    said = capsys.readouterr()
+    record = json.loads(said.out)
+    assert (record["total"], record["ran"], record["failed"]) == (4, 0, 0) and said.err == ""
+    assert main(["bench", "report", "small.duckdb"]) == 0
+    assert "Page written to small.html" in capsys.readouterr().out
+    assert "Sweep small" in (tmp_path / "small.html").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "domain.json", "people.csv", "small.duckdb", "small.html", "small.toml"
+    ]  # fmt: skip
+
+
+def test_a_list_runs_nothing(grid, tmp_path, capsys):
+    assert main(["bench", "run", str(grid), "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("people, 1-way, marginals, epsilon 0.5") and "2 trials" in lines[0]
+    assert lines[0].endswith("KiB") and lines[-1] == "4 cells in 2 groups"
+    assert main(["bench", "run", str(grid), "--list", "--json"]) == 0
+    groups = json.loads(capsys.readouterr().out)["groups"]
+    assert len(groups) == 2 and all(group["bytes"] > 0 and len(group["keys"]) == 2 for group in groups)
+    assert not (tmp_path / "small.duckdb").exists()
+
+
+def test_failures_are_told_and_not_fatal(grid, capsys):
+    grid.write_text(GRID.replace("[0.5, 2]", '["0.001"]') + '[[mechanisms]]\nname = "randomized-response"\n')
+    assert main(["bench", "run", str(grid)]) == 0
+    said = capsys.readouterr()
+    assert "2 cells of people, 1-way, randomized-response, epsilon 0.001 not done" in said.err
+    assert "2 are not done" in said.out and "--retry-failed" in said.out
+    assert main(["bench", "report", "small.duckdb"]) == 0
+
+
+def test_bad_input_is_told_before_anything_runs(grid, tmp_path, capsys):
+    grid.write_text(GRID.replace("trials", "trails"))
+    assert main(["bench", "run", str(grid)]) == 2
+    assert "[grid]: the key 'trials' is missing" in capsys.readouterr().err
+    assert not (tmp_path / "small.duckdb").exists()
+    assert main(["bench", "run", "no.toml"]) == 2
+    assert "There is no grid file no.toml" in capsys.readouterr().err
+    assert main(["bench", "report", "no.duckdb"]) == 2
+    assert "There is no file of results no.duckdb" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_with_130_and_the_run_goes_on(grid, tmp_path):
+    grid.write_text(GRID.replace("[0.5, 2]", str([0.5 + n / 8 for n in range(40)])))
+    command = [sys.executable, "-m", "pgmjax", "bench", "run", str(grid)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        # the file of results is there once cells are about to run
+        while child.poll() is None and not (tmp_path / "small.duckdb").exists():
+            pass
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate()
+    assert child.returncode == 130
+    assert "interrupted; what was done is in small.duckdb" in said
+    with ResultFile("small.duckdb") as results:  # it may have been interrupted before it was filled
+        assert len(results.rows()) < 80
+    assert main(["bench", "run", str(grid), "--quiet"]) == 0
+    with ResultFile("small.duckdb", read_only=True) as results:
+        assert len(results.rows()) == 80
