@@ -6,15 +6,19 @@ table under differential privacy and return a `Release`; `history` learns from n
 """
 
 from pgmjax import (
+    adapters,
     companion,
+    gradients,
     history,
     learners,
     losses,
     mechanisms,
+    mixture,
     oracles,
     perturbed,
     privacy,
     queries,
+    regions,
     solvers,
     uncertainty,
     workloads,
@@ -23,7 +27,8 @@ from pgmjax._version import __version__
 from pgmjax.attribute import Attribute
 from pgmjax.calibrated_model import CalibratedModel
 from pgmjax.clique_vector import CliqueVector
-from pgmjax.constraints import StructuralZeros
+from pgmjax.compression import Compression
+from pgmjax.constraints import AllowedSet, FixedMarginal, FunctionalDependency, StructuralZeros
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator, Fit
@@ -38,13 +43,17 @@ from pgmjax.total import estimate_total
 from pgmjax.workload import Workload
 
 __all__ = [
+    "AllowedSet",
     "Attribute",
     "CalibratedModel",
     "CliqueVector",
+    "Compression",
     "Dataset",
     "Domain",
     "Estimator",
     "Fit",
+    "FixedMarginal",
+    "FunctionalDependency",
     "GraphicalModel",
     "LinearMeasurement",
     "ModelTooLargeError",
@@ -54,18 +63,22 @@ __all__ = [
     "StructuralZeros",
     "Workload",
     "__version__",
+    "adapters",
     "candidate_cells",
     "companion",
     "estimate_total",
+    "gradients",
     "history",
     "learners",
     "load",
     "losses",
     "mechanisms",
+    "mixture",
     "oracles",
     "perturbed",
     "privacy",
     "queries",
+    "regions",
     "solvers",
     "uncertainty",
     "workloads",

@@ -23,6 +23,7 @@ class FitPictures:
         loss: float
         gap: float
         trace: tuple[tuple[int, float, float], ...]
+        method: str
 
     def plot_trace(self, ax: Any = None) -> Any:
         """Draw loss and certified gap after each block of steps, and where the fit ended.
@@ -63,7 +64,8 @@ class FitPictures:
         return ax
 
     def _repr_html_(self) -> str:
-        facts = {"status": self.status.name, "steps": self.steps, "loss": self.loss, "gap at most": self.gap}
+        facts = {"method": self.method} if self.method != "exact" else {}
+        facts |= {"status": self.status.name, "steps": self.steps, "loss": self.loss, "gap at most": self.gap}
         return html_view.card("Fit", facts, self.model._repr_html_())
 
 
