@@ -1,0 +1,151 @@
+"""The result of approximate estimation: tables that agree where they overlap."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pgmjax.clique_vector import CliqueVector
+from pgmjax.cliques import Clique, as_clique
+from pgmjax.domain import Domain
+from pgmjax.model import GraphicalModel
+from pgmjax.plan.forecast import require_cells
+from pgmjax.queries import Query
+from pgmjax.regions.forest import conditionals, marginal_of
+
+METHOD = "convex belief propagation"
+FITTING_SWEEPS, FITTED = 200, 1e-10
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class RegionModel:
+    """Pseudo-marginals of regions, times a total: what `pgmjax.regions.fit_local` gives.
+
+    They agree with one another, to `residual`, but there may be no table that has them all. Answers within a
+    region are its own. Others are an approximation: the marginal of `tractable()`, fitted to what the
+    regions say of the attributes asked for.
+
+    Attributes:
+        domain: the attributes. Those in no region are uniform and independent.
+        marginals: tables of the regions (probabilities), float64.
+        total: number of records (counts).
+        residual: largest L1 distance between a region's marginal on an intersection and the mean of those
+            of all regions with it (probability).
+        loss: of the estimation, NaN where there was none.
+        gap: certified bound on how far any table's loss may lie below `loss`, in its unit.
+
+    Example:
+        >>> halves = np.full((2, 2), 0.25)
+        >>> tables = CliqueVector((("a", "b"), ("b", "c"), ("a", "c")), (halves, halves, halves))
+        >>> model = RegionModel(Domain({"a": 2, "b": 2, "c": 2}), tables, total=80.0, residual=0.0)
+        >>> model.marginal(("c", "a")).tolist(), model.marginal(("a", "b", "c")).sum()
+        ([[20.0, 20.0], [20.0, 20.0]], np.float64(80.0))
+    """
+
+    domain: Domain
+    marginals: CliqueVector
+    total: float
+    residual: float
+    loss: float = float("nan")
+    gap: float = float("nan")
+
+    def marginal(self, clique: Clique) -> np.ndarray:
+        """Expected counts of some attributes, float64; they sum to `total`.
+
+        Args:
+            clique: attribute names; the axes follow their order. Within a region this is the region's own
+                marginal, otherwise an approximation (see the class).
+
+        Raises:
+            ValueError: an unknown or repeated attribute, or a table larger than memory.
+        """
+        clique = as_clique(self.domain, clique)
+        for region, table in zip(self.marginals.cliques, self.marginals.tables, strict=True):
+            if set(clique) <= set(region):
+                return self.total * marginal_of(region, table, clique)
+        require_cells(self.domain.size(clique), f"the marginal of {clique}")
+        return self.total * self._fitted(clique, self._forest.marginal(clique))
+
+    def within_a_region(self, clique: Clique) -> bool:
+        """Whether the marginal of some attributes is a region's own, and no approximation beyond it."""
+        return any(set(clique) <= set(region) for region in self.marginals.cliques)
+
+    def answer(self, query: Query) -> np.ndarray:
+        """Answer a linear query from the marginal of its attributes.
+
+        Returns:
+            Expected answers (counts times the query's unit), in the query's shape.
+        """
+        if not isinstance(query, Query):
+            raise TypeError(
+                "answer takes a query over named attributes, such as queries.marginal(('age',)), got "
+                f"{type(query).__name__}."
+            )
+        query.check(self.domain)
+        return np.asarray(query.apply(self.marginal(query.clique)), np.float64)
+
+    def tractable(self) -> GraphicalModel:
+        """An exact model of those regions that a forest holds; it can be sampled, conditioned and saved.
+
+        Regions are taken by how much they tell. On those that are taken whole the model's marginals are the
+        regions' (to the residual), on others only what follows from them.
+        """
+        return dataclasses.replace(self._forest, total=self.total)
+
+    def sample(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse: there may be no distribution with these marginals.
+
+        Raises:
+            ValueError: always; what to do instead.
+        """
+        raise ValueError(
+            "these marginals may be those of no table, so that rows cannot be drawn from them: draw from "
+            "model.tractable(), which keeps a forest of them, or fit a mixture of products."
+        )
+
+    @functools.cached_property
+    def _forest(self) -> GraphicalModel:
+        found = conditionals(self.marginals.cliques, self.marginals.tables)
+        return GraphicalModel.from_potentials(self.domain, found, total=1.0)
+
+    def _fitted(self, clique: Clique, table: np.ndarray) -> np.ndarray:
+        """A table moved to the regions' marginals on its attributes by proportional fitting."""
+        table = table / table.sum()
+        parts: dict[frozenset[str], tuple[tuple[int, ...], np.ndarray]] = {}
+        for region, known in zip(self.marginals.cliques, self.marginals.tables, strict=True):
+            inside = tuple(name for name in clique if name in region)
+            if inside and frozenset(inside) not in parts:
+                gone = tuple(i for i, name in enumerate(clique) if name not in inside)
+                shape = [1 if i in gone else table.shape[i] for i in range(table.ndim)]
+                wanted = marginal_of(region, known, inside).reshape(shape)
+                parts[frozenset(inside)] = gone, wanted
+        largest = [value for key, value in parts.items() if not any(key < other for other in parts)]
+        for _ in range(FITTING_SWEEPS):
+            moved = 0.0
+            for gone, wanted in largest:
+                now = table.sum(axis=gone, keepdims=True)
+                fitted = table * np.where(now > 0, wanted / np.where(now > 0, now, 1), 0)
+                if not fitted.any():  # the regions leave no cell: what they said before that stays
+                    return table / table.sum()
+                table = fitted
+                moved = max(moved, float(np.abs(now - wanted).sum()))
+            if moved < FITTED:
+                break
+        return table / table.sum()
+
+    def summary(self) -> str:
+        """What the model is and how far it can be relied on, in a few lines."""
+        cells = sum(table.size for table in self.marginals.tables)
+        lines = [
+            f"{METHOD}: {len(self.marginals)} regions with {cells:,} cells, {len(self.domain)} attributes",
+            f"regions agree to {self.residual:.2g} of the probability (L1); no table need have all of them",
+        ]
+        if np.isfinite(self.loss):
+            lines.append(f"loss {self.loss:.6g}; no table has a loss below {self.loss - self.gap:.6g}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"RegionModel({METHOD}, {len(self.marginals)} regions, total={self.total:,.1f})"
