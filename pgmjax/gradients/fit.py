@@ -1,0 +1,281 @@
+"""A fit that can be differentiated: planned once, then a function of its numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax import _checks, oracles
+from pgmjax.cliques import Clique, maximal
+from pgmjax.compiling import jit
+from pgmjax.domain import Domain
+from pgmjax.gradients.implicit import optimum
+from pgmjax.gradients.parameters import Diagnostics, FitParameters
+from pgmjax.gradients.problem import FitProblem, holder
+from pgmjax.gradients.unrolled import descend
+from pgmjax.measurements import LinearMeasurement
+from pgmjax.model import GraphicalModel
+from pgmjax.plan.structure import Structure
+from pgmjax.queries import Query
+from pgmjax.relation import Relation
+from pgmjax.solvers.loop import precision
+from pgmjax.total import estimate_total
+from pgmjax.uncertainty.asked import measurements_of, queries_of
+from pgmjax.uncertainty.laplace import Place
+
+METHODS = ("implicit", "unrolled")
+_STEPS = {"implicit": 100, "unrolled": 1000}
+_COPIES = 20
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False)
+class DifferentiableFit:
+    """The answers of a fitted model as a function of the numbers it was fitted to.
+
+    The model minimises
+
+        sum_m weights[m] / 2 * sum(((Q_m mu - values[m]) / stddevs[m])**2) + prior_weight * KL(p || prior);
+
+    among several with the least it is the one nearest to the prior. Called with `FitParameters` it is a pure
+    function for `jax.grad`, `jax.jacobian`, `jax.jvp`, `jax.vmap` and `jax.jit`, differentiable once. In
+    float64 everything, the call of `jax.grad` too, must stand under `jax.enable_x64(True)`; `answers`,
+    `value_and_gradient`, `jacobian` and `diagnostics` see to that themselves.
+
+    `implicit` solves to the last digit and differentiates the conditions of optimality: right at an interior
+    optimum only, so that elsewhere, and where the steps run out before, the gradient is NaN. `unrolled` is
+    the derivative of what a fixed number of accelerated mirror descent steps gives, wherever that is.
+
+    Args:
+        domain: the attributes.
+        measurements: what was measured, with the values and standard deviations of `parameters`.
+        answers: queries on the fitted model, or attribute names for all cells of a marginal.
+        total: number of records (counts); None estimates it once from the measurements. It is one of the
+            parameters.
+        prior: the model that probabilities are relative to, with finite potentials; None: uniform.
+        prior_weight: how many records the prior counts as.
+        method: `implicit` or `unrolled`.
+        max_steps: Newton steps of `implicit` at most (100 by default), mirror descent steps of `unrolled`
+            (1000).
+        oracle: `auto` or one of `oracles.names()`.
+        dtype: `float64`, or `float32` for about three digits.
+        max_bytes: memory that may be used; None asks the device.
+
+    Attributes:
+        parameters: the numbers that it was planned with, NumPy arrays; `dataclasses.replace` changes some.
+
+    Raises:
+        TypeError: things that are no measurements, queries or model.
+        ValueError: measurements or queries that do not fit the domain, a prior with impossible cells, or a
+            model that does not fit in memory.
+
+    References:
+        Blondel et al. 2022, "Efficient and modular implicit differentiation".
+
+    Example:
+        >>> domain = Domain({"a": 2, "b": 2})
+        >>> noisy = [LinearMeasurement(("a", "b"), [[30, 10], [20, 40]], stddev=2.0)]
+        >>> fit = DifferentiableFit(domain, noisy, [("b",)], total=100)
+        >>> [answer.round(3).tolist() for answer in fit.answers()]
+        [[50.0, 50.0]]
+        >>> count, gradient = fit.value_and_gradient(lambda answers: answers[0][0])
+        >>> gradient.values[0].round(3).tolist()
+        [0.5, -0.5, 0.5, -0.5]
+    """
+
+    domain: Domain
+    method: str
+    max_steps: int
+    dtype: str
+    parameters: FitParameters
+    problem: FitProblem
+
+    def __init__(
+        self,
+        domain: Domain,
+        measurements: Sequence[LinearMeasurement],
+        answers: Sequence[Query | Clique],
+        total: float | None = None,
+        prior: GraphicalModel | None = None,
+        prior_weight: float = 0.0,
+        *,
+        method: str = "implicit",
+        max_steps: int | None = None,
+        oracle: str = "auto",
+        dtype: str = "float64",
+        max_bytes: int | None = None,
+    ) -> None:
+        if not isinstance(domain, Domain):
+            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
+        _checks.choice("method", method, METHODS)
+        _checks.choice("dtype", dtype, ("float32", "float64"))
+        steps = _STEPS[method] if max_steps is None else _checks.integer("max_steps", max_steps, low=1)
+        noisy, queries = measurements_of(domain, measurements), queries_of(domain, answers)
+        tables = _tables(domain, prior)
+        settings = {"oracle": oracle, "itemsize": np.dtype(dtype).itemsize, "max_bytes": max_bytes}
+        problem = _planned(domain, noisy, queries, tuple(tables), settings)
+        count = estimate_total(domain, noisy)[0] if total is None else _checks.number("total", total, above=0)
+        start = FitParameters(
+            tuple(m.flat_values() for m in noisy),
+            tuple(m.stddev.reshape(-1) if m.stddev.ndim else m.stddev for m in noisy),
+            np.ones(len(noisy)),
+            tuple(tables.values()),
+            np.float64(_checks.number("prior_weight", prior_weight, at_least=0)),
+            np.float64(count),
+        )
+        made = {"domain": domain, "method": method, "max_steps": steps, "dtype": dtype}
+        for name, value in {**made, "parameters": start, "problem": problem}.items():
+            object.__setattr__(self, name, value)
+
+    def __call__(self, parameters: FitParameters) -> tuple[jax.Array, ...]:
+        """Return the answers (counts), each in the shape of its query: a pure function.
+
+        Args:
+            parameters: the numbers, of the shapes of `self.parameters`.
+
+        Raises:
+            ValueError: float64 is not switched on, or shapes that differ.
+        """
+        numbers = self._arrays(parameters)
+        return self.problem.answered(numbers, self._point(numbers)[0])
+
+    def with_diagnostics(self, parameters: FitParameters) -> tuple[tuple[jax.Array, ...], Diagnostics]:
+        """Return the answers and where the fit ended: a pure function."""
+        numbers = self._arrays(parameters)
+        point, steps = self._point(numbers)
+        return self.problem.answered(numbers, point), self.problem.diagnostics(numbers, point, steps)
+
+    def answers(self, parameters: FitParameters | None = None) -> tuple[np.ndarray, ...]:
+        """Return the answers (counts) as NumPy arrays, each in the shape of its query.
+
+        Args:
+            parameters: the numbers; None takes those that it was planned with.
+        """
+        return self._run(self._compiled)(parameters)[0]
+
+    def diagnostics(self, parameters: FitParameters | None = None) -> Diagnostics:
+        """Return where the fit ended, as plain numbers."""
+        found = self._run(self._compiled)(parameters)[1]
+        return jax.tree.map(lambda leaf: leaf.item(), found)
+
+    def value_and_gradient(
+        self, objective: Callable[[tuple[jax.Array, ...]], Any], parameters: FitParameters | None = None
+    ) -> tuple[float, FitParameters]:
+        """Return a function of the answers and its gradient by every parameter, NumPy arrays.
+
+        Args:
+            objective: from the answers (JAX arrays) to one number; compiled once for each function object.
+            parameters: the numbers; None takes those that it was planned with.
+        """
+        value, gradient = self._run(_differentiated(self, objective))(parameters)
+        return float(value), gradient
+
+    def jacobian(self, parameters: FitParameters | None = None) -> tuple[FitParameters, ...]:
+        """Return for each query the derivative of its answers by every parameter.
+
+        Args:
+            parameters: the numbers; None takes those that it was planned with.
+
+        Returns:
+            For each query the parameters, every array [shape of the answers, shape of the parameter].
+        """
+        return self._run(self._derivative)(parameters)
+
+    @functools.cached_property
+    def _compiled(self) -> Callable[..., Any]:
+        return jit(self.with_diagnostics)
+
+    @functools.cached_property
+    def _derivative(self) -> Callable[..., Any]:
+        return jit(jax.jacrev(self.__call__))
+
+    def _run(self, function: Callable[..., Any]) -> Callable[[FitParameters | None], Any]:
+        def run(parameters: FitParameters | None) -> Any:
+            with precision(self.dtype):
+                numbers = self._arrays(self.parameters if parameters is None else parameters)
+                return jax.tree.map(np.asarray, function(numbers))
+
+        return run
+
+    def _point(self, numbers: FitParameters) -> tuple[jax.Array, Any]:
+        if self.method == "implicit":
+            return optimum(self.problem, numbers, self.max_steps)
+        return descend(self.problem, numbers, self.max_steps), jnp.int32(self.max_steps)
+
+    def _arrays(self, parameters: FitParameters) -> FitParameters:
+        if not isinstance(parameters, FitParameters):
+            raise TypeError(f"parameters must be FitParameters, got {type(parameters).__name__}.")
+        if self.dtype == "float64" and jax.dtypes.canonicalize_dtype(np.float64) != np.float64:
+            raise ValueError(
+                "this fit is one of float64, which JAX has not switched on: put the call, jax.grad and all, "
+                "under `with jax.enable_x64(True):`, use the fit's own methods, or plan it with "
+                "dtype='float32'."
+            )
+        if _form(parameters) != _form(self.parameters):
+            raise ValueError(
+                "the arrays of the parameters must have the shapes of fit.parameters: change its numbers "
+                "with dataclasses.replace, and plan another fit for another structure."
+            )
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, self.dtype), parameters)
+
+
+def _form(parameters: FitParameters) -> tuple[list[tuple[int, ...]], Any]:
+    leaves, structure = jax.tree.flatten(parameters)
+    return [np.shape(leaf) for leaf in leaves], structure
+
+
+@functools.lru_cache(maxsize=8)
+def _differentiated(fit: DifferentiableFit, objective: Callable[..., Any]) -> Callable[..., Any]:
+    return jit(jax.value_and_grad(lambda numbers: objective(fit(numbers))))
+
+
+def _tables(domain: Domain, prior: Any) -> dict[Clique, np.ndarray]:
+    """The prior's potentials."""
+    if prior is None:
+        return {}
+    if not isinstance(prior, GraphicalModel):
+        raise TypeError(f"prior must be a GraphicalModel, got {type(prior).__name__}.")
+    if prior.domain != domain:
+        raise ValueError("the prior must be over the domain of the fit, got a model over another one.")
+    tables = {clique: np.asarray(table, np.float64) for clique, table in prior.potentials.items()}
+    for clique, table in tables.items():
+        if not np.isfinite(table).all():
+            raise ValueError(
+                f"the prior has impossible cells over {clique}: a fit can only be differentiated where every "
+                "cell is possible. Give them a small probability."
+            )
+    return tables
+
+
+def _planned(
+    domain: Domain,
+    noisy: Sequence[LinearMeasurement],
+    queries: Sequence[Query],
+    prior: tuple[Clique, ...],
+    settings: dict[str, Any],
+) -> FitProblem:
+    """What is static of a fit."""
+    measured = [m.query for m in noisy]
+    cliques = tuple(maximal([*(q.clique for q in (*measured, *queries)), *prior]))
+    structure, names = Structure.named(domain.sizes, cliques)
+    plan = oracles.plan(structure, names, copies=_COPIES, finite=False, **settings)
+
+    def places(asked: Sequence[Query]) -> tuple[Place, ...]:
+        numbers = [holder(cliques, query.clique) for query in asked]
+        return tuple(Place(at, cliques[at], query) for at, query in zip(numbers, asked, strict=True))
+
+    return FitProblem(
+        plan.oracle,
+        cliques,
+        tuple(domain.shape_of(clique) for clique in cliques),
+        places(measured),
+        places(queries),
+        tuple(query.shape(domain) for query in queries),
+        prior,
+        tuple(float(q.l2_sensitivity_squared(Relation.ADD_REMOVE, domain)) for q in measured),
+    )

@@ -1,0 +1,179 @@
+"""Newton's method for a fit, from mirror descent to the last digit.
+
+A proximal step minimises the loss, linearised in nothing but the model, plus h * KL(p || current model): for
+large h it is a step of mirror descent, for h = 0 one of Newton. In the coordinates of `problem` it solves
+
+    S (N^2 S + prior_weight + h) d = -S g
+
+by conjugate gradients, whose products ask the oracle twice. A step that does not lower the objective enough
+is shortened; h falls with every step that does and rises with every other, as in Levenberg and Marquardt's
+method.
+
+References:
+    Beck and Teboulle 2003 (proximal steps in Kullback-Leibler divergence); More 1978, "The
+    Levenberg-Marquardt algorithm".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from pgmjax.gradients.marginals import curved
+from pgmjax.gradients.parameters import FitParameters
+from pgmjax.gradients.problem import FitProblem
+from pgmjax.ops.flat import join
+from pgmjax.uncertainty.conjugate_gradients import conjugate_gradients
+
+_LOOSE = 1e-6  # of the right side, what the inner solver of a step may leave
+_INNER = 500
+LAST = 3000  # products of the one solve that a gradient needs
+_FARTHEST = 5.0  # nats that a step moves a potential at most
+_SUFFICIENT = 1e-4
+_SHORTER = 0.25
+_REFUSED = 20  # steps in a row after which it ends where it is
+_FLOOR = 1e-6  # probability added to an answer, where it says how to scale
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class _State:
+    point: Any  # k [rows] of the best model so far
+    change: Any  # the step from there that is tried next [rows]
+    objective: Any
+    steepness: Any
+    promise: Any  # how far that step is said to lower the objective
+    damping: Any  # h
+    ended: Any
+    steps: Any
+    refused: Any
+
+
+def minimise(problem: FitProblem, numbers: FitParameters, max_steps: int) -> tuple[jax.Array, jax.Array]:
+    """Return the k [rows] of the optimum and the steps it took. Not to be differentiated."""
+
+    def going(state: _State) -> Any:
+        return (state.steps < max_steps) & (state.refused < _REFUSED) & ~state.ended
+
+    damping = 0.01 * problem.curvature(numbers)
+    point, none = problem.start(numbers), jnp.int32(0)
+    infinite = jnp.full_like(damping, jnp.inf)
+    start = _State(point, point, infinite, infinite, infinite, damping, jnp.asarray(False), none, none)
+    last = jax.lax.while_loop(going, lambda state: _step(problem, numbers, state), start)
+    return last.point, last.steps
+
+
+def _step(problem: FitProblem, numbers: FitParameters, state: _State) -> _State:
+    """Look at the model that the last step proposed; go on from there, or go there less far."""
+    here = Standing.at(problem, numbers, state.point + state.change)
+    fallen = here.objective <= state.objective - _SUFFICIENT * state.promise
+    # A fall below rounding cannot be seen in the objective; its slope has more digits.
+    known = jnp.where(jnp.isfinite(state.objective), jnp.abs(state.objective), 0)
+    level = state.promise <= jnp.finfo(known.dtype).eps ** 0.75 * (known + numbers.prior_weight + 1)
+    better = here.steepness <= 0.5 * state.steepness
+    first = state.steps == 0
+    taken = first | jnp.where(level, better, fallen)
+    damping = state.damping * jnp.where(first, 1, jnp.where(taken, 0.1, 10))
+    change = here.solve(-here.slope, damping, tolerance=_LOOSE, max_steps=_INNER)[0]
+    moved = jnp.max(jnp.abs(problem.cells(here.root * change)))
+    share = _FARTHEST / jnp.maximum(moved, _FARTHEST)
+    change = share * change
+    promise = -jnp.vdot(here.slope, change)
+    after = _State(
+        point=state.point + state.change,
+        change=change,
+        objective=here.objective,
+        steepness=here.steepness,
+        promise=promise,
+        # a cell on its way to nothing would go on for ever, and must not shorten the others' steps
+        damping=damping * jnp.where(share < 0.5, 100, 1),
+        ended=~(promise > 0),
+        steps=state.steps + 1,
+        refused=jnp.int32(0),
+    )
+    stay = dataclasses.replace(
+        state,
+        change=_SHORTER * state.change,
+        promise=_SHORTER * state.promise,
+        damping=damping,
+        ended=level,  # rounding is all that is left
+        steps=state.steps + 1,
+        refused=state.refused + 1,
+    )
+    return jax.tree.map(lambda new, old: jnp.where(taken, new, old), after, stay)
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """A model with its slope, and products with S and S (N^2 S + prior_weight + h) there.
+
+    Attributes:
+        point: k [rows].
+        root: D^(1/2) [rows].
+        objective: what is minimised.
+        slope: S g [rows].
+        spread: about the diagonal of S [rows].
+        total: number of records.
+        prior_weight: of the prior (records).
+        covariance: multiplies Q C Q^T with a vector [rows].
+    """
+
+    point: jax.Array
+    root: jax.Array
+    objective: jax.Array
+    slope: jax.Array
+    spread: jax.Array
+    total: jax.Array
+    prior_weight: jax.Array
+    covariance: Callable[[jax.Array], jax.Array]
+
+    @classmethod
+    def at(cls, problem: FitProblem, numbers: FitParameters, point: jax.Array) -> Standing:
+        """Return where a model stands."""
+        base, root = problem.base(numbers.prior, point.dtype), problem.roots(numbers)
+        log_partition, marginals, turn = curved(problem.oracle, base + problem.cells(root * point))
+
+        def covariance(vector: jax.Array) -> jax.Array:
+            return problem.rows(turn(problem.cells(vector)))
+
+        answers, total, weight = problem.rows(marginals), numbers.total, numbers.prior_weight
+        missed = root * (total * answers - join(numbers.values))
+        # up to the log-partition of the prior, which is no matter here
+        divergence = jnp.vdot(point, root * answers) - log_partition
+        objective = 0.5 * jnp.vdot(missed, missed) + weight * divergence
+        slope = root * covariance(root * (total * missed + weight * point))
+        spread = root**2 * (jnp.abs(answers) + _FLOOR)
+        return cls(point, root, objective, slope, spread, total, weight, covariance)
+
+    @property
+    def steepness(self) -> jax.Array:
+        """About the norm of the objective's gradient in the metric of the model."""
+        return jnp.linalg.norm(self.slope / jnp.sqrt(self.spread))
+
+    def product(self, vector: jax.Array) -> jax.Array:
+        """Multiply S with a vector [rows]."""
+        return self.root * self.covariance(self.root * vector)
+
+    def bent(self, vector: jax.Array, damping: Any) -> jax.Array:
+        """Multiply S (N^2 S + prior_weight + h) with a vector [rows]."""
+        return self.product(self.total**2 * self.product(vector) + (self.prior_weight + damping) * vector)
+
+    def solve(
+        self, right: jax.Array, damping: Any, *, tolerance: float, max_steps: int
+    ) -> tuple[jax.Array, jax.Array]:
+        """Return d with `bent(d, damping) = right`, and what share of the right side is left."""
+        scale = 1 / jnp.sqrt(self.total**2 * self.spread**2 + (self.prior_weight + damping) * self.spread)
+
+        def apply(step: Any) -> Any:
+            return scale * self.bent(scale * step[0], damping), step[1]
+
+        wanted, nothing = scale * right, jnp.zeros_like(self.total)
+        (found, _), left = conjugate_gradients(
+            apply, (wanted, nothing), tolerance=tolerance, max_steps=max_steps
+        )
+        size = jnp.linalg.norm(wanted)
+        return scale * found, left / jnp.where(size > 0, size, 1)

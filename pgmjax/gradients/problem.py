@@ -1,0 +1,145 @@
+"""The fit as a function of its numbers: model, residuals and objective, in coordinates of the answers.
+
+With Q the measured queries, D^(1/2) = sqrt(weight) / stddev and N the total, a model is
+
+    p = prior * exp(<t, cells>) / Z,    t = Q^T D^(1/2) k,
+
+with one number k a measured answer. The model of least loss + prior_weight * KL(p || prior), and among
+several with one loss the one nearest to the prior, has this form. Marginals mu have the derivative C, the
+Fisher information. The derivative of the objective by the marginals is Q^T D^(1/2) g, with the residuals
+
+    g(k) = N D^(1/2) (N Q mu - y) + prior_weight * k,
+
+and at an interior optimum S g = 0, with S = D^(1/2) Q C Q^T D^(1/2). What S takes for nothing moves no
+marginal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax import ops
+from pgmjax.cliques import Clique
+from pgmjax.gradients.marginals import infer
+from pgmjax.gradients.parameters import Diagnostics, FitParameters
+from pgmjax.ops.flat import join, split
+from pgmjax.oracles.base import Oracle
+from pgmjax.uncertainty.laplace import Place
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FitProblem:
+    """The structure of a fit (static).
+
+    Attributes:
+        oracle: inference for the cliques.
+        cliques: those of the model.
+        shapes: of their tables.
+        measured: where each measurement is answered.
+        asked: where each answer that is wanted is.
+        asked_shapes: of those answers.
+        prior: clique of each table of the prior.
+        bends: for each measurement at least the largest squared norm of a column of its query.
+    """
+
+    oracle: Oracle
+    cliques: tuple[Clique, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    measured: tuple[Place, ...]
+    asked: tuple[Place, ...]
+    asked_shapes: tuple[tuple[int, ...], ...]
+    prior: tuple[Clique, ...]
+    bends: tuple[float, ...]
+
+    def rows(self, cells: jax.Array) -> jax.Array:
+        """Return Q times a vector of cells [length]: the measured answers [rows]."""
+        tables = split(cells, self.shapes)
+        return join([place.apply(tables) for place in self.measured])
+
+    def cells(self, rows: jax.Array) -> jax.Array:
+        """Return Q^T times a vector of answers [rows]: a vector of cells [length]."""
+        example = jax.ShapeDtypeStruct((self.oracle.length,), rows.dtype)
+        return jax.linear_transpose(self.rows, example)(rows)[0]
+
+    def answers(self, cells: jax.Array) -> tuple[jax.Array, ...]:
+        """Return the answers that are wanted, in their shapes."""
+        tables = split(cells, self.shapes)
+        found = [place.apply(tables) for place in self.asked]
+        return tuple(rows.reshape(shape) for rows, shape in zip(found, self.asked_shapes, strict=True))
+
+    def base(self, prior: Sequence[jax.Array], dtype: Any) -> jax.Array:
+        """Return the prior's potentials [length]."""
+        tables = [jnp.zeros(shape, dtype) for shape in self.shapes]
+        for clique, table in zip(self.prior, prior, strict=True):
+            at = holder(self.cliques, clique)
+            axes = [self.cliques[at].index(name) for name in clique]
+            tables[at] = tables[at] + ops.align(table, axes, range(len(self.shapes[at])))
+        return join(tables, self.oracle.length)
+
+    def roots(self, numbers: FitParameters) -> jax.Array:
+        """Return sqrt(weight) / stddev of every measured answer [rows]."""
+        return join(
+            [
+                jnp.broadcast_to(jnp.sqrt(numbers.weights[at]) / stddev, values.shape)
+                for at, (values, stddev) in enumerate(zip(numbers.values, numbers.stddevs, strict=True))
+            ]
+        )
+
+    def curvature(self, numbers: FitParameters) -> jax.Array:
+        """Return how far the loss bends at most, relative to the divergence of two models."""
+        strongest = [jnp.max(1 / stddev**2) for stddev in numbers.stddevs]
+        return numbers.total**2 * sum(
+            numbers.weights[at] * bend * each
+            for at, (bend, each) in enumerate(zip(self.bends, strongest, strict=True))
+        )
+
+    def potentials(self, numbers: FitParameters, point: jax.Array) -> jax.Array:
+        """Return the log-potentials [length] of the model at k [rows]."""
+        return self.base(numbers.prior, point.dtype) + self.cells(self.roots(numbers) * point)
+
+    def residuals(self, numbers: FitParameters, point: jax.Array) -> jax.Array:
+        """Return g(k) [rows]."""
+        marginals = infer(self.oracle, self.potentials(numbers, point))[1]
+        missed = numbers.total * self.rows(marginals) - join(numbers.values)
+        return numbers.total * self.roots(numbers) * missed + numbers.prior_weight * point
+
+    def slopes(self, numbers: FitParameters, point: jax.Array) -> jax.Array:
+        """Return D^(1/2) g(k) [rows], whose Q^T is the objective's derivative by the marginals."""
+        return self.roots(numbers) * self.residuals(numbers, point)
+
+    def answered(self, numbers: FitParameters, point: jax.Array) -> tuple[jax.Array, ...]:
+        """Return the wanted answers (counts) of the model at k [rows]."""
+        marginals = infer(self.oracle, self.potentials(numbers, point))[1]
+        return self.answers(numbers.total * marginals)
+
+    def diagnostics(self, numbers: FitParameters, point: jax.Array, steps: Any) -> Diagnostics:
+        """Return what is known of the model at k [rows]."""
+        numbers, point = jax.lax.stop_gradient((numbers, point))
+        slope = self.cells(self.slopes(numbers, point))
+        span = self.oracle.maximum_flat(slope) + self.oracle.maximum_flat(-slope)
+        slope = span / (numbers.total * jnp.max(self.roots(numbers)))
+        cells = sum(map(math.prod, self.shapes))
+        marginals = infer(self.oracle, self.potentials(numbers, point))[1][:cells]
+        interior = slope <= 64 * jnp.sqrt(jnp.finfo(slope.dtype).eps)
+        return Diagnostics(steps, slope, numbers.total * jnp.min(marginals), interior)
+
+    def start(self, numbers: FitParameters) -> jax.Array:
+        """Return the k of the prior [rows]: zeros."""
+        return jnp.zeros_like(join(numbers.values))
+
+
+def holder(cliques: Sequence[Clique], wanted: Clique) -> int:
+    """Return the number of the first clique that holds the attributes wanted."""
+    return next(at for at, clique in enumerate(cliques) if set(wanted) <= set(clique))
+
+
+def as_parameters(numbers: FitParameters, dtype: str) -> FitParameters:
+    """Return the numbers as arrays of one type."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, np.dtype(dtype)), numbers)
