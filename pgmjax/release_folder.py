@@ -22,6 +22,7 @@ from pgmjax import _checks, record_file, release_tables
 from pgmjax import transcript as transcripts
 from pgmjax._version import __version__
 from pgmjax.mechanisms.mldp_release import TrainedRelease
+from pgmjax.mixture.model import MixtureModel
 from pgmjax.model import GraphicalModel
 from pgmjax.model import load as load_model
 from pgmjax.new_folder import reserve
@@ -189,7 +190,7 @@ class SavedRelease:
     record: Mapping[str, Any]
 
     @functools.cached_property
-    def model(self) -> GraphicalModel:
+    def model(self) -> GraphicalModel | MixtureModel:
         """The fitted model, loaded when first asked for."""
         return load_model(self.folder / "model")
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from pgmjax import query_text, release_folder
 from pgmjax.cliques import as_clique
+from pgmjax.mixture.model import MixtureModel
 from pgmjax.model import GraphicalModel
 
 
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
         _conditions(model, arguments.condition, arguments.json)
 
 
-def _conditions(model: GraphicalModel, texts: list[str], as_json: bool) -> None:
+def _conditions(model: GraphicalModel | MixtureModel, texts: list[str], as_json: bool) -> None:
     asked = [query_text.parse(text, model.domain) for text in texts]
     estimates = [float(np.ravel(model.answer(query))[0]) for query in asked]
     if as_json:
@@ -56,7 +57,7 @@ def _conditions(model: GraphicalModel, texts: list[str], as_json: bool) -> None:
         print(f"{text}: {estimate:,.1f} of {model.total:,.1f} rows ({estimate / model.total:.2%})")
 
 
-def _marginal(model: GraphicalModel, text: str, as_json: bool) -> None:
+def _marginal(model: GraphicalModel | MixtureModel, text: str, as_json: bool) -> None:
     clique = as_clique(model.domain, next(csv.reader([text], skipinitialspace=True), []))
     table = model.marginal(clique)
     names = [model.domain.attribute(name).code_names() for name in clique]

@@ -1,7 +1,7 @@
 """The optimum as a function of the numbers, and its derivative from the conditions of optimality.
 
-At an interior optimum D^(1/2) g (see `problem`) is one of the vectors v of answers for which Q^T v is the same
-at all joint states. Which these are does not change with the numbers, so that
+At an interior optimum D^(1/2) g (see `problem`) is one of the vectors v of answers for which Q^T v is the
+same at all joint states. Which these are does not change with the numbers, so that
 
     S (N^2 S + prior_weight) dk = -D^(1/2) Q C Q^T d(D^(1/2) g),
 

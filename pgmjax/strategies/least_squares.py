@@ -22,6 +22,7 @@ from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, total
 from pgmjax.queries.block import contract
+from pgmjax.queries.transpose import transposed
 from pgmjax.strategies.strategy import entry_trace
 from pgmjax.workload import Workload
 
@@ -141,7 +142,7 @@ def global_least_squares(
     def backwards(residual: np.ndarray) -> np.ndarray:
         table = np.zeros(shape)
         for each, part in zip(measurements, np.split(residual, ends[:-1]), strict=True):
-            spread = _transposed(each.query, domain, part / each.row_stddevs())
+            spread = transposed(each.query, domain, part / each.row_stddevs())
             table += _broadcast(spread, each.clique, names)
         return table.reshape(-1)
 
@@ -241,18 +242,3 @@ def _broadcast(table: np.ndarray, clique: Sequence[str], names: Sequence[str]) -
     order = [clique.index(name) for name in names if name in clique]
     sizes = iter(table.transpose(order).shape)
     return table.transpose(order).reshape([next(sizes) if name in clique else 1 for name in names])
-
-
-def _transposed(query: Query, domain: Domain, answers: np.ndarray) -> np.ndarray:
-    """Apply a query's transpose: answers [rows] to a table of its clique."""
-    shape = domain.shape_of(query.clique)
-    if isinstance(query, DenseMatrix):
-        return (query.entries.array.T @ answers).reshape(shape)
-    result = np.zeros(shape)
-    for coefficient, blocks in query.factors(domain):
-        table = answers.reshape(query.shape(domain))
-        for axis, name in enumerate(query.clique):
-            if blocks[name] != identity():
-                table = contract(blocks[name].matrix(domain[name]).T.astype(float), table, axis, np)
-        result += float(coefficient) * table
-    return result

@@ -9,12 +9,12 @@ import numpy as np
 
 from pgmjax import _checks
 from pgmjax.cliques import Clique
+from pgmjax.constraints import Constraint, StructuralZeros
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
+from pgmjax.model import GraphicalModel
 from pgmjax.queries import Query, marginal
-from pgmjax.strategies.least_squares import _transposed as transposed
-
-__all__ = ["measurements_of", "queries_of", "row_tables", "transposed"]
+from pgmjax.queries.transpose import transposed
 
 
 def queries_of(domain: Domain, queries: Any) -> tuple[Query, ...]:
@@ -37,7 +37,7 @@ def queries_of(domain: Domain, queries: Any) -> tuple[Query, ...]:
         asked.check(domain)
         found.append(asked)
     if not found:
-        raise ValueError("error bars need at least one query, got none.")
+        raise ValueError("at least one query is needed, got none.")
     return tuple(found)
 
 
@@ -56,7 +56,7 @@ def measurements_of(domain: Domain, measurements: Any) -> tuple[LinearMeasuremen
             raise TypeError(f"measurements must be LinearMeasurement, got {type(one).__name__}.")
         one.validate(domain)
     if not found:
-        raise ValueError("error bars need the measurements that the model was fitted to, got none.")
+        raise ValueError("the measurements that the model is fitted to are needed, got none.")
     return found
 
 
@@ -68,3 +68,23 @@ def row_tables(domain: Domain, queries: Sequence[Query]) -> Iterator[tuple[Cliqu
             unit = np.zeros(rows)
             unit[row] = 1.0
             yield query.clique, transposed(query, domain, unit)
+
+
+def zeros_of(model: GraphicalModel, constraints: Sequence[Constraint] = ()) -> list[StructuralZeros]:
+    """Return the impossible cells of a model's potentials and of constraints, one mask a set of attributes.
+
+    Raises:
+        ValueError: a constraint that does not fit the domain.
+    """
+    found: dict[frozenset[str], StructuralZeros] = {}
+    of_model = [
+        StructuralZeros(clique, np.isfinite(table))
+        for clique, table in model.potentials.items()
+        if not np.isfinite(table).all()
+    ]
+    of_constraints = [one.zeros(model.domain) for one in constraints]
+    for one in (*of_model, *(zeros for zeros in of_constraints if zeros is not None)):
+        before = found.setdefault(frozenset(one.clique), one)
+        turned = one.allowed.transpose([one.clique.index(name) for name in before.clique])
+        found[frozenset(one.clique)] = StructuralZeros(before.clique, before.allowed & turned)
+    return list(found.values())

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmjax import random
-from pgmjax.constraints import StructuralZeros
+from pgmjax.constraints import Constraint
 from pgmjax.estimate import Estimator
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
@@ -52,7 +52,7 @@ def refitted(
     seed: int,
     estimator: Estimator,
     total: float | None,
-    constraints: Sequence[StructuralZeros] = (),
+    constraints: Sequence[Constraint] = (),
 ) -> np.ndarray:
     """Return the answers of models fitted to redrawn measurements [draws, answers] (counts).
 

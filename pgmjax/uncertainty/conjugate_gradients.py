@@ -15,16 +15,24 @@ Step = tuple[Any, Any]
 """Scaled potentials [length] and a scaled logarithm of the total."""
 
 
-def conjugate_gradients(apply: Callable[[Step], Step], right: Step) -> tuple[Step, jax.Array]:
+def conjugate_gradients(
+    apply: Callable[[Step], Step], right: Step, *, tolerance: float = _TOLERANCE, max_steps: int = _MAX_STEPS
+) -> tuple[Step, jax.Array]:
     """Return x with A x = b for a symmetric matrix A >= 0 that only multiplies, and the size of b - A x.
+
+    Args:
+        apply: multiplies A with a vector.
+        right: b.
+        tolerance: stop when what is left is no larger than this share of b.
+        max_steps: stop after so many products.
 
     References:
         Hestenes and Stiefel 1952, "Methods of conjugate gradients for solving linear systems".
     """
-    wanted = _TOLERANCE**2 * dot(right, right)
+    wanted = tolerance**2 * dot(right, right)
 
     def going(state: Any) -> Any:
-        return (state[3] > wanted) & (state[4] < _MAX_STEPS)
+        return (state[3] > wanted) & (state[4] < max_steps)
 
     def step(state: Any) -> Any:
         solution, rest, along, square, number = state
@@ -33,7 +41,7 @@ def conjugate_gradients(apply: Callable[[Step], Step], right: Step) -> tuple[Ste
         length = jnp.where(bend > 0, square / jnp.where(bend > 0, bend, 1), 0)
         solution, rest = _plus(solution, length, along), _plus(rest, -length, image)
         after = dot(rest, rest)
-        ended = jnp.where(bend > 0, number + 1, _MAX_STEPS)  # no curvature is left along what is left
+        ended = jnp.where(bend > 0, number + 1, max_steps)  # no curvature is left along what is left
         return solution, rest, _plus(rest, after / square, along), after, ended
 
     nothing = jax.tree.map(jnp.zeros_like, right)

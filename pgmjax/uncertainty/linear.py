@@ -13,16 +13,20 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from pgmjax.cliques import Clique
+from pgmjax.constraints import FixedMarginal, StructuralZeros
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
-from pgmjax.uncertainty.asked import row_tables, transposed
+from pgmjax.queries.transpose import transposed
+from pgmjax.uncertainty.asked import row_tables
 from pgmjax.uncertainty.effects import Effects
+from pgmjax.uncertainty.noiseless import Noiseless
 
 LEFT_OVER = 1e-6
 """An answer is determined where a combination of measurements gives it up to this share of its length."""
 _MAX_STEPS = 2000
 _STOP = 1e-13
 _SINGULAR = 1e-10  # of the largest singular value: a smaller one is rounding
+_ROUNDING = 1e-8  # of a function's length: so much is left of one that is known
 _DENSE, _DENSE_ENTRIES = 2500, 20_000_000
 
 
@@ -48,32 +52,36 @@ def least_squares(
     measurements: Sequence[LinearMeasurement],
     rows: Iterable[tuple[Clique, np.ndarray]],
     total: float | None = None,
+    zeros: Sequence[StructuralZeros] = (),
+    fixed: Sequence[FixedMarginal] = (),
 ) -> LeastSquares:
     """Return the best linear unbiased estimate of every row.
+
+    Unbiased for every table that meets the constraints: what they tell is known without noise.
 
     Args:
         domain: the attributes.
         measurements: noisy answers with independent noise of their stated standard deviations.
         rows: cliques with tables over them.
         total: the number of records, where it is public (counts).
+        zeros: impossible cells.
+        fixed: marginals that are public and exact.
+
+    Raises:
+        ValueError: no cell is possible.
 
     References:
         Xiao and Xiong 2012, Section 3; Fong and Saunders 2011, "LSMR".
     """
     listed = list(rows)
-    effects = Effects.of(domain, [*(m.clique for m in measurements), *(clique for clique, _ in listed)])
-    system = _System(effects, tuple(measurements), total is not None)
-    noisy = _whitened(measurements)
-    known = 0.0 if total is None else total
-    if total is not None:
-        means = [
-            m.query.apply(np.full(domain.shape_of(m.clique), 1 / domain.size(m.clique))) for m in measurements
-        ]
-        flat = [np.ravel(mean) / m.row_stddevs() for mean, m in zip(means, measurements, strict=True)]
-        noisy = noisy - total * np.concatenate(flat)
+    cliques = (*(m.clique for m in measurements), *(clique for clique, _ in listed))
+    effects = Effects.of(domain, [*cliques, *(one.clique for one in fixed)])
+    known = Noiseless.of(effects, zeros, fixed, total)
+    system = _System(effects, tuple(measurements), known)
     targets = np.array([effects.coordinates(clique, np.asarray(table, float)) for clique, table in listed])
     combinations, seen = system.solve(targets)
-    values = combinations @ noisy + known * np.array([float(np.mean(table)) for _, table in listed])
+    # A row less its combination is known: its answer is added to the combination's.
+    values = combinations @ (_whitened(measurements) - system.answers(known.worth)) + targets @ known.worth
     stddevs = np.where(seen, np.linalg.norm(combinations, axis=1), np.nan)
     return LeastSquares(np.where(seen, values, np.nan), stddevs, seen, combinations)
 
@@ -82,11 +90,11 @@ class _System:
     """The measurements in coordinates of effects, scaled so that those of whole marginals are orthonormal."""
 
     def __init__(
-        self, effects: Effects, measurements: tuple[LinearMeasurement, ...], total_known: bool
+        self, effects: Effects, measurements: tuple[LinearMeasurement, ...], known: Noiseless
     ) -> None:
         from scipy.sparse.linalg import LinearOperator
 
-        self.effects, self.measurements = effects, measurements
+        self.effects, self.measurements, self.known = effects, measurements, known
         self.ends = np.cumsum([m.values.size for m in measurements])
         # Each whole marginal tells each of its effects with the precision 1 / (cells stddev^2).
         precision = np.zeros(effects.length)
@@ -94,11 +102,9 @@ class _System:
             weight = float(np.mean(m.row_stddevs() ** -2.0)) / effects.domain.size(m.clique)
             for subset in effects.subsets(m.clique):
                 precision[effects.places[subset]] += weight
-        if total_known:
-            precision[effects.places[()]] = 0.0
+        # Less what is known, an effect that no marginal holds may equal one that some marginal does.
+        precision[known.touched(effects.length) & (precision == 0)] = np.mean(precision)
         self.seen = precision > 0
-        self.known = np.zeros(effects.length, bool)
-        self.known[effects.places[()]] = total_known
         self.scale = np.divide(1.0, np.sqrt(precision), out=np.zeros_like(precision), where=self.seen)
         shape = effects.length, int(self.ends[-1])
         self.operator = LinearOperator(shape, matvec=self.combine, rmatvec=self.ask, dtype=np.float64)
@@ -110,20 +116,24 @@ class _System:
         for m, part in zip(self.measurements, np.split(weights.reshape(-1), self.ends[:-1]), strict=True):
             spread = transposed(m.query, domain, part / m.row_stddevs())
             result += self.effects.coordinates(m.query.clique, spread)
-        return result * self.scale
+        return self.known.without(result) * self.scale
 
     def ask(self, vector: np.ndarray) -> np.ndarray:
         """Apply the transpose of `combine`."""
-        scaled = vector.reshape(-1) * self.scale
+        return self.answers(self.known.without(vector.reshape(-1) * self.scale))
+
+    def answers(self, vector: np.ndarray) -> np.ndarray:
+        """Return the inner products of the measurements over their deviations with coordinates [values]."""
         parts = [
-            np.ravel(m.query.apply(self.effects.table(m.query.clique, scaled))) / m.row_stddevs()
+            np.ravel(m.query.apply(self.effects.table(m.query.clique, vector))) / m.row_stddevs()
             for m in self.measurements
         ]
         return np.concatenate(parts)
 
     def solve(self, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the shortest combinations [rows, values] for functions, and whether one does [rows]."""
-        targets = np.where(self.known, 0.0, targets)
+        whole, targets = np.linalg.norm(targets, axis=1), self.known.without(targets)
+        targets[np.linalg.norm(targets, axis=1) <= _ROUNDING * whole] = 0.0  # known
         lengths = np.linalg.norm(targets, axis=1)
         able = np.linalg.norm(targets[:, ~self.seen], axis=1) <= LEFT_OVER * lengths
         scaled = targets[able] * self.scale
@@ -146,7 +156,7 @@ class _System:
         columns = row_tables(self.effects.domain, [m.query for m in self.measurements])
         matrix = np.array([self.effects.coordinates(clique, table) for clique, table in columns])
         deviations = np.concatenate([m.row_stddevs() for m in self.measurements])
-        matrix *= self.scale / deviations[:, None]
+        matrix = self.known.without(matrix) * (self.scale / deviations[:, None])
         return np.asarray(lstsq(matrix.T, targets.T, cond=_SINGULAR)[0].T)
 
     def _iterated(self, targets: np.ndarray) -> np.ndarray:

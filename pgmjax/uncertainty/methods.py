@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from pgmjax import _checks
-from pgmjax.constraints import StructuralZeros
+from pgmjax.constraints import Constraint, FixedMarginal, total_of
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.uncertainty import bootstrap, laplace
-from pgmjax.uncertainty.asked import measurements_of, queries_of, row_tables
+from pgmjax.uncertainty.asked import measurements_of, queries_of, row_tables, zeros_of
 from pgmjax.uncertainty.bars import ErrorBars, normal_quantile, of_stddevs
 from pgmjax.uncertainty.linear import least_squares
 
@@ -32,11 +32,12 @@ def error_bars(
     draws: int = 100,
     seed: int = 0,
     estimator: Estimator | None = None,
-    constraints: Sequence[StructuralZeros] = (),
+    constraints: Sequence[Constraint] = (),
 ) -> ErrorBars:
     """Return answers with error bars, from a model and what it was fitted to: post-processing.
 
-    An answer is *determined* if it is a linear combination of the measured queries (and of the public total).
+    An answer is *determined* if it is a linear combination of the measured queries (and of the public total)
+    for every table that meets the constraints: those given, and the cells that the model holds impossible.
     Only such an answer gets an interval; any other is what the model of maximum entropy says, and how far
     that is from the table nothing released can tell.
 
@@ -61,7 +62,9 @@ def error_bars(
         draws: of the bootstrap, >= 2.
         seed: of the bootstrap. The noise redrawn protects nothing.
         estimator: what repeats the fit in the bootstrap, as the model was fitted; None is `Estimator()`.
-        constraints: impossible cells, of the fits of the bootstrap.
+        constraints: as in the fit. What they tell has no error, and the fits of the bootstrap keep to them;
+            `laplace` makes use of impossible cells only, so that beside a `FixedMarginal` its
+            deviations are too wide. Cells that the model holds impossible need not be given again.
 
     Raises:
         TypeError: a model, measurement or query of another kind.
@@ -92,7 +95,10 @@ def error_bars(
     if estimator is not None and not isinstance(estimator, Estimator):
         raise TypeError(f"estimator must be an Estimator, got {type(estimator).__name__}.")
 
-    linear = least_squares(domain, noisy, row_tables(domain, asked), total)
+    zeros = zeros_of(model, constraints)
+    fixed = [one for one in constraints if isinstance(one, FixedMarginal)]
+    total = total_of(constraints, total)
+    linear = least_squares(domain, noisy, row_tables(domain, asked), total, zeros, fixed)
     values = np.concatenate([np.ravel(model.answer(query)) for query in asked])
     trusted = linear.determined.copy()
     if method == "linear":
@@ -109,7 +115,7 @@ def error_bars(
             seed=seed,
             estimator=estimator or Estimator(),
             total=total,
-            constraints=constraints,
+            constraints=[*zeros, *fixed],
         )
         stddevs = np.sqrt(np.mean((answers - values) ** 2, axis=0))
     sizes = tuple(query.num_rows(domain) for query in asked)

@@ -39,7 +39,12 @@ def worst(fit, leave_out=()):
     return errors
 
 
-@pytest.mark.parametrize("name", STRUCTURES)
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("chain", marks=SLOW), "cycle", pytest.param("star", marks=SLOW)]
+)
 def test_implicit_gradients_are_those_of_finite_differences(name):
     fit = fit_of(name)
     assert fit.diagnostics().interior
@@ -48,13 +53,14 @@ def test_implicit_gradients_are_those_of_finite_differences(name):
     assert max(errors.values()) < 1e-5, errors
 
 
+@SLOW
 def test_implicit_gradients_without_a_weight_on_the_prior():
     """With weight 0 the prior is what undetermined answers follow, and nothing else."""
     errors = worst(fit_of("star", prior_weight=0.0), leave_out=("prior_weight",))  # below 0 there is no fit
     assert max(errors.values()) < 1e-5, errors
 
 
-@pytest.mark.parametrize(("name", "steps"), [("chain", 50), ("star", 300)])
+@pytest.mark.parametrize(("name", "steps"), [("chain", 50), pytest.param("star", 300, marks=SLOW)])
 def test_unrolled_gradients_are_those_of_the_same_program(name, steps):
     errors = worst(fit_of(name, "unrolled", max_steps=steps))
     assert max(errors.values()) < 1e-5, errors
@@ -162,7 +168,7 @@ def test_second_derivatives_are_refused():
 def test_float32_needs_no_context():
     fit = DifferentiableFit(DOMAIN, measurements(STRUCTURES["chain"]), ASKED, TOTAL, dtype="float32")
     exact = DifferentiableFit(DOMAIN, measurements(STRUCTURES["chain"]), ASKED, TOTAL)
-    gradient = jax.grad(lambda numbers: objective(fit(numbers)))(fit.parameters)
+    gradient = jax.jit(jax.grad(lambda numbers: objective(fit(numbers))))(fit.parameters)
     expected = exact.value_and_gradient(objective)[1].values[0]
     assert gradient.values[0].dtype == jnp.float32
     np.testing.assert_allclose(gradient.values[0], expected, atol=0.01 * np.abs(expected).max())
@@ -195,3 +201,19 @@ def test_bad_input_is_refused():
         DifferentiableFit(DOMAIN, noisy, [], TOTAL)
     with pytest.raises(TypeError, match="must be a list"):
         DifferentiableFit(DOMAIN, noisy, marginal(("a",)), TOTAL)
+
+
+@pytest.mark.parametrize("weight", [0.0, 20.0])
+def test_prior_and_its_weight_mean_what_they_mean_to_an_estimator(weight):
+    domain = pj.Domain({"a": 3, "b": 2, "c": 2})
+    rng = np.random.default_rng(4)
+    prior = pj.GraphicalModel.from_potentials(
+        domain, {("a", "b"): rng.normal(size=(3, 2)), ("b", "c"): rng.normal(size=(2, 2))}
+    )
+    noisy = [pj.LinearMeasurement(("a", "b"), rng.uniform(20, 60, (3, 2)), 5.0)]
+    fit = DifferentiableFit(domain, noisy, [("a", "c"), ("b",)], 250.0, prior, weight)
+    exact = pj.Estimator(dtype="float64", tol=1e-12, max_steps=5000, progress=False).fit(
+        domain, noisy, 250.0, prior=prior, prior_weight=weight
+    )
+    for answer, clique in zip(fit.answers(), [("a", "c"), ("b",)], strict=True):
+        np.testing.assert_allclose(answer, exact.model.marginal(clique), rtol=0, atol=1e-4)

@@ -80,7 +80,7 @@ def test_intervals_of_least_squares_cover_as_they_say():
         ({"queries": QUERIES[0]}, TypeError, r"write \[it\]"),
         ({"queries": [3]}, TypeError, "queries or tuples of attribute names"),
         ({"queries": [("z",)]}, ValueError, "z"),
-        ({"measurements": []}, ValueError, "the measurements that the model was fitted to"),
+        ({"measurements": []}, ValueError, "the measurements that the model"),
         ({"measurements": measurements()[0]}, TypeError, r"write \[it\]"),
         ({"measurements": [3]}, TypeError, "must be LinearMeasurement"),
     ],

@@ -1,0 +1,30 @@
+"""Every exact oracle, planned and asked in float64 as a user does, against brute force over all cells."""
+
+import numpy as np
+import pytest
+
+from pgmjax import oracles
+from pgmjax.plan.structure import Structure
+from tests.agreement.structures import DRAWS, STRUCTURES, case
+
+EXACT = ("contraction", "levels", "sliced", "message_passing", "brute_force")
+# compiled anew for every structure: some of them quickly, the others where slow tests run
+QUICKLY = ("cycle of four", "tree with triples", "parts")
+NAMES = [name if name in QUICKLY else pytest.param(name, marks=pytest.mark.slow) for name in STRUCTURES]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", EXACT)
+def test_log_partition_and_marginals_of_every_clique(name, kind):
+    found = case(name, DRAWS)
+    covered = tuple(n for n in found.domain.attributes if any(n in clique for clique in found.cliques))
+    structure, attributes = Structure.named(found.domain.project(covered).sizes, found.cliques)
+    plan = oracles.plan(structure, attributes, kind, itemsize=8, finite=False)
+    assert type(plan.oracle) is oracles.kind(kind)
+    free = np.log(found.domain.size() / found.domain.size(covered))
+    for draw in found.draws:
+        log_partition, marginals = plan.infer([table[draw] for table in found.tables])
+        np.testing.assert_allclose(log_partition + free, found.log_partition(draw), rtol=1e-13, atol=1e-11)
+        for clique, table, got in zip(found.cliques, found.tables, marginals, strict=True):
+            np.testing.assert_allclose(got, found.marginal(draw, clique), atol=1e-12)
+            assert (got[np.isneginf(table[draw])] == 0).all()
