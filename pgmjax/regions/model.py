@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from pgmjax import html_view
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
@@ -146,6 +147,16 @@ class RegionModel:
         if np.isfinite(self.loss):
             lines.append(f"loss {self.loss:.6g}; no table has a loss below {self.loss - self.gap:.6g}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "attributes": len(self.domain),
+            "regions": len(self.marginals),
+            "total": self.total,
+            "regions agree to": self.residual,
+        }
+        said = f"By {METHOD}: no table need have all of these marginals. Draw rows from tractable()."
+        return html_view.card("RegionModel", facts, html_view.note(said))
 
     def __repr__(self) -> str:
         return f"RegionModel({METHOD}, {len(self.marginals)} regions, total={self.total:,.1f})"

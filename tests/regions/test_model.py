@@ -125,3 +125,8 @@ def test_queries():
     np.testing.assert_allclose(found.answer(query), expected, atol=1e-9)
     with pytest.raises(TypeError, match="takes a query"):
         found.answer("a")
+
+
+def test_a_notebook_is_told_what_it_is():
+    shown = model(PAIRS)._repr_html_()
+    assert "RegionModel" in shown and "convex belief propagation" in shown and "tractable()" in shown
