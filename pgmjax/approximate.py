@@ -49,7 +49,7 @@ def fit(
     total: float,
     known: Known,
 ) -> Approximation:
-    """Fit by the named method; `True` takes belief propagation where its regions fit, else a mixture.
+    """Fit by the named method; `True` takes belief propagation where it fits, else a mixture.
 
     Args:
         choice: `True`, `convex` or `mixture`.
@@ -60,13 +60,13 @@ def fit(
         known: constraints; impossible cells only.
 
     Raises:
-        ValueError: fixed marginals or a prior, which only exact fits hold, or a mesh or stop that the method lacks.
+        ValueError: fixed marginals or a prior, which only exact fits hold.
         ModelTooLargeError: not even the approximation fits in memory.
     """
     if known.fixed or known.prior is not None:
         raise ValueError(
-            "no exact plan fits in memory, and an approximate fit takes impossible cells only: leave out fixed "
-            "marginals and the prior, or measure fewer or smaller cliques."
+            "no exact plan fits in memory, and an approximate fit takes impossible cells only: leave out "
+            "fixed marginals and the prior, or measure fewer or smaller cliques."
         )
     shared = {
         "loss": settings.loss,

@@ -46,8 +46,8 @@ class Fit(FitPictures):
         plan: the inference plan that was used; None where no engine was, and of an approximate fit.
         trace: for each block of steps (steps so far, loss, gap certified there) of what the solver minimised:
             a smoothed loss where it has kinks, with what constraints and prior add. Empty where none ran.
-        method: `exact`, or how an approximate fit was made: `convex belief propagation` (the gap bounds the loss
-            of every table from below) or `mixture of products` (an infinite gap: nothing certifies it).
+        method: `exact`, or how an approximate fit was made: `convex belief propagation` (the gap bounds the
+            loss of every table from below) or `mixture of products` (an infinite gap: nothing certifies it).
     """
 
     model: GraphicalModel
@@ -80,10 +80,10 @@ class Estimator:
         stop: `optimum`, or `noise`: also end as NOISE_LEVEL once the loss is down to what the noise of the
             measurements alone would give on average (for l2 half the number of measured values). Below it
             a model follows the noise: the discrepancy principle of Morozov 1966.
-        approximate: what `fit` does where no exact plan fits in memory: False refuses; True takes convex belief
-            propagation, or a mixture of products where its regions do not fit either (or for `stop="noise"`);
-            `convex` and `mixture` name one. `Fit.method` says what was done. `plan`, `fit_batch` and the
-            mechanisms are exact or refuse.
+        approximate: what `fit` does where no exact plan fits in memory: False refuses; True takes convex
+            belief propagation, or a mixture of products where its regions do not fit either (or for
+            `stop="noise"`); `convex` and `mixture` name one. `Fit.method` says what was done. `plan`,
+            `fit_batch` and the mechanisms are exact or refuse.
 
     Example:
         >>> import pgmjax as pj

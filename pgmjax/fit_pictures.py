@@ -64,7 +64,7 @@ class FitPictures:
         return ax
 
     def _repr_html_(self) -> str:
-        facts = {"method": self.method} if self.method != "exact" else {}
+        facts: dict[str, Any] = {"method": self.method} if self.method != "exact" else {}
         facts |= {"status": self.status.name, "steps": self.steps, "loss": self.loss, "gap at most": self.gap}
         return html_view.card("Fit", facts, self.model._repr_html_())
 

@@ -73,7 +73,7 @@ def test_what_fits_is_fitted_exactly_whatever_is_allowed():
 
 
 def test_what_only_exact_fits_hold_is_refused():
-    made, rows = noisy()
+    made, _ = noisy()
     fixed = pj.FixedMarginal(("q00",), [500] * 4)
     estimator = pj.Estimator(approximate=True, max_bytes=BYTES, progress=False)
     with pytest.raises(ValueError, match="impossible cells only"):

@@ -1,7 +1,7 @@
 """The public names and their signatures are those of `public_names.txt`: a change there is a decision.
 
-After one that was meant, `python tests/test_public_names.py` writes the file anew; what it says of removed and
-changed names belongs into CHANGELOG.md, by the rule of docs/stability.md.
+After one that was meant, `python tests/test_public_names.py` writes the file anew; what it says of removed
+and changed names belongs into CHANGELOG.md, by the rule of docs/stability.md.
 """
 
 import inspect
@@ -63,9 +63,8 @@ def lines():
 def test_names_and_signatures_are_the_pinned_ones():
     now, pinned = set(lines()), set(PINNED.read_text().splitlines())
     gone, new = sorted(pinned - now), sorted(now - pinned)
-    assert not gone and not new, (
-        "public names changed; see the head of this file.\n"
-        + "\n".join(["gone or changed:", *gone, "new or changed:", *new])
+    assert not gone and not new, "public names changed; see the head of this file.\n" + "\n".join(
+        ["gone or changed:", *gone, "new or changed:", *new]
     )
 
 
@@ -75,7 +74,8 @@ def test_the_reference_has_every_public_name():
     for name in pgmjax.__all__:
         if name != "__version__":
             full = f"pgmjax.{name}"
-            assert full in shown or any(s.startswith(f"{full}.") for s in shown), f"docs/reference lacks {full}"
+            has = full in shown or any(s.startswith(f"{full}.") for s in shown)
+            assert has, f"docs/reference lacks {full}"
 
 
 if __name__ == "__main__":
