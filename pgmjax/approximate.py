@@ -13,10 +13,10 @@ from pgmjax.mixture.fit import fit_mixture
 from pgmjax.mixture.model import MixtureModel
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.regions.fit import fit_local, plan_local
-from pgmjax.regions.model import RegionModel
+from pgmjax.regions.model import METHOD, RegionModel
 from pgmjax.solvers.loop import Status
 
-CONVEX, MIXTURE = "convex belief propagation", "mixture of products"
+CONVEX, MIXTURE = METHOD, "mixture of products"
 CHOICES = (False, True, "convex", "mixture")
 
 
@@ -63,6 +63,11 @@ def fit(
         ValueError: fixed marginals or a prior, which only exact fits hold.
         ModelTooLargeError: not even the approximation fits in memory.
     """
+    if choice == "convex" and settings.stop == "noise":
+        raise ValueError(
+            "no exact plan fits in memory, and convex belief propagation cannot stop at the noise: take "
+            "approximate=True or 'mixture', or stop='optimum'."
+        )
     if known.fixed or known.prior is not None:
         raise ValueError(
             "no exact plan fits in memory, and an approximate fit takes impossible cells only: leave out "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -47,3 +47,26 @@ class CliqueVector(Mapping[Clique, Any]):
 
     def __len__(self) -> int:
         return len(self.cliques)
+
+
+def summed(pairs: Iterable[tuple[Clique, Any]]) -> CliqueVector:
+    """Return one table for each set of attributes: tables over the same ones add up.
+
+    Args:
+        pairs: cliques with their tables; the axes follow the first clique over their attributes.
+
+    Example:
+        >>> import numpy as np
+        >>> summed([(("a", "b"), np.ones((2, 3))), (("b", "a"), np.ones((3, 2)))])["a", "b"].tolist()
+        [[2.0, 2.0, 2.0], [2.0, 2.0, 2.0]]
+    """
+    sums: dict[frozenset[str], tuple[Clique, Any]] = {}
+    for clique, table in pairs:
+        key = frozenset(clique)
+        if key in sums:
+            first, before = sums[key]
+            clique, table = first, before + table.transpose([clique.index(name) for name in first])
+        sums[key] = (clique, table)
+    return CliqueVector(
+        tuple(clique for clique, _ in sums.values()), tuple(table for _, table in sums.values())
+    )

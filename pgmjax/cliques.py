@@ -52,6 +52,24 @@ def same_attributes(first: Iterable[str], second: Iterable[str]) -> bool:
     return set(first) == set(second)
 
 
+def marginal_of(clique: Clique, table: Any, part: Sequence[str]) -> Any:
+    """Return a table summed over the attributes outside a part of its clique.
+
+    Args:
+        clique: what the axes stand for.
+        table: numbers that add up, a NumPy or JAX array.
+        part: attributes of the clique; the axes of the result follow their order.
+
+    Example:
+        >>> import numpy as np
+        >>> marginal_of(("age", "sex"), np.array([[1, 2], [3, 4]]), ("sex",)).tolist()
+        [4, 6]
+    """
+    summed = table.sum(axis=tuple(axis for axis, name in enumerate(clique) if name not in part))
+    kept = [name for name in clique if name in part]
+    return summed.transpose([kept.index(name) for name in part])
+
+
 def maximal(cliques: Iterable[Clique]) -> list[Clique]:
     """Return the cliques not contained in another, each set of attributes once.
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pgmjax.cliques import Clique, maximal
+from pgmjax.cliques import Clique, marginal_of, maximal
 from pgmjax.domain import Domain
 from pgmjax.plan.forecast import available_bytes, readable_bytes
 
@@ -134,9 +134,8 @@ class Histograms:
     def _marginal(self, clique: Clique) -> np.ndarray:
         union = self._union_of[frozenset(clique)]
         table = self._counts[union].reshape(self._domain.shape_of(union))
-        gone = tuple(axis for axis, name in enumerate(union) if name not in clique)
-        kept = [name for name in union if name in clique]
-        return table.sum(axis=gone).transpose([kept.index(name) for name in clique]).copy()
+        counts: np.ndarray = marginal_of(union, table, clique).copy()
+        return counts
 
 
 def check_memory(domain: Domain, cliques: Sequence[Clique]) -> None:

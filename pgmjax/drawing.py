@@ -16,6 +16,7 @@ from pgmjax import _checks
 
 MOST_BARS = 120
 MOST_LABELS = 8
+_TICKS = 9.5  # points
 _MAP = ["#f2f2f1", "#c9dcd6", "#8fbfb6", "#4f9a97", "#256f7c", "#10475f", "#071f3a"]
 
 
@@ -45,10 +46,10 @@ def style() -> Colours:
     return Colours(settings["text.color"], "#7a848c", "#80808055", "#5fa39d", "#d9622b")
 
 
-def clear(axes: Any, colours: Colours, size: float = 9.5) -> None:
+def clear(axes: Any, colours: Colours) -> None:
     """Take the frame and the background off axes, and write their ticks small."""
     axes.patch.set_visible(False)
-    axes.tick_params(colors=colours.muted, labelsize=size, length=0)
+    axes.tick_params(colors=colours.muted, labelsize=_TICKS, length=0)
     for side in axes.spines.values():
         side.set_visible(False)
 
@@ -112,11 +113,11 @@ def heat_map(axes: Any, table: np.ndarray, top: float) -> Any:
     )  # fmt: skip
 
 
-def colour_bar(image: Any, panels: Sequence[Any], colours: Colours, size: float = 9.5) -> None:
+def colour_bar(image: Any, panels: Sequence[Any], colours: Colours) -> None:
     """Draw the scale of a heat map beside its panels."""
     bar = panels[0].figure.colorbar(image, ax=list(panels), fraction=0.03, pad=0.015, format=thousands)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(colors=colours.muted, labelsize=size, length=0)
+    bar.ax.tick_params(colors=colours.muted, labelsize=_TICKS, length=0)
 
 
 def grouped(values: np.ndarray, group: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pgmjax import _checks, approximate, batch, losses, oracles, sharding, solvers
 from pgmjax.batch import BatchFit
-from pgmjax.clique_vector import CliqueVector
+from pgmjax.clique_vector import CliqueVector, summed
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.constraints import Constraint, FixedMarginal, total_of
 from pgmjax.domain import Domain
@@ -112,7 +112,7 @@ class Estimator:
         solvers.build(self.solver)
         losses.check(self.loss)
         _checks.choice("stop", self.stop, ("optimum", "noise"))
-        if self.approximate not in approximate.CHOICES:
+        if not isinstance(self.approximate, bool | str) or self.approximate not in approximate.CHOICES:
             raise ValueError(
                 f"approximate must be True, False, 'convex' or 'mixture', got {self.approximate!r}."
             )
@@ -220,9 +220,8 @@ class Estimator:
                 return _finish(task, solve_task(task, warm_start))
         except ModelTooLargeError as refusal:
             if not self.approximate or mesh is not None:
-                raise ModelTooLargeError(
-                    f"{refusal} Or fit an approximate model: Estimator(approximate=True)."
-                ) from None
+                how = "leave the mesh out" if self.approximate else "Estimator(approximate=True)"
+                raise ModelTooLargeError(f"{refusal} Or fit an approximate model: {how}.") from None
         found = approximate.fit(self.approximate, self, domain, noisy, float(total), known)
         model: Any = found.model
         return Fit(model, found.status, found.steps, found.loss, found.gap, None, method=found.method)
@@ -274,6 +273,8 @@ class Estimator:
         known = self._known(domain, warm_start, constraints, prior, prior_weight)
         mesh = sharding.check(mesh)
         rows = batch.same_structure(domain, measurements)
+        if not rows[0] and known.fixed:
+            rows = [tuple(_exact(one) for one in known.fixed)] * len(rows)
         counts = batch.row_totals(domain, rows, total_of(known.fixed, None) if totals is None else totals)
         for total in counts:
             total_of(known.fixed, total)
@@ -311,14 +312,8 @@ def _exact(fixed: FixedMarginal) -> LinearMeasurement:
 
 def _finish(task: Task, end: End) -> Fit:
     """The model of the point where the solver ended."""
-    potentials = dict(zip(end.bound.cliques, end.potentials, strict=True))
-    for clique, table in zip(task.known.cliques, task.known.tables, strict=True):
-        held = next((c for c in potentials if set(c) == set(clique)), None)
-        if held is None:
-            potentials[clique] = table
-        else:
-            potentials[held] = potentials[held] + table.transpose([clique.index(n) for n in held])
-    vector = CliqueVector(tuple(potentials), tuple(potentials.values()))
+    cliques, tables = (*end.bound.cliques, *task.known.cliques), (*end.potentials, *task.known.tables)
+    potentials = summed(zip(cliques, tables, strict=True))
     known = CliqueVector(end.bound.cliques, end.marginals) if end.marginals else CliqueVector((), ())
-    model = GraphicalModel(task.domain, vector, task.total, known)
+    model = GraphicalModel(task.domain, potentials, task.total, known)
     return Fit(model, end.status, end.steps, end.loss, end.gap, end.plan, tuple(task.trace))

@@ -6,11 +6,11 @@ import dataclasses
 import functools
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
 from pgmjax import _checks
+from pgmjax.clique_vector import summed
 from pgmjax.cliques import Clique
 from pgmjax.constraints import Constraint, FixedMarginal, StructuralZeros, require_feasible
 from pgmjax.domain import Domain
@@ -104,14 +104,8 @@ class Known:
         """Return what of an earlier model is left beside the prior."""
         if warm_start is None or self.prior is None or warm_start.domain != self.prior.domain:
             return warm_start
-        tables: dict[Any, np.ndarray] = dict(warm_start.potentials)
-        for clique, table in self.prior.potentials.items():
-            own = next((c for c in tables if set(c) == set(clique)), None)
-            if own is not None:
-                aligned = table.transpose([clique.index(name) for name in own])
-                tables[own] = tables[own] - np.where(np.isfinite(aligned), aligned, 0)
-            else:
-                tables[clique] = -np.where(np.isfinite(table), table, 0)
+        less = ((c, -np.where(np.isfinite(t), t, 0)) for c, t in self.prior.potentials.items())
+        tables = summed([*warm_start.potentials.items(), *less])
         return GraphicalModel.from_potentials(warm_start.domain, tables, warm_start.total)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmjax.cliques import Clique
+from pgmjax.cliques import Clique, marginal_of
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import Product, Query, WeightedSum, marginal
@@ -67,8 +67,8 @@ def noisy_marginal(
         full = domain.shape_of(measurement.clique)
         values = measurement.flat_values().reshape(full)
         variance = np.square(measurement.row_stddevs()).reshape(full)
-        precision = 1.0 / _onto(variance, measurement.clique, clique)
-        weighted += _onto(values, measurement.clique, clique) * precision
+        precision = 1.0 / marginal_of(measurement.clique, variance, clique)
+        weighted += marginal_of(measurement.clique, values, clique) * precision
         weight += precision
         sources += 1
     return NoisyMarginal(weighted / weight, np.sqrt(1.0 / weight), sources) if sources else None
@@ -105,10 +105,3 @@ def _kinds(query: Query, attribute: str) -> list[str]:
     kinds = [block.kind for block in query.blocks]
     own = kinds[query.clique.index(attribute)]
     return [own] if own != "identity" else [kind for kind in kinds if kind != "identity"]
-
-
-def _onto(table: np.ndarray, have: Clique, want: Clique) -> np.ndarray:
-    """Sum a table over the attributes not wanted and put its axes in the order wanted."""
-    kept = [name for name in have if name in want]
-    table = table.sum(axis=tuple(i for i, name in enumerate(have) if name not in want))
-    return np.transpose(table, [kept.index(name) for name in want])

@@ -12,8 +12,8 @@ import numpy as np
 
 from pgmjax import _checks, answering, model_io
 from pgmjax.calibrated_model import CalibratedModel
-from pgmjax.clique_vector import CliqueVector
-from pgmjax.cliques import Clique, as_clique
+from pgmjax.clique_vector import CliqueVector, summed
+from pgmjax.cliques import Clique, as_clique, marginal_of
 from pgmjax.domain import Domain
 from pgmjax.mixture import files as mixture_files
 from pgmjax.mixture.model import MixtureModel
@@ -66,20 +66,9 @@ class GraphicalModel(ModelRows, ModelPictures):
             ValueError: a shape that does not fit, NaN or plus infinity, or no possible cell at all.
         """
         total = _checks.number("total", total, above=0)
-        sums: dict[frozenset[str], tuple[Clique, np.ndarray]] = {}
-        for names, values in potentials.items():
-            clique = as_clique(domain, names)
-            table = _log_table(domain, clique, values)
-            key = frozenset(clique)
-            if key in sums:
-                first, before = sums[key]
-                table = before + table.transpose([clique.index(name) for name in first])
-                clique = first
-            sums[key] = (clique, table)
-        vector = CliqueVector(
-            tuple(clique for clique, _ in sums.values()), tuple(table for _, table in sums.values())
-        )
-        model = cls(domain, vector, total)
+        cliques = [as_clique(domain, names) for names in potentials]
+        tables = map(functools.partial(_log_table, domain), cliques, potentials.values())
+        model = cls(domain, summed(zip(cliques, tables, strict=True)), total)
         if not math.isfinite(model.log_partition()):
             raise ValueError(
                 "the potentials leave no possible cell: some clique or combination of cliques is minus "
@@ -153,9 +142,7 @@ class GraphicalModel(ModelRows, ModelPictures):
     def _probabilities(self, clique: Clique) -> np.ndarray:
         for known, table in zip(self.marginals.cliques, self.marginals.tables, strict=True):
             if set(clique) <= set(known):
-                summed = table.sum(axis=tuple(i for i, name in enumerate(known) if name not in clique))
-                kept = [name for name in known if name in clique]
-                return summed.transpose([kept.index(name) for name in clique])
+                return marginal_of(known, table, clique)
         require_cells(self.domain.size(clique), f"the marginal of {clique}")
         table = np.exp(self._host.log_sum(self._numbers(clique)) - self._host.log_partition)
         return table / table.sum()

@@ -30,7 +30,7 @@ from pgmjax.solvers.loop import Course, Solution, Status, precision
 from pgmjax.solvers.problem import Evaluation, Problem
 from pgmjax.task import Task
 
-STIFF = 4.0  # the first penalty, in curvatures of the loss
+STIFF = 4.0  # the first penalty, in curvatures of the loss with its prior
 STIFFEST = 1e4 * STIFF
 FIRST_TOL, SHARPER = 0.1, 0.1  # tolerance of the first round, and what each later one multiplies it by
 SWEEPS = 1000  # of proportional fitting after a round
@@ -44,8 +44,10 @@ def bind(task: Task, dtype: str) -> BoundLoss:
     if not task.known.fixed:
         return bound
     _, curvature = first_stage(solvers.build(task.estimator.solver), bound, task.domain)
+    # a heavy prior's prices are as large as its weight: a penalty far below it would never reach them
+    bend = float(curvature) + (task.known.weight or 0.0)
     wanted = [(one.clique, one.probabilities) for one in task.known.fixed]
-    return Augmented.of(bound, Equalities.of(bound, wanted, STIFF * float(curvature)), dtype)
+    return Augmented.of(bound, Equalities.of(bound, wanted, STIFF * bend), dtype)
 
 
 def rounds(
@@ -55,7 +57,7 @@ def rounds(
     host = bound.on_host()
     stiffest = STIFFEST / STIFF * host.stiffness
     number, done, idle = 0, 0, 0
-    below, missed, least = -math.inf, math.inf, math.inf
+    below, missed, least, narrowest = -math.inf, math.inf, math.inf, math.inf
     best: tuple[Solution, Problem] | None = None
     smoothing = FIRST_SMOOTHING
     while True:
@@ -86,8 +88,9 @@ def rounds(
         reached = loss + entropy(problem, point)
         if best is None or (exact and reached < least):
             best = dataclasses.replace(end, point=point), problem
-        idle = 0 if exact and reached - below < 0.9 * (least - below) else idle + 1
         least = min(least, reached) if exact else least
+        idle = 0 if least - below < 0.9 * narrowest else idle + 1
+        narrowest = least - below if idle == 0 else narrowest
         status = None
         if exact and loss <= task.level:
             status, best = Status.NOISE_LEVEL, (dataclasses.replace(end, point=point), problem)

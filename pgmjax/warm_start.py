@@ -66,7 +66,7 @@ def starting_point(
         for names, table in parts.items():
             holder = _holder(cliques, names)
             assert holder is not None
-            tables[holder] += _spread(_finite(table), names, cliques[holder])
+            tables[holder] += ops.align(_finite(table), names, cliques[holder])
     return tables
 
 
@@ -123,18 +123,12 @@ def _fitted(
             now = ops.host_logsumexp(guess, axes)
             change = np.where(known, wanted[i] - np.where(known, now, 0.0), 0.0)
             found[i] = found[i] + change
-            guess = guess + _spread(change, part, clique)
+            guess = guess + ops.align(change, part, clique)
             moved = max(moved, float(np.sum(np.exp(wanted[i]) * np.abs(change))))
         if moved < ENOUGH:
             break
     masked = (np.where(w > -np.inf, table, -np.inf) for w, table in zip(wanted, found, strict=True))
     return dict(zip(parts, masked, strict=True))
-
-
-def _spread(table: np.ndarray, names: Clique, target: Clique) -> np.ndarray:
-    """A table over some attributes, shaped to be added to one over more."""
-    places = [target.index(name) for name in names]
-    return np.asarray(ops.align(table, places, range(len(target))))
 
 
 def _finite(table: np.ndarray) -> np.ndarray:

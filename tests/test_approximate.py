@@ -80,3 +80,11 @@ def test_what_only_exact_fits_hold_is_refused():
         estimator.fit(DOMAIN, made, constraints=[fixed])
     with pytest.raises(ValueError, match="approximate must be"):
         pj.Estimator(approximate="loopy")
+
+
+def test_settings_that_a_method_lacks_are_refused_and_not_left_out():
+    with pytest.raises(ValueError, match="cannot stop at the noise"):
+        fitted("convex", stop="noise")
+    for wrong in (1, 0, np.ones(2)):
+        with pytest.raises(ValueError, match="approximate must be"):
+            pj.Estimator(approximate=wrong)

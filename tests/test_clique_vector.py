@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
+from pgmjax.clique_vector import summed
 
 
 def test_mapping_transposes_and_names_what_is_missing():
@@ -30,3 +31,11 @@ def test_lone_names_and_repeats_are_refused():
     for clique in ("ab", ("a", "b", "a")):
         with pytest.raises(KeyError):
             vector[clique]
+
+
+def test_tables_over_the_same_attributes_add_up_in_the_axes_of_the_first():
+    first, other, alone = np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(3, 2) ** 2, np.ones(2)
+    pairs = [(("a", "b"), first), (("a",), alone), (("b", "a"), other)]
+    vector = summed(pairs)
+    assert vector.cliques == (("a", "b"), ("a",))
+    assert (vector["a", "b"] == first + other.T).all() and (vector["a",] == alone).all()

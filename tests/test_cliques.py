@@ -1,8 +1,9 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgmjax.cliques import as_clique, maximal, same_attributes
+from pgmjax.cliques import as_clique, marginal_of, maximal, same_attributes
 from pgmjax.domain import Domain
 
 DOMAIN = Domain({"age": 3, "sex": 2, "income": 4})
@@ -49,3 +50,11 @@ def test_maximal_against_its_definition(cliques):
     assert all(any(set(clique) <= set(other) for other in kept) for clique in cliques)
     assert not any(set(a) <= set(b) for a in kept for b in kept if a is not b)
     assert [clique for clique in cliques if clique in kept][:1] == kept[:1]
+
+
+@pytest.mark.parametrize("part", [("income",), ("income", "age"), ("sex", "age", "income")])
+def test_a_table_is_summed_to_its_part_in_the_order_asked_for(part):
+    table = np.arange(24.0).reshape(3, 2, 4)
+    letters = dict(zip(DOMAIN, "abc", strict=True))
+    wanted = np.einsum("abc->" + "".join(letters[name] for name in part), table)
+    assert (marginal_of(DOMAIN.attributes, table, part) == wanted).all()

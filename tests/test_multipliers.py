@@ -165,3 +165,36 @@ def test_a_corner_that_no_potentials_reach_is_no_convergence():
     assert fit.status is pj.Status.MAX_STEPS
     np.testing.assert_allclose(fit.model.marginal(("a", "b")), [[50, 0], [0, 50]], atol=0.1)
     assert np.isfinite(fit.loss) and np.isfinite(fit.gap)
+
+
+@pytest.mark.parametrize("weight", [1e4, 1e8])
+def test_a_heavy_prior_beside_fixed_marginals_is_certified(weight):
+    """The prices are as large as the weight; each round's better lower bound counts as progress."""
+    prior = pj.GraphicalModel.from_potentials(DOMAIN, {("a", "b", "c"): RNG.normal(size=DOMAIN.shape) * 2})
+    q = prior.marginal(("a", "b", "c")) / prior.total
+    fit = pj.Estimator(dtype="float64").fit(
+        DOMAIN, NOISY, constraints=[A, B], prior=prior, prior_weight=weight
+    )
+    p = fit.model.marginal(("a", "b", "c")) / TOTAL
+    reached = fit.loss + weight * float(np.sum(p * np.log(p / q)))
+    assert fit.status is pj.Status.CONVERGED and fit.gap <= 1e-4 * reached
+    optimum, _ = least_squares([A, B], weight, q) if weight < 1e5 else (reached, None)
+    assert -1e-6 * reached <= reached - optimum <= fit.gap + 1e-6 * reached
+    assert_honoured(fit.model, [A, B])
+
+
+def test_rows_without_measurements_are_fitted_as_single_ones():
+    many = pj.Estimator(dtype="float64").fit_batch(DOMAIN, [[], []], constraints=[A, B])
+    alone = pj.Estimator(dtype="float64").fit(DOMAIN, [], constraints=[A, B])
+    for fit in many:
+        assert fit.status is alone.status and fit.model.total == TOTAL
+        np.testing.assert_allclose(
+            fit.model.marginal(("a", "b")), alone.model.marginal(("a", "b")), rtol=1e-9
+        )
+
+
+def test_a_total_that_is_no_number_is_refused_beside_a_fixed_marginal():
+    with pytest.raises(TypeError, match="total must be a number, got str"):
+        pj.Estimator().fit(DOMAIN, NOISY, "1000", constraints=[B])
+    with pytest.raises(ValueError, match="finite"):
+        pj.Estimator().fit(DOMAIN, NOISY, float("nan"), constraints=[B])

@@ -8,7 +8,6 @@ import gzip
 import os
 import pathlib
 import sys
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -103,27 +102,3 @@ def sensitivity(query: Query, cells: int) -> int:
 
 
 PATH = harness.RESULTS / "paper001-mae.jsonl"
-
-
-def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a table."""
-    made = ["| " + " | ".join(row) + " |" for row in (head, *lines)]
-    return "\n".join([made[0], "|" + "---|" * len(head), *made[1:]])
-
-
-def figure(name: str, draw: object, size: tuple[float, float]) -> None:
-    """Draw a plot beside the results, where matplotlib is installed."""
-    try:
-        import matplotlib
-    except ImportError:
-        harness.say("matplotlib is not installed: no plot")
-        return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    canvas = pyplot.figure(figsize=size, layout="constrained")
-    draw(canvas)  # type: ignore[operator]
-    path = harness.RESULTS / f"paper001-{name}.png"
-    canvas.savefig(path, dpi=110)
-    pyplot.close(canvas)
-    harness.say(f"plot: bench/results/{path.name}")

@@ -16,7 +16,8 @@ import time
 
 import common
 import numpy as np
-from common import CELLS, harness, histogram, markdown, rows, sampled
+from common import CELLS, harness, histogram, rows, sampled
+from showing import markdown
 
 import pgmjax as pj
 from pgmjax.mechanisms.online_weights import OnlineWeights

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import common
-from common import NAMES, figure, markdown
+from common import NAMES
+from showing import figure, markdown
 
 Line = dict[str, Any]
 
@@ -56,9 +57,9 @@ def everything(lines: Sequence[Line]) -> None:
     kept = Lines(lines)
     for table in (laplace, training, test, epsilon, learners):
         print(f"\n{table.__doc__}\n\n{table(kept)}")
-    figure("mae-training", lambda canvas: _draw_training(canvas, kept), (11, 3.6))
-    figure("mae-test", lambda canvas: _draw_test(canvas, kept), (13, 3.6))
-    figure("mae-epsilon", lambda canvas: _draw_epsilon(canvas, kept), (13, 3.6))
+    figure("paper001-mae-training", lambda canvas: _draw_training(canvas, kept), (11, 3.6))
+    figure("paper001-mae-test", lambda canvas: _draw_test(canvas, kept), (13, 3.6))
+    figure("paper001-mae-epsilon", lambda canvas: _draw_epsilon(canvas, kept), (13, 3.6))
 
 
 def laplace(kept: Lines) -> str:

@@ -6,7 +6,6 @@ import gzip
 import os
 import pathlib
 import sys
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -31,27 +30,3 @@ def keep(name: str, line: harness.Line) -> None:
     """Add a line to the experiment's file in bench/results."""
     about = {**harness.provenance(), "load": harness.load_average()}
     harness.append(harness.RESULTS / f"paper002-{name}.jsonl", {**line, **about})
-
-
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table."""
-    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
-    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
-
-
-def figure(name: str, draw: object, size: tuple[float, float]) -> None:
-    """Draw a plot beside the results, where matplotlib is installed."""
-    try:
-        import matplotlib
-    except ImportError:
-        harness.say("matplotlib is not installed: no plot")
-        return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    canvas = pyplot.figure(figsize=size, layout="constrained")
-    draw(canvas)  # type: ignore[operator]
-    path = harness.RESULTS / f"paper002-{name}.png"
-    canvas.savefig(path, dpi=110)
-    pyplot.close(canvas)
-    harness.say(f"plot: bench/results/{path.name}")

@@ -25,6 +25,7 @@ import time
 
 import common
 import numpy as np
+import showing
 
 import pgmjax as pj
 
@@ -128,7 +129,7 @@ def table(lines: list[dict]) -> str:
         )
         rows.append(cells)
     kinds = [f"{words} {count}" for words in ("own release,", "one release,") for count in COUNTS]
-    return common.markdown(["vertices", "edges", "predicted sd", *kinds, "paper"], rows)
+    return showing.markdown(["vertices", "edges", "predicted sd", *kinds, "paper"], rows)
 
 
 def draw(lines: list[dict]) -> object:
@@ -167,7 +168,7 @@ def main() -> None:
         if options.keep:
             common.keep("facebook", {**lines[-1], "runs": options.runs, "seed": options.seed})
     if options.keep:
-        common.figure("facebook", draw(lines), (6.5, 4))
+        showing.figure("paper002-facebook", draw(lines), (6.5, 4))
     print(json.dumps(columns(lines)) if options.json else table(lines))
 
 

@@ -19,6 +19,7 @@ import math
 
 import common
 import numpy as np
+import showing
 
 import pgmjax as pj
 
@@ -122,7 +123,7 @@ def main() -> None:
     rows = [
         [f"{x['heterogeneity']}", f"{x['queries']:,}", *(f"{x[name]:.4f}" for name in names)] for x in lines
     ]
-    print(common.markdown(["heterogeneity", "queries", *names], rows))
+    print(showing.markdown(["heterogeneity", "queries", *names], rows))
 
 
 if __name__ == "__main__":

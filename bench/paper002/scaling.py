@@ -20,6 +20,7 @@ import math
 
 import common
 import numpy as np
+import showing
 
 import pgmjax as pj
 
@@ -127,7 +128,7 @@ def main() -> None:
         "mean_worst_square",
     )
     rows = [[line["kind"], f"{line['rows']:,}", *(f"{line[name]:.3g}" for name in names)] for line in lines]
-    print(common.markdown(["queries", "rows", *(name.replace("_", " ") for name in names)], rows))
+    print(showing.markdown(["queries", "rows", *(name.replace("_", " ") for name in names)], rows))
     for kind in ("uniform", "indicator"):
         some = [line for line in lines if line["kind"] == kind]
         if len(some) > 1:
@@ -138,7 +139,7 @@ def main() -> None:
             off = max(abs(math.log(line["mean_square"] / line["exact_variance"])) for line in some)
             print(f"mean squared error over exact variance: within a factor of {math.exp(off):.3f}")
     if options.keep:
-        common.figure("scaling", draw(lines), (6.5, 4))
+        showing.figure("paper002-scaling", draw(lines), (6.5, 4))
 
 
 if __name__ == "__main__":

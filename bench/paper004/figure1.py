@@ -11,8 +11,9 @@ plot follow.
 from __future__ import annotations
 
 import jax
-from kept import Kept, figure, harness, markdown, median, parser, shown
+from kept import Kept, harness, median, parser, shown
 from mechanisms import MECHANISMS, Table
+from showing import figure, markdown
 from workload import TABLES
 
 # Whole paper's ratio of the error without to that with graphical-model estimation, where it prints one.
@@ -117,7 +118,7 @@ def main() -> None:
             for table in chosen.tables:
                 run(kept, table, mechanism, chosen.trials)
     print(markdown(HEAD, rows(kept)))
-    figure("figure1", lambda canvas: draw(kept, canvas), (14, 3.6))
+    figure("paper004-figure1", lambda canvas: draw(kept, canvas), (14, 3.6))
 
 
 if __name__ == "__main__":

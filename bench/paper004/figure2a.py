@@ -10,8 +10,9 @@ fitted in one batch.
 from __future__ import annotations
 
 import numpy as np
-from kept import Kept, figure, harness, markdown, median, parser, shown
+from kept import Kept, harness, median, parser, shown
 from mechanisms import Table, engine, hdmm_release
+from showing import figure, markdown
 from workload import relative
 
 import pgmjax as pj
@@ -103,7 +104,7 @@ def main() -> None:
             found = ", ".join(f"{arm} {shown(pair[0])}" for arm, pair in line["errors"].items())
             harness.say(f"seed {seed}, epsilon {line['epsilon']:g}: {found}")
     print(markdown(HEAD, rows(kept)))
-    figure("figure2a", lambda canvas: draw(kept, canvas), (6, 4))
+    figure("paper004-figure2a", lambda canvas: draw(kept, canvas), (6, 4))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ the last one costs as much as all before it; the seeds are fitted in one batch.
 from __future__ import annotations
 
 import numpy as np
-from kept import Kept, figure, harness, markdown, median, parser, shown
+from kept import Kept, harness, median, parser, shown
 from mechanisms import Table, engine, hdmm_release
+from showing import figure, markdown
 
 import pgmjax as pj
 
@@ -126,7 +127,7 @@ def main() -> None:
                         f"{split} {arm} {steps} steps, seed {line['seed']}: error {shown(line['error'])}"
                     )
     print(markdown(HEAD, rows(kept)))
-    figure("figure3", lambda canvas: draw(kept, canvas), (12, 3.6))
+    figure("paper004-figure3", lambda canvas: draw(kept, canvas), (12, 3.6))
 
 
 if __name__ == "__main__":

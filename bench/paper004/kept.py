@@ -66,12 +66,6 @@ def shown(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}" if value < 0.1 else f"{value:.3f}"
 
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table."""
-    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
-    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]])
-
-
 def parser(about: str | None) -> argparse.ArgumentParser:
     """Return a parser with what all experiments take."""
     result = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -79,22 +73,3 @@ def parser(about: str | None) -> argparse.ArgumentParser:
     result.add_argument("--table", action="store_true", help="run nothing: print and draw what there is")
     result.add_argument("--trials", type=int, default=5, help="draws of the noise, seeds 0, 1, ...; 5")
     return result
-
-
-def figure(name: str, draw: object, size: tuple[float, float]) -> None:
-    """Draw a plot beside the results, where matplotlib is installed."""
-    try:
-        import matplotlib
-    except ImportError:
-        harness.say("matplotlib is not installed: no plot")
-        return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    canvas = pyplot.figure(figsize=size, layout="constrained")
-    draw(canvas)  # type: ignore[operator]
-    path = harness.RESULTS / f"paper004-{name}.png"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    canvas.savefig(path, dpi=110)
-    pyplot.close(canvas)
-    harness.say(f"plot: bench/results/{path.name}")

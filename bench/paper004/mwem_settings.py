@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from kept import Kept, markdown, median, parser, shown
+from kept import Kept, median, parser, shown
+from showing import markdown
 from workload import error, exact_answers, load, workload
 
 import pgmjax as pj

@@ -76,6 +76,10 @@ def rows_from_arrow(table: Any, domain: Domain) -> dict[str, np.ndarray]:
     for name in domain:
         if name not in frame.column_names:
             continue
+        if frame.column_names.count(name) > 1:
+            raise ValueError(
+                f"the table has {frame.column_names.count(name)} columns named {name!r}, not one."
+            )
         attribute = domain.attribute(name)
         encoded = source_arrow.encode_column(frame, name, attribute.coder)
         problem = attribute.problem(encoded)
@@ -166,11 +170,11 @@ def _measurement(part: Any, query: Any) -> LinearMeasurement:
         raise ValueError("the rows of one measurement must have one clique and one noise.")
     stddev = part.column("stddev").to_numpy()
     stddev = stddev[0] if (stddev == stddev[0]).all() else stddev
-    law = _law(part, laws[0], stddev)
+    law = _law(part, laws[0])
     return LinearMeasurement(tuple(cliques[0]), part.column("value").to_numpy(), stddev, query, laws[0], law)
 
 
-def _law(part: Any, noise: str, stddev: Any) -> Law | None:
+def _law(part: Any, noise: str) -> Law | None:
     """The law of a measurement's noise, where its scale is there."""
     scale = part.column("scale")[0].as_py() if "scale" in part.column_names else None
     return None if scale is None or noise not in _LAWS else _LAWS[noise](scale)

@@ -53,6 +53,7 @@ def domain_from_mbi(domain: Any) -> Domain:
 
     Raises:
         TypeError: an object without `attributes` and `shape`, or names that are not strings.
+        ValueError: another number of sizes or labels than of attributes.
 
     Example:
         >>> domain_from_mbi(MbiDomain(("a", "b"), (2, 3)))
@@ -65,6 +66,11 @@ def domain_from_mbi(domain: Any) -> Domain:
     if names is None or shape is None:
         raise TypeError(f"domain must have attributes and shape, as mbi.Domain, got {type(domain).__name__}.")
     labels = getattr(domain, "labels", None) or [None] * len(names)
+    if not len(names) == len(shape) == len(labels):
+        raise ValueError(
+            f"domain must have a size (and labels) for each attribute: {len(names)} attributes, {len(shape)} "
+            f"sizes, {len(labels)} labels."
+        )
     return Domain({name: _attribute(*each) for name, *each in zip(names, names, shape, labels, strict=True)})
 
 
@@ -114,7 +120,10 @@ def from_mbi(
                 f"a measurement must have {', '.join(_FIELDS)} as mbi.LinearMeasurement has, got "
                 f"{type(each).__name__} without {', '.join(missing)}."
             )
-        values, stddev = np.asarray(each.noisy_measurement), float(np.asarray(each.stddev))
+        values, stddev = np.asarray(each.noisy_measurement), np.asarray(each.stddev)
+        if stddev.size != 1 or stddev.dtype.kind not in "fiu":
+            raise TypeError(f"stddev must be one number, got {type(each.stddev).__name__}.")
+        stddev = float(stddev.reshape(()))
         query = getattr(each, "query", None)
         found.append(mbi_queries.measurement(shape, tuple(each.clique), values, stddev, query, noise))
     return own, found
@@ -173,7 +182,7 @@ def estimate(
     fit = fitter.fit(own, given, total, start, [_zeros(each) for each in kept])
     if mbi_module is not None:
         return to_mbi(fit.model, mbi_module=mbi_module, domain=domain, constraints=kept)
-    shown = _shown(own) if isinstance(domain, Domain) else domain
+    shown = domain if hasattr(domain, "project") and not isinstance(domain, Domain) else _shown(own)
     return MbiModel(shown, fit.model, fit, kept)
 
 

@@ -70,7 +70,7 @@ def answer_queries(
     if counts is not None:
         cells = np.flatnonzero(counts)
         _see(rows, universe, cells, counts[cells], seen, squares)
-    function = _about(rows, universe)
+    function = _about(rows)
     every = slice(0, rows.num_rows)
     pieces.add(every, np.array([pieces.rows]), function, seen[:, None], squares[:, None])
     return pieces.answers(useless)
@@ -95,7 +95,7 @@ def _see(
         squares += weights @ values**2
 
 
-def _about(rows: Rows, universe: Universe) -> Function:
+def _about(rows: Rows) -> Function:
     """Return the functions' sums over the universe, from one vector an attribute."""
     sums = rows.coefficients.copy()
     for place, vectors in enumerate(rows.vectors):

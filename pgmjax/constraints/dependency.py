@@ -74,7 +74,8 @@ class FunctionalDependency:
         """Return the code determined by each combination [size of each determining attribute].
 
         Raises:
-            ValueError: an unknown attribute or value, a combination without a value, another shape.
+            ValueError: an unknown attribute or value, a combination without a value or with two,
+                another shape.
         """
         clique = as_clique(domain, self.clique)
         shape, said = domain.shape_of(clique[:-1]), f"the dependency of {self.determined!r}"
@@ -90,6 +91,10 @@ class FunctionalDependency:
             codes_of(domain.attribute(name), column, said)
             for name, column in zip(clique[:-1], columns, strict=True)
         )
+        if len(set(zip(*index, strict=True))) < len(self.mapping):
+            raise ValueError(
+                f"{said} on {self.determining} names a combination twice, as labels and as codes: keep one."
+            )
         table = np.full(shape, -1)
         table[index] = codes_of(domain.attribute(self.determined), [value for _, value in self.mapping], said)
         left_out = int((table < 0).sum())

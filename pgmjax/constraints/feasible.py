@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import ops
+from pgmjax import _checks, ops
 from pgmjax.constraints import proportional
 from pgmjax.constraints.allowed import AllowedSet
 from pgmjax.constraints.dependency import FunctionalDependency
@@ -70,11 +70,13 @@ def total_of(constraints: Sequence[Any], total: float | None) -> float | None:
         total: the number of records that was given (counts), or None.
 
     Raises:
+        TypeError: a total that is no number.
         ValueError: a total other than that of the fixed marginals.
     """
     fixed = [c for c in constraints if isinstance(c, FixedMarginal)]
     if not fixed:
         return total
+    total = None if total is None else _checks.number("total", total, above=0)
     if total is not None and abs(total - fixed[0].total) > AGREE * fixed[0].total:
         raise ValueError(
             f"the constraints are infeasible: the fixed marginal over {fixed[0].clique} does not sum to the "

@@ -27,7 +27,7 @@ class FixedMarginal:
 
     Raises:
         TypeError: counts that are no numbers.
-        ValueError: a count below zero, all zero, or another number of axes than attributes.
+        ValueError: a count below zero, all zero, an infinite sum, or another number of axes than attributes.
 
     Example:
         >>> sexes = FixedMarginal(("sex",), [60, 40])
@@ -48,6 +48,10 @@ class FixedMarginal:
             raise ValueError(f"{said} must hold counts >= 0, got negative ones.")
         if not table.array.any():
             raise ValueError(f"{said} must hold a count above zero, got none.")
+        with np.errstate(over="ignore"):
+            total = table.array.sum(dtype=np.float64)
+        if not np.isfinite(total):
+            raise ValueError(f"{said} must hold counts with a finite sum, got an infinite one.")
         object.__setattr__(self, "clique", clique)
         object.__setattr__(self, "table", table)
 

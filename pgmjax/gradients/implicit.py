@@ -51,9 +51,9 @@ def _change(problem: FitProblem, numbers: FitParameters, point: jax.Array, moved
     here = newton.Standing.at(problem, numbers, point)
 
     def solve(right: jax.Array) -> jax.Array:
-        eps = float(jnp.finfo(right.dtype).eps)
-        solution, left = here.solve(right, 0.0, tolerance=eps**0.6, max_steps=newton.LAST)
-        return jnp.where(left <= eps**0.3, solution, jnp.nan)  # else conjugate gradients got stuck
+        rounding = float(jnp.finfo(right.dtype).eps)
+        solution, left = here.solve(right, 0.0, tolerance=rounding**0.6, max_steps=newton.LAST)
+        return jnp.where(left <= rounding**0.3, solution, jnp.nan)  # else conjugate gradients got stuck
 
     # In this order the transpose ends with the covariance, which takes out what moves no marginal.
     return -symmetric(solve, here.root * symmetric(here.covariance, moved))

@@ -23,7 +23,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from pgmjax import ops
 from pgmjax.cliques import Clique
@@ -79,8 +78,7 @@ class FitProblem:
         tables = [jnp.zeros(shape, dtype) for shape in self.shapes]
         for clique, table in zip(self.prior, prior, strict=True):
             at = holder(self.cliques, clique)
-            axes = [self.cliques[at].index(name) for name in clique]
-            tables[at] = tables[at] + ops.align(table, axes, range(len(self.shapes[at])))
+            tables[at] = tables[at] + ops.align(table, clique, self.cliques[at])
         return join(tables, self.oracle.length)
 
     def roots(self, numbers: FitParameters) -> jax.Array:
@@ -138,8 +136,3 @@ class FitProblem:
 def holder(cliques: Sequence[Clique], wanted: Clique) -> int:
     """Return the number of the first clique that holds the attributes wanted."""
     return next(at for at, clique in enumerate(cliques) if set(wanted) <= set(clique))
-
-
-def as_parameters(numbers: FitParameters, dtype: str) -> FitParameters:
-    """Return the numbers as arrays of one type."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, np.dtype(dtype)), numbers)

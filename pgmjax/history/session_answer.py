@@ -8,8 +8,6 @@ from typing import Any
 
 from pgmjax.privacy.amounts import as_text
 
-SOURCES = ("history", "measured", "refused")
-
 
 @dataclasses.dataclass(frozen=True)
 class SessionAnswer:

@@ -114,7 +114,7 @@ def load(folder: Any) -> Parts:
             kept = {name: arrays[name] for name in arrays.files}
         domain = Domain(description["domain"])
         reader = _Reader(kept)
-        measurements = [reader.measurement(domain, entry) for entry in description["measurements"]]
+        measurements = [reader.measurement(entry) for entry in description["measurements"]]
         secure = description.get("secure", True) is True  # earlier files do not say
         return domain, measurements, kept.get("covariance"), description["relation"], secure
     except _UNREADABLE as error:
@@ -169,7 +169,7 @@ class _Reader:
         self._arrays = arrays
         self._read: dict[str, int] = {}
 
-    def measurement(self, domain: Domain, entry: dict[str, Any]) -> LinearMeasurement:
+    def measurement(self, entry: dict[str, Any]) -> LinearMeasurement:
         query = self._query(entry["query"])
         values = self._next("values_" + entry["values"], entry["shape"])
         stddev = self._next("stddevs", entry["stddev"])

@@ -23,14 +23,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax import _checks
-from pgmjax.cliques import Clique
+from pgmjax import _checks, ops
+from pgmjax.cliques import Clique, marginal_of
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
-from pgmjax.queries import Product, Query, WeightedSum, identity
-from pgmjax.queries.block import contract
+from pgmjax.queries import Query
+from pgmjax.queries.transpose import transposed
 from pgmjax.relation import Relation
 
 BYTES = 24
@@ -61,17 +61,11 @@ class Vector:
 
     def marginal(self, clique: Clique) -> np.ndarray:
         """Return the probabilities of some of the attributes, axes in the order of `clique`."""
-        gone = tuple(i for i, name in enumerate(self.attributes) if name not in clique)
-        kept = [name for name in self.attributes if name in clique]
-        return self.probabilities().sum(axis=gone).transpose([kept.index(name) for name in clique])
+        return np.asarray(marginal_of(self.attributes, self.probabilities(), clique))
 
     def multiply(self, clique: Clique, exponent: np.ndarray) -> None:
         """Multiply every cell by the exponential of a table over some of the attributes (nats)."""
-        places = [self.attributes.index(name) for name in clique]
-        shape = [1] * len(self.attributes)
-        for place, size in zip(places, exponent.shape, strict=True):
-            shape[place] = size
-        self.log_weights += exponent.transpose(np.argsort(places)).reshape(shape)
+        self.log_weights += ops.align(exponent, clique, self.attributes)
         self._probabilities = None
 
 
@@ -220,17 +214,3 @@ def exponents(query: Query, domain: Domain, residuals: np.ndarray, total: float)
         return np.zeros(domain.shape_of(query.clique))
     cut = np.clip(residuals, -2 * total * largest, 2 * total * largest)
     return transposed(query, domain, cut) / (2 * total * column)
-
-
-def transposed(query: Query, domain: Domain, values: np.ndarray) -> np.ndarray:
-    """Return the transpose of a query's matrix times values [rows], [size of each attribute]."""
-    if isinstance(query, WeightedSum):
-        parts = zip(query.coefficients, query.products, strict=True)
-        return sum((c * transposed(q, domain, values) for c, q in parts), start=np.zeros(()))
-    if not isinstance(query, Product):
-        return (values @ query.matrix(domain)).reshape(domain.shape_of(query.clique))
-    table = values.reshape(query.shape(domain))
-    for axis, (name, block) in enumerate(zip(query.clique, query.blocks, strict=True)):
-        if not isinstance(block, identity):
-            table = contract(block.matrix(domain[name]).T, table, axis, np)
-    return table

@@ -8,7 +8,7 @@ anything. Minus infinity is an exact zero everywhere: it has zero gradient and n
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import jax
@@ -79,13 +79,13 @@ def host_max(table: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return np.max(table, axis=axes) if axes else table
 
 
-def align(table: Table, variables: Sequence[int], target: Sequence[int]) -> Table:
+def align(table: Table, variables: Sequence[Hashable], target: Sequence[Hashable]) -> Table:
     """Transpose and reshape a table over `variables` to broadcast against one over `target`.
 
     Args:
         table: one axis for each of `variables`.
-        variables: what the axes stand for; all in `target`.
-        target: variables of the table to broadcast to.
+        variables: what the axes stand for, numbers or names; all in `target`.
+        target: those of the table to broadcast to.
 
     Returns:
         A view with one axis for each of `target`, of size 1 where the table lacks the variable.

@@ -38,12 +38,6 @@ class JunctionTree:
         """Cells of all its tables together."""
         return sum(self.structure.cells(c) for c in self.cliques)
 
-    def containing(self, variables: Variables) -> int | None:
-        """Index of the smallest tree clique that contains some variables, if any does."""
-        wanted = set(variables)
-        fitting = [i for i, c in enumerate(self.cliques) if wanted <= set(c)]
-        return min(fitting, key=lambda i: self.structure.cells(self.cliques[i]), default=None)
-
 
 def build(structure: Structure, elimination: elim.Elimination | None = None) -> JunctionTree:
     """Make the junction tree of an elimination order (the best of both rules by default)."""

@@ -66,10 +66,6 @@ class LevelTree:
     nodes: list[Node]
     fan_in: int
 
-    def downwards(self) -> list[int]:
-        """Every node's index, parents before children."""
-        return _downwards(self.nodes)
-
     def heights(self) -> list[int]:
         """For each node the longest way down to a leaf, in edges."""
         return _heights(self.nodes)

@@ -20,7 +20,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax import losses, solvers
+from pgmjax import _checks, losses, solvers
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.compiling import jit
@@ -168,6 +168,7 @@ def fit_local(
         InconsistentWarning: the tables do not agree to 1e-6 of the probability.
 
     Raises:
+        TypeError: arguments of another kind.
         ValueError: bad measurements, nothing that tells the total, infeasible constraints, or regions that
             do not fit in memory.
 
@@ -180,9 +181,14 @@ def fit_local(
         (True, [[0.0, 20.0], [20.0, 0.0]])
     """
     measurements, constraints = tuple(measurements), tuple(constraints)
+    if not isinstance(domain, Domain):
+        raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
+    _checks.integer("max_steps", max_steps, low=1)
+    _checks.number("tol", tol, at_least=0)
     losses.check(loss)
     require_feasible(domain, constraints)
-    count = float(estimate_total(domain, measurements)[0] if total is None else total)
+    count = estimate_total(domain, measurements)[0] if total is None else total
+    count = _checks.number("total", count, above=0)
     with precision("float64"):
         bound = losses.build(loss, domain, measurements, count, "float64")
         made = plan_local(domain, bound.cliques, constraints, max_bytes)
@@ -195,7 +201,7 @@ def fit_local(
         slow = dataclasses.replace(oracle, tol=END_TOL, max_sweeps=END_SWEEPS)
         settled = dataclasses.replace(problem, oracle=slow)
         x, distance = _settled(settled, solution.point.potentials)
-    return _finish(made, oracle, bound, domain, count, solution, np.asarray(x), float(distance))
+    return _finish(made, bound, domain, count, solution, np.asarray(x), float(distance))
 
 
 @jit
@@ -205,7 +211,6 @@ def _settled(problem: LocalProblem, potentials: Vector) -> tuple[Vector, jax.Arr
 
 def _finish(
     made: LocalPlan,
-    oracle: CoverBP,
     bound: BoundLoss,
     domain: Domain,
     total: float,
@@ -297,20 +302,24 @@ def _curvature(
     """
     oracle: Any = problem.oracle
     weights, table = oracle.maps.weight, oracle.maps.table
+    if problem.loss.loss.lipschitz() is None:  # type: ignore[attr-defined]
+        return np.asarray(max(_spread(problem, weights, table), np.finfo(np.float32).tiny), np.float64)
     holder = dict(zip(map(frozenset, problem.loss.loss.cliques), oracle.graph.holder, strict=False))  # type: ignore[attr-defined]
     groups: dict[int, list[LinearMeasurement]] = {}
     for measurement in measurements:
         groups.setdefault(holder[frozenset(measurement.clique)], []).append(measurement)
-    found = [
-        (losses.build(loss, domain, group, total, "float64").lipschitz(), weights[number])
+    known = [
+        losses.build(loss, domain, group, total, "float64").lipschitz() / weights[number]
         for number, group in groups.items()
     ]
-    known = [value / weight for value, weight in found if value is not None]
-    if len(known) < len(found):
-        beliefs = jax.nn.softmax(problem.fixed * 0) * len(weights)
-        gradient = np.asarray(jax.grad(problem.loss.flat)(beliefs))
-        most, least = np.full(len(weights), -np.inf), np.full(len(weights), np.inf)
-        np.maximum.at(most, table, gradient)
-        np.minimum.at(least, table, gradient)
-        known = [float(((most - least) / weights).max())]
     return np.asarray(max([*known, np.finfo(np.float32).tiny]), np.float64)
+
+
+def _spread(problem: LocalProblem, weights: np.ndarray, table: np.ndarray) -> float:
+    """How far the loss's gradient at uniform tables differs within one, over its weight."""
+    beliefs = jax.nn.softmax(problem.fixed * 0) * len(weights)
+    gradient = np.asarray(jax.grad(problem.loss.flat)(beliefs))
+    most, least = np.full(len(weights), -np.inf), np.full(len(weights), np.inf)
+    np.maximum.at(most, table, gradient)
+    np.minimum.at(least, table, gradient)
+    return float(((most - least) / weights).max())

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.cliques import Clique
+from pgmjax.cliques import Clique, marginal_of
 
 
 def conditionals(cliques: Sequence[Clique], tables: Sequence[np.ndarray]) -> dict[Clique, np.ndarray]:
@@ -68,13 +68,6 @@ def conditionals(cliques: Sequence[Clique], tables: Sequence[np.ndarray]) -> dic
         for number in stale:
             shared[number].add(sets[number] & frozenset(kept))
     return found
-
-
-def marginal_of(clique: Clique, table: np.ndarray, part: Sequence[str]) -> np.ndarray:
-    """A table summed to some of its attributes, axes in the order asked for."""
-    summed = table.sum(axis=tuple(i for i, name in enumerate(clique) if name not in part))
-    kept = [name for name in clique if name in part]
-    return summed.transpose([kept.index(name) for name in part])
 
 
 def _entropy(table: np.ndarray) -> float:

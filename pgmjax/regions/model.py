@@ -10,12 +10,12 @@ import numpy as np
 
 from pgmjax import html_view
 from pgmjax.clique_vector import CliqueVector
-from pgmjax.cliques import Clique, as_clique
+from pgmjax.cliques import Clique, as_clique, marginal_of
 from pgmjax.domain import Domain
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import require_cells
 from pgmjax.queries import Query
-from pgmjax.regions.forest import conditionals, marginal_of
+from pgmjax.regions.forest import conditionals
 
 METHOD = "convex belief propagation"
 FITTING_SWEEPS, FITTED = 200, 1e-10

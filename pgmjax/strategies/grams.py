@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -107,12 +107,6 @@ def dense(terms: Iterable[Term], clique: Clique, domain: Domain) -> np.ndarray:
         factors = [term.factor(name, domain[name]) for name in clique]
         result += term.coefficient * functools.reduce(np.kron, factors)
     return (result + result.T) / 2
-
-
-def attributes_of(terms: Sequence[Term], domain: Domain) -> Clique:
-    """Return the attributes that any term names, in the domain's order."""
-    named = {name for term in terms for name in term.factors}
-    return tuple(name for name in domain.attributes if name in named)
 
 
 @functools.lru_cache(maxsize=256)

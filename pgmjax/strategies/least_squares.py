@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
-from pgmjax.cliques import Clique, as_clique
+from pgmjax import _checks, ops
+from pgmjax.cliques import Clique, marginal_of
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, total
@@ -134,7 +134,7 @@ def global_least_squares(
     def forwards(vector: np.ndarray) -> np.ndarray:
         table = vector.reshape(shape)
         parts = [
-            each.query.apply(_marginal(table, names, each.clique)).reshape(-1) / each.row_stddevs()
+            each.query.apply(marginal_of(names, table, each.clique)).reshape(-1) / each.row_stddevs()
             for each in measurements
         ]
         return np.concatenate(parts)
@@ -143,14 +143,14 @@ def global_least_squares(
         table = np.zeros(shape)
         for each, part in zip(measurements, np.split(residual, ends[:-1]), strict=True):
             spread = transposed(each.query, domain, part / each.row_stddevs())
-            table += _broadcast(spread, each.clique, names)
+            table += ops.align(spread, each.clique, names)
         return table.reshape(-1)
 
     operator = LinearOperator((int(ends[-1]), cells), matvec=forwards, rmatvec=backwards, dtype=np.float64)
     noisy = np.concatenate([each.flat_values() / each.row_stddevs() for each in measurements])
     solved = lsmr(operator, noisy, atol=1e-10, btol=1e-10, maxiter=max_steps)[0].reshape(shape)
     return [
-        np.asarray(entry.query.apply(_marginal(solved, names, entry.clique)), float).reshape(-1)
+        np.asarray(entry.query.apply(marginal_of(names, solved, entry.clique)), float).reshape(-1)
         for entry in workload.entries
     ]
 
@@ -199,7 +199,7 @@ def _answer(asked: Query, measurement: LinearMeasurement, domain: Domain) -> np.
         return measurement.flat_values()
     values = measurement.flat_values().reshape(measured.shape(domain))
     if isinstance(asked, DenseMatrix) and len(asked.clique) > 1:
-        table = _marginal(values, measured.clique, asked.clique)
+        table = marginal_of(measured.clique, values, asked.clique)
         return np.asarray(asked.apply(table), float).reshape(-1)
     blocks = measured.factors(domain)[0][1]
     result: Any = 0.0
@@ -211,7 +211,7 @@ def _answer(asked: Query, measurement: LinearMeasurement, domain: Domain) -> np.
                 answered = wanted.apply(answered, axis)
             else:
                 answered = contract(_reconstruction(wanted, block, domain[name])[0], answered, axis, np)
-        result = result + float(coefficient) * _marginal(answered, measured.clique, asked.clique)
+        result = result + float(coefficient) * marginal_of(measured.clique, answered, asked.clique)
     return np.asarray(result).reshape(-1)
 
 
@@ -227,18 +227,3 @@ def _reconstruction(wanted: AttributeQuery, measured: AttributeQuery, size: int)
     found = workload @ np.linalg.pinv(strategy)
     missed = np.abs(found @ strategy - workload).max()
     return found, bool(missed <= _SUPPORT * max(1.0, np.abs(workload).max()))
-
-
-def _marginal(table: np.ndarray, names: Sequence[str], clique: Sequence[str]) -> np.ndarray:
-    """Sum a table over the attributes outside a clique, and put its axes in the clique's order."""
-    clique = as_clique(names, clique)
-    rest = tuple(axis for axis, name in enumerate(names) if name not in clique)
-    kept = [name for name in names if name in clique]
-    return table.sum(axis=rest).transpose([kept.index(name) for name in clique])
-
-
-def _broadcast(table: np.ndarray, clique: Sequence[str], names: Sequence[str]) -> np.ndarray:
-    """Put a clique's axes in the order of `names`, with axes of length 1 for the others."""
-    order = [clique.index(name) for name in names if name in clique]
-    sizes = iter(table.transpose(order).shape)
-    return table.transpose(order).reshape([next(sizes) if name in clique else 1 for name in names])

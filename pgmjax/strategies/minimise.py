@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-_TOLERANCE = 1e-7
+_TOLERANCE = 1e-7  # a search stops when a step lowers the value by less than this fraction
 
 
 def minimise(
@@ -18,9 +18,7 @@ def minimise(
     given: Sequence[np.ndarray],
     start: np.ndarray,
     *,
-    low: float | None = None,
     max_steps: int = 1000,
-    tolerance: float = _TOLERANCE,
 ) -> tuple[np.ndarray, float]:
     """Return the end of a local search in float64, and the value there.
 
@@ -28,9 +26,7 @@ def minimise(
         error: ``error(*given, weights)``, a JAX scalar; one function of a module, as programs are kept by it.
         given: arrays that are held.
         start: the weights to begin at.
-        low: the least value of every weight; None is no bound.
         max_steps: iterations at most.
-        tolerance: stop when a step lowers the value by less than this fraction.
     """
     from scipy.optimize import minimize
 
@@ -50,9 +46,8 @@ def minimise(
                 return 1e300, np.zeros_like(weights)
             return value / scale, gradient / scale
 
-        bounds = None if low is None else [(low, None)] * start.size
-        options = {"maxiter": max_steps, "maxfun": 4 * max_steps, "ftol": tolerance, "gtol": 1e-12}
-        end = minimize(scaled, start.reshape(-1), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        options = {"maxiter": max_steps, "maxfun": 4 * max_steps, "ftol": _TOLERANCE, "gtol": 1e-12}
+        end = minimize(scaled, start.reshape(-1), jac=True, method="L-BFGS-B", options=options)
     return end.x.reshape(start.shape), float(end.fun) * scale
 
 

@@ -117,17 +117,6 @@ def optimise(
     return weights, error * scale
 
 
-def uniform_error(gram: np.ndarray, weight: float) -> float:
-    """Return the error of the identity with one row of equal weights, in units, by closed form.
-
-    References:
-        Li et al. 2015; the strategy between identity and total.
-    """
-    size = len(gram)
-    inner = float(np.trace(gram)) - weight**2 * float(gram.sum()) / (1 + size * weight**2)
-    return (1 + weight) ** 2 * inner
-
-
 def check_gram(gram: Any) -> np.ndarray:
     """Return a Gram matrix in float64; refuse one that is not square and finite."""
     gram = np.asarray(gram, np.float64)

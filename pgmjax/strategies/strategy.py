@@ -93,11 +93,9 @@ def sensitivity_squared(query: Query, norm: str, relation: Relation, domain: Dom
     return float(query.l2_sensitivity_squared(relation, domain) or 1)
 
 
-def unit_variances(
-    strategy: Strategy, norm: str, relation: Relation, domain: Domain, shares: Sequence[float] | None = None
-) -> np.ndarray:
+def unit_variances(strategy: Strategy, norm: str, relation: Relation, domain: Domain) -> np.ndarray:
     """Return the variance of each query's noise in units of ``2 / epsilon**2`` or ``1 / (2 rho)``."""
-    parts = np.array(strategy.shares if shares is None else shares, dtype=float)
+    parts = np.array(strategy.shares, dtype=float)
     squares = np.array([sensitivity_squared(query, norm, relation, domain) for query in strategy.queries])
     return squares / (parts**2 if norm == "l1" else parts)
 

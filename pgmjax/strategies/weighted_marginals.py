@@ -96,16 +96,6 @@ class Spectrum:
         return self.values[:, asked] @ (1 / strengths[asked])
 
 
-def optimal_gaussian_error(spectrum: Spectrum, domain: Domain, attributes: Clique) -> float:
-    """Return the least error any strategy has for a workload of marginals with Gaussian noise, in units.
-
-    It is below what weighted marginals reach, unless the workload is closed under subsets.
-    """
-    many = [math.prod(domain[name] - 1 for name in each) for each in spectrum.sets]
-    roots = np.sqrt(spectrum.values.sum(axis=0) * np.array(many, dtype=float))
-    return float(roots.sum() ** 2 / domain.size(attributes))
-
-
 def optimise(
     spectrum: Spectrum, norm: str = "l1", *, restarts: int = 5, seed: int = 0
 ) -> tuple[np.ndarray, float]:

@@ -24,8 +24,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax import oracles
-from pgmjax.cliques import Clique
+from pgmjax import ops, oracles
+from pgmjax.cliques import Clique, marginal_of
 from pgmjax.compiling import jit
 from pgmjax.losses.base import unique_cliques
 from pgmjax.measurements import LinearMeasurement
@@ -59,9 +59,7 @@ class Place:
 
     def apply(self, tables: Sequence[Any]) -> jax.Array:
         """Return the answers of the cliques' tables [rows]."""
-        rest = tuple(axis for axis, name in enumerate(self.names) if name not in self.query.clique)
-        kept = [name for name in self.names if name in self.query.clique]
-        table = tables[self.at].sum(axis=rest).transpose([kept.index(name) for name in self.query.clique])
+        table = marginal_of(self.names, tables[self.at], self.query.clique)
         return jnp.ravel(jnp.asarray(self.query.apply(table, jnp)))
 
 
@@ -258,11 +256,9 @@ def _spread(
     """A function of some attributes as one of the cells of a clique that holds them [length]."""
     at = _holder([held for held, _ in holders], clique)
     names, shape = holders[at]
-    axes = [clique.index(name) for name in names if name in clique]
-    ones = [size if name in clique else 1 for name, size in zip(names, shape, strict=True)]
     start = sum(math.prod(s) for _, s in holders[:at])
     vector = np.zeros(length)
-    filled = np.broadcast_to(table.transpose(axes).reshape(ones), shape)
+    filled = np.broadcast_to(ops.align(table, clique, names), shape)
     vector[start : start + filled.size] = filled.reshape(-1)
     return vector
 

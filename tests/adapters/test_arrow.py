@@ -162,3 +162,9 @@ def test_bad_tables_of_measurements():
     with pytest.raises(ValueError, match="one clique"):
         arrow.measurements_from_arrow(mixed.append_column("noise", pyarrow.array(["gaussian"] * 2)))
     assert arrow.measurements_from_arrow(arrow.measurements_to_arrow([])) == []
+
+
+def test_a_column_twice_is_refused():
+    table = pyarrow.table([pyarrow.array([0]), pyarrow.array([1])], names=["n", "n"])
+    with pytest.raises(ValueError, match="2 columns named 'n'"):
+        arrow.rows_from_arrow(table, pj.Domain({"n": 3}))

@@ -292,3 +292,16 @@ def test_with_mbis_own_queries(real):
     _, (kept, cut) = mbi.from_mbi(domain, [plain, sliced])
     assert kept.query == pj.queries.marginal(("a", "b"))
     assert cut.query.matrix(pj.Domain(SIZES)).tolist() == np.eye(12)[1:].tolist()
+
+
+def test_a_domain_of_two_fields_will_do_and_wrong_ones_are_named():
+    domain = SimpleNamespace(attributes=("a", "b"), shape=(2, 3))
+    given = SimpleNamespace(noisy_measurement=np.arange(6.0) + 1, clique=("b", "a"), stddev=1.0)
+    table = mbi.estimate(domain, [given], 21).project(("a", "b")).values
+    np.testing.assert_allclose(table, (np.arange(6.0) + 1).reshape(3, 2).T, atol=0.05)
+    with pytest.raises(ValueError, match="2 attributes, 1 sizes"):
+        mbi.domain_from_mbi(SimpleNamespace(attributes=("a", "b"), shape=(2,)))
+    for stddev in ([1.0, 2.0], None, "x"):
+        given.stddev = stddev
+        with pytest.raises(TypeError, match="stddev must be one number"):
+            mbi.from_mbi(domain, [given])

@@ -46,3 +46,9 @@ def test_two_attributes_may_determine_together():
 def test_bad_input(arguments, error, message):
     with pytest.raises(error, match=message):
         FunctionalDependency(*arguments).zeros(DOMAIN)
+
+
+def test_a_combination_by_label_and_by_code_is_one_too_many():
+    domain = Domain({"zip": {"labels": ["x", "y"]}, "state": 2})
+    with pytest.raises(ValueError, match="names a combination twice"):
+        FunctionalDependency(("zip",), "state", {"x": 0, 0: 1, "y": 1}).zeros(domain)

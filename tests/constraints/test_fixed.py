@@ -31,3 +31,8 @@ def test_counts_probabilities_and_empty_cells():
 def test_bad_input(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_a_sum_beyond_float64_is_refused():
+    with pytest.raises(ValueError, match="finite sum"):
+        FixedMarginal(("a",), [1e308, 1e308])

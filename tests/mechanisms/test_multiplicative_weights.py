@@ -9,7 +9,7 @@ from pgmjax import queries
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.factored_weights import FactoredWeights
-from pgmjax.mechanisms.multiplicative_weights import FullVector, exponents, transposed
+from pgmjax.mechanisms.multiplicative_weights import FullVector, exponents
 from pgmjax.plan.forecast import ModelTooLargeError
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
@@ -78,14 +78,6 @@ QUERIES = [
         ]
     ),
 ]
-
-
-@pytest.mark.parametrize("query", QUERIES)
-def test_the_transpose_is_that_of_the_matrix(query):
-    values = np.random.default_rng(0).normal(size=query.num_rows(DOMAIN))
-    found = transposed(query, DOMAIN, values)
-    assert found.shape == DOMAIN.shape_of(query.clique)
-    np.testing.assert_allclose(found.reshape(-1), query.matrix(DOMAIN).T @ values, atol=1e-12)
 
 
 @pytest.mark.parametrize("query", QUERIES)

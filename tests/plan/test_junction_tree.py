@@ -39,13 +39,6 @@ def test_is_a_junction_tree(structure, rule):
     assert not any(a <= b for i, a in enumerate(sets) for j, b in enumerate(sets) if i != j)
 
 
-def test_containing_finds_the_smallest():
-    structure = Structure((2, 3, 4, 5), ((0, 1, 2), (2, 3)))
-    tree = junction_tree.build(structure)
-    assert set(tree.cliques[tree.containing((2,))]) == {2, 3}
-    assert tree.containing((0, 3)) is None
-
-
 def test_long_chains_do_not_recurse():
     structure = Structure((2,) * 5000, tuple((i, i + 1) for i in range(4999)))
     assert len(junction_tree.build(structure).cliques) == 4999

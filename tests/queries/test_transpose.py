@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
+from pgmjax import queries
 from pgmjax.queries import DenseMatrix, WeightedSum, kronecker, marginal, mean, prefix, ranges
 from pgmjax.queries.transpose import transposed
 
@@ -13,6 +14,12 @@ QUERIES = [
     kronecker({"b": prefix(), "a": ranges([(0, 1), (1, 2)])}),
     kronecker({"b": mean([-2.0, 0.5, 1.0, 3.0])}),
     WeightedSum([(1, kronecker({"a": prefix()})), (-2, marginal(("a",)))]),
+    WeightedSum(
+        [
+            (2, kronecker({"a": queries.identity(), "b": queries.total()})),
+            (-1, kronecker({"b": queries.point(1), "a": queries.identity()})),
+        ]
+    ),
     DenseMatrix(("a", "c"), np.random.default_rng(0).normal(size=(5, 6))),
 ]
 

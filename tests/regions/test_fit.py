@@ -164,3 +164,38 @@ def test_cliques_stand_in_any_order_of_attributes():
     measured = [pj.LinearMeasurement(c, t, 1.0) for c, t in tables.items()]
     fit = fit_local(domain, measured, total=30)
     np.testing.assert_allclose(fit.model.marginal(("a", "b")), fit.model.marginal(("b", "a")).T)
+
+
+def test_a_function_as_loss_over_several_cliques_is_that_of_the_same_measurements():
+    domain, measurements = noisy(LOOPY["triangle"])
+    goal = {m.clique: np.reshape(m.values, domain.shape_of(m.clique)) for m in measurements}
+
+    def squares(marginals):
+        return sum(0.5 * ((marginals[clique] - goal[clique]) ** 2).sum() / 64 for clique in goal)
+
+    known = fit_local(domain, measurements, total=100, tol=1e-6)
+    single = [pj.LinearMeasurement(("v0",), np.full(domain.sizes["v0"], 1.0), 1.0)]
+    named = pj.losses.Custom(squares, cliques=tuple(goal))
+    for loss, given in ((squares, measurements), (named, single)):
+        fit = fit_local(domain, given, total=100, loss=loss, tol=1e-6)
+        assert fit.status is pj.Status.CONVERGED
+        assert abs(fit.loss - known.loss) <= fit.gap + known.gap + 1e-9
+        assert fit.loss - fit.gap <= known.loss
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "said"),
+    [
+        ({"max_steps": 0}, ValueError, "max_steps must be an integer >= 1"),
+        ({"tol": "small"}, TypeError, "tol must be a number"),
+        ({"tol": -1}, ValueError, "tol must be >= 0"),
+        ({"total": 0}, ValueError, "total must be > 0"),
+        ({"total": "many"}, TypeError, "total must be a number"),
+    ],
+)
+def test_bad_settings_are_told(wrong, kind, said):
+    domain, measurements = noisy(LOOPY["triangle"])
+    with pytest.raises(kind, match=said):
+        fit_local(domain, measurements, **wrong)
+    with pytest.raises(TypeError, match="domain must be a Domain"):
+        fit_local({"v0": 2}, measurements)
