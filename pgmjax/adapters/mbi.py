@@ -120,10 +120,10 @@ def from_mbi(
                 f"a measurement must have {', '.join(_FIELDS)} as mbi.LinearMeasurement has, got "
                 f"{type(each).__name__} without {', '.join(missing)}."
             )
-        values, stddev = np.asarray(each.noisy_measurement), np.asarray(each.stddev)
-        if stddev.size != 1 or stddev.dtype.kind not in "fiu":
+        values, scale = np.asarray(each.noisy_measurement), np.asarray(each.stddev)
+        if scale.size != 1 or scale.dtype.kind not in "fiu":
             raise TypeError(f"stddev must be one number, got {type(each.stddev).__name__}.")
-        stddev = float(stddev.reshape(()))
+        stddev = float(scale.reshape(()))
         query = getattr(each, "query", None)
         found.append(mbi_queries.measurement(shape, tuple(each.clique), values, stddev, query, noise))
     return own, found
