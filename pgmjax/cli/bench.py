@@ -111,9 +111,14 @@ def run(arguments: argparse.Namespace) -> None:
 
 def report(arguments: argparse.Namespace) -> None:
     """Write the page."""
-    out = pathlib.Path(arguments.out or pathlib.Path(arguments.results).with_suffix(".html"))
-    with sweeps.ResultFile(arguments.results, read_only=True) as results:
-        page = sweeps.render(results, arguments.sweep)
+    results = pathlib.Path(arguments.results)
+    out = pathlib.Path(arguments.out) if arguments.out else results.with_suffix(".html")
+    if out.resolve() == results.resolve():
+        raise ValueError(f"the page would replace the file of results {results}: give another --out.")
+    if out.is_dir() or not out.absolute().parent.is_dir():
+        raise ValueError(f"--out must be a file in a folder that is there, got {out}.")
+    with sweeps.ResultFile(results, read_only=True) as opened:
+        page = sweeps.render(opened, arguments.sweep)
     part = out.with_name(f".{out.name}.{os.getpid()}")
     part.write_text(page, encoding="utf-8")
     part.replace(out)

@@ -155,6 +155,10 @@ class DifferentiableFit:
 
         Args:
             parameters: the numbers; None takes those that it was planned with.
+
+        Raises:
+            TypeError: no `FitParameters`.
+            ValueError: shapes that differ, numbers that are not finite, or not above zero where they must be.
         """
         return self._run(self._compiled)(parameters)[0]
 
@@ -197,7 +201,9 @@ class DifferentiableFit:
     def _run(self, function: Callable[..., Any]) -> Callable[[FitParameters | None], Any]:
         def run(parameters: FitParameters | None) -> Any:
             with precision(self.dtype):
-                numbers = self._arrays(self.parameters if parameters is None else parameters)
+                given = self.parameters if parameters is None else parameters
+                numbers = self._arrays(given)
+                _check(given)
                 return jax.tree.map(np.asarray, function(numbers))
 
         return run
@@ -222,6 +228,20 @@ class DifferentiableFit:
                 "with dataclasses.replace, and plan another fit for another structure."
             )
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, self.dtype), parameters)
+
+
+def _check(parameters: FitParameters) -> None:
+    """Refuse numbers that no fit has; where they are traced, NaN is all that can say so."""
+    above = {"stddevs": parameters.stddevs, "weights": parameters.weights, "total": parameters.total}
+    finite = {"values": parameters.values, "prior": parameters.prior, "prior_weight": parameters.prior_weight}
+    for name, numbers in (above | finite).items():
+        arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(numbers)]
+        if not all(np.isfinite(array).all() for array in arrays):
+            raise ValueError(f"the {name} of the parameters must be finite numbers.")
+        if name in above and not all((array > 0).all() for array in arrays):
+            raise ValueError(f"the {name} of the parameters must be > 0.")
+    if np.any(np.asarray(parameters.prior_weight) < 0):
+        raise ValueError("the prior_weight of the parameters must be >= 0.")
 
 
 def _form(parameters: FitParameters) -> tuple[list[tuple[int, ...]], Any]:

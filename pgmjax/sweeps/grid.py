@@ -135,7 +135,7 @@ def _read(content: dict[str, Any], folder: pathlib.Path) -> Grid:
             f"unknown table [{sorted(strange)[0]}]; a grid file holds [grid], [estimator], [[tables]], "
             "[[workloads]] and [[mechanisms]]."
         )
-    fields = Fields("[grid]", content.get("grid"))
+    fields = Fields("[grid]", content.get("grid", {}))
     name, seed = fields.take("name", str), fields.take("seed", int, 0)
     _checks.integer("[grid]: 'seed'", seed, low=0)
     trials = _checks.integer("[grid]: 'trials'", fields.take("trials", int), low=1)
@@ -186,6 +186,11 @@ def _mechanisms(at: int, content: Any, tables: list[str], workloads: list[str]) 
         if option not in defaults:
             raise ValueError(
                 f"{fields.where}: unknown option {option!r}; it has: {', '.join(defaults) or 'none'}."
+            )
+        if given[option] == []:
+            raise ValueError(
+                f"{fields.where}: option {option!r} is a list of no values, which leaves nothing to run: "
+                "name one, or write [[]] for a value that is an empty list."
             )
     values = [value if isinstance(value, list) else [value] for value in given.values()]
     for chosen in itertools.product(*values):

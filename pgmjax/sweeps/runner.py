@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 
+from pgmjax import _checks
 from pgmjax.sweeps import machine, work
 from pgmjax.sweeps.cells import Cell, Group, groups
 from pgmjax.sweeps.forecast import Forecast, forecast
@@ -22,6 +23,7 @@ from pgmjax.sweeps.store import ResultFile
 from pgmjax.sweeps.tables import Table, load
 from pgmjax.sweeps.work import Row
 
+_MOST = 2**63 - 1  # that a column of whole numbers holds
 Job = tuple[Group, tuple[Cell, ...]]
 Workers = Callable[[Sequence[Job], dict[str, Table]], Iterator[tuple[Group, list[Row], str]]]
 """Runs jobs in whatever order and yields, as each ends, its group, its rows and the host it ran on."""
@@ -109,10 +111,12 @@ def run(
         check: called before a failure is recorded; it raises if the failure is an interrupt in disguise.
 
     Raises:
+        ImportError: DuckDB is not installed.
         RuntimeError: another process has the file open.
         ValueError: a table or workload does not fit, or a file of something else.
     """
     start = time.perf_counter()
+    _checks.optional("duckdb", extra="tables")  # told before tables are read
     tables = {spec.name: load(spec) for spec in grid.tables}
     listed = list(groups(grid, tables))
     with ResultFile(path) as results:
@@ -164,7 +168,7 @@ def _about(grid: Grid, group: Group, table: Table, run: str, host: str) -> dict[
         "attributes": len(table.domain),
         "workload": group.workload,
         "entries": len(group.asked),
-        "queries": group.asked.num_queries(table.domain),
+        "queries": min(group.asked.num_queries(table.domain), _MOST),
         "mechanism": group.mechanism.name,
         "label": group.mechanism.label,
         "options": json.dumps(dict(group.mechanism.options), default=str),

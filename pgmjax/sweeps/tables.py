@@ -141,4 +141,6 @@ def _read(spec: TableSpec, domain: Domain) -> Dataset:
     for batch in Dataset.read(spec.path, domain, header=spec.header).records(domain.attributes):
         for name, codes in batch.items():
             parts[name].append(codes)
+    if not any(map(len, parts.values())):
+        raise ValueError(f"{spec.path} holds no records: there is nothing to compare with.")
     return Dataset.from_columns(domain, {name: np.concatenate(codes) for name, codes in parts.items()})

@@ -87,6 +87,29 @@ def test_bad_input_is_told_before_anything_runs(grid, tmp_path, capsys):
     assert "There is no file of results no.duckdb" in capsys.readouterr().err
 
 
+def test_a_workload_of_more_answers_than_a_column_holds_is_a_refused_row(grid, tmp_path, capsys):
+    names = [f"q{i}" for i in range(12)]  # one marginal of 100**12 cells
+    (tmp_path / "people.csv").write_text(",".join(names) + "\n" + ",".join("0" * 12) + "\n")
+    (tmp_path / "domain.json").write_text(json.dumps(dict.fromkeys(names, 100)))
+    grid.write_text(GRID.replace("all_kway = 1", "all_kway = 12"))
+    assert main(["bench", "run", str(grid), "--quiet"]) == 0
+    with ResultFile("small.duckdb", read_only=True) as results:
+        assert {tuple(row.values()) for row in results.rows(("status", "queries"))} == {
+            ("refused", 2**63 - 1)
+        }
+    capsys.readouterr()
+
+
+def test_a_page_never_replaces_the_results(grid, tmp_path, capsys):
+    assert main(["bench", "run", str(grid), "--quiet"]) == 0
+    before = (tmp_path / "small.duckdb").read_bytes()
+    assert main(["bench", "report", "small.duckdb", "--out", str(tmp_path / "small.duckdb")]) == 2
+    assert "would replace the file of results" in capsys.readouterr().err
+    assert main(["bench", "report", "small.duckdb", "--out", "no/such/folder.html"]) == 2
+    assert "a folder that is there" in capsys.readouterr().err
+    assert (tmp_path / "small.duckdb").read_bytes() == before
+
+
 @pytest.mark.slow
 def test_an_interrupt_ends_with_130_and_the_run_goes_on(grid, tmp_path):
     grid.write_text(GRID.replace("[0.5, 2]", str([0.5 + n / 8 for n in range(40)])))

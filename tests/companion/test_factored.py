@@ -44,7 +44,7 @@ def test_predicates_on_bits_sum_to_powers_of_two(attributes):
     """Sum over the universe of a conjunction of S of d bits: 2^(d - |S|), also for 2^31 cells."""
     bits = co.Universe(pj.Domain({f"b{k}": 2 for k in range(31)}))
     asked = Product({f"b{k}": point(k % 2) for k in range(attributes)})
-    about = factored._about(Rows.of([asked], bits.domain), bits)
+    about = factored._about(Rows.of([asked], bits.domain))
     assert about.sums.item() == about.squares.item() == 2.0 ** (31 - attributes)
     assert (about.low.item(), about.high.item()) == (0.0, 1.0)
 

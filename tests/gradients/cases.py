@@ -63,6 +63,9 @@ def differences(fit, relative=1e-5):
     leaves, tree = jax.tree.flatten(fit.parameters)
     found = []
     for at, leaf in enumerate(leaves):
+        if leaf is fit.parameters.prior_weight and leaf == 0:  # below 0 there is no fit
+            found.append(np.full(1, np.nan))
+            continue
         slopes = np.zeros(leaf.size)
         for entry in range(leaf.size):
             size = relative * max(1.0, abs(leaf.reshape(-1)[entry]))

