@@ -13,6 +13,21 @@ hypothesis.settings.register_profile("explore", deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def room_for_programs():
+    """Forget compiled programs before there are too many.
+
+    Each takes a few of the 65,530 memory maps that Linux gives a process, and XLA dies of a segmentation
+    fault where the next one finds none left (seen after some 4,000 tests).
+    """
+    yield
+    maps = pathlib.Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > 20_000:
+        import jax
+
+        jax.clear_caches()
+
+
 @pytest.fixture(scope="session")
 def data_dir():
     """The folder of real tables; tests that need it are skipped where it is not set."""
