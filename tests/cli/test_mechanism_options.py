@@ -81,7 +81,7 @@ WORDS = {
         'validation_share=1/3 learner=["linear","ridge"]',
         "training_seed=3 training=random",
     ],
-    "mst": ['cliques=[["age", "sex"]]', "steps=20"],
+    "mst": ['cliques=[["age", "sex"]]', "steps=20", "compress=false"],
     "mwem": [
         "rounds=2",
         "split=0.5",
