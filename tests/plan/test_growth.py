@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import time
 
 import numpy as np
 import pytest
@@ -134,9 +133,7 @@ def test_trees_get_the_same_figures_as_planning_anew():
 def test_all_pairs_of_a_hundred_attributes_at_once():
     chain = tuple((i, i + 1, i + 2) for i in range(98))
     pairs = list(itertools.combinations(range(100), 2))
-    start = time.perf_counter()
     found = Growth.of(Structure((10,) * 100, chain)).cells_of(pairs)
-    assert time.perf_counter() - start < 5  # 0.4 s on an idle machine
     assert len(found) == 4950 and min(found) == 98_000
 
 

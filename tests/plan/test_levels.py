@@ -1,7 +1,5 @@
 """The host side of the level oracle: trees, classes, schedules and index maps."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -73,10 +71,9 @@ def test_a_chain_is_rooted_at_its_middle_and_is_one_class_without_padding():
     assert max(arrangement.tree.heights()) + 1 == 501
 
 
-def test_planning_thousands_of_attributes_takes_a_second():
-    start = time.process_time()
-    levels.arrange(chain(10_000))
-    assert time.process_time() - start < 3
+def test_thousands_of_attributes_are_planned_in_half_as_many_steps():
+    arrangement = levels.arrange(chain(10_000))
+    assert max(arrangement.tree.heights()) + 1 <= arrangement.sizes.steps < 5200
 
 
 @pytest.mark.parametrize("number", [1, 8, 9, 100, 998_000])
