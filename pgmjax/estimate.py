@@ -17,7 +17,7 @@ from pgmjax.constraints import Constraint, FixedMarginal, total_of
 from pgmjax.domain import Domain
 from pgmjax.fit_pictures import FitPictures
 from pgmjax.fitting import End, solve_task
-from pgmjax.known import Known
+from pgmjax.known import Known, listed
 from pgmjax.losses.base import unique_cliques
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
@@ -143,6 +143,7 @@ class Estimator:
             ValueError: an unknown or repeated attribute.
             ModelTooLargeError: the forecast exceeds the memory (a ValueError).
         """
+        constraints = listed(constraints)
         fixed = [c.clique for c in constraints if isinstance(c, FixedMarginal)]
         measured = [as_clique(domain, c) for c in (*cliques, *fixed)]
         zeros = tuple(z for z in (c.zeros(domain) for c in constraints) if z is not None)

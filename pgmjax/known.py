@@ -12,7 +12,7 @@ import numpy as np
 from pgmjax import _checks
 from pgmjax.clique_vector import summed
 from pgmjax.cliques import Clique
-from pgmjax.constraints import Constraint, FixedMarginal, StructuralZeros, require_feasible
+from pgmjax.constraints import Constraint, FixedMarginal, StructuralZeros, require_feasible, require_kinds
 from pgmjax.domain import Domain
 from pgmjax.model import GraphicalModel
 
@@ -49,8 +49,7 @@ class Known:
             ValueError: a prior over another domain, a weight below zero or without a prior, or
                 constraints that nothing can meet.
         """
-        if isinstance(constraints, Constraint):
-            raise TypeError("measurements and constraints must be lists, got a single one: write [it].")
+        constraints = listed(constraints)
         if not isinstance(prior, GraphicalModel | None):
             raise TypeError(f"prior must be a GraphicalModel, got {type(prior).__name__}.")
         weight = _checks.number("prior_weight", weight, at_least=0)
@@ -60,7 +59,6 @@ class Known:
             )
         if prior is not None and prior.domain != domain:
             raise ValueError("prior must be a model over the same domain.")
-        constraints = list(constraints)
         require_feasible(domain, constraints, _support(prior))
         masks = (constraint.zeros(domain) for constraint in constraints)
         fixed: dict[frozenset[str], FixedMarginal] = {}
@@ -107,6 +105,21 @@ class Known:
         less = ((c, -np.where(np.isfinite(t), t, 0)) for c, t in self.prior.potentials.items())
         tables = summed([*warm_start.potentials.items(), *less])
         return GraphicalModel.from_potentials(warm_start.domain, tables, warm_start.total)
+
+
+def listed(constraints: Sequence[Constraint]) -> list[Constraint]:
+    """Return constraints as a list.
+
+    Raises:
+        TypeError: a single one, something that is no list, or something in it that is no constraint.
+    """
+    if isinstance(constraints, Constraint):
+        raise TypeError("measurements and constraints must be lists, got a single one: write [it].")
+    if not isinstance(constraints, Iterable):
+        raise TypeError(f"constraints must be a list, got {type(constraints).__name__}.")
+    found = list(constraints)
+    require_kinds(found)
+    return found
 
 
 def _support(prior: GraphicalModel | None) -> list[StructuralZeros]:

@@ -174,3 +174,27 @@ def test_bad_input(settings, error, message):
 def test_stopping_at_the_noise_and_a_weight_are_one_too_many():
     with pytest.raises(ValueError, match="choose one"):
         pj.Estimator(stop="noise").fit(DOMAIN, NOISY, TOTAL, prior=PRIOR, prior_weight=1.0)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "said"),
+    [
+        (pj.StructuralZeros(("a",), [True, False]), "must be lists, got a single one"),
+        (None, "must be a list, got NoneType"),
+        ([3], "got int"),
+    ],
+)
+def test_a_plan_and_a_fit_refuse_what_is_no_list_of_constraints(constraints, said):
+    domain = pj.Domain({"a": 2})
+    noisy = [pj.LinearMeasurement(("a",), [3.0, 4.0], 1.0)]
+    with pytest.raises(TypeError, match=said):
+        pj.Estimator().plan(domain, [("a",)], constraints)
+    with pytest.raises(TypeError, match=said):
+        pj.Estimator().fit(domain, noisy, constraints=constraints)
+
+
+@pytest.mark.parametrize("approximate", [False, "convex", "mixture"])
+def test_memory_that_is_no_number_is_refused(approximate):
+    noisy = [pj.LinearMeasurement(("a",), [3.0, 4.0], 1.0)]
+    with pytest.raises(TypeError, match="max_bytes"):
+        pj.Estimator(max_bytes="x", approximate=approximate).fit(pj.Domain({"a": 2}), noisy)

@@ -2,7 +2,7 @@
 
 from pgmjax.constraints.allowed import AllowedSet
 from pgmjax.constraints.dependency import FunctionalDependency
-from pgmjax.constraints.feasible import Constraint, require_feasible, total_of
+from pgmjax.constraints.feasible import Constraint, require_feasible, require_kinds, total_of
 from pgmjax.constraints.fixed import FixedMarginal
 from pgmjax.constraints.zeros import StructuralZeros
 
@@ -13,5 +13,6 @@ __all__ = [
     "FunctionalDependency",
     "StructuralZeros",
     "require_feasible",
+    "require_kinds",
     "total_of",
 ]

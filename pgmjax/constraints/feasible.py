@@ -39,12 +39,8 @@ def require_feasible(domain: Domain, constraints: Sequence[Any], others: Sequenc
         TypeError: something that is no constraint.
         ValueError: one that does not fit the domain, or the smallest set found that conflicts.
     """
+    require_kinds(constraints)
     for constraint in constraints:
-        if not isinstance(constraint, Constraint):
-            raise TypeError(
-                "constraints must be StructuralZeros, AllowedSet, FunctionalDependency or FixedMarginal, got "
-                f"{type(constraint).__name__}."
-            )
         constraint.zeros(domain)
     every = [*constraints, *others]
     _require_one_total([c for c in every if isinstance(c, FixedMarginal)])
@@ -60,6 +56,20 @@ def require_feasible(domain: Domain, constraints: Sequence[Any], others: Sequenc
         f"the constraints are infeasible: no {what} meets {_names(conflict, others)} together. Correct "
         "or leave out one of them."
     )
+
+
+def require_kinds(constraints: Sequence[Any]) -> None:
+    """Refuse what is no constraint.
+
+    Raises:
+        TypeError: naming what came.
+    """
+    for constraint in constraints:
+        if not isinstance(constraint, Constraint):
+            raise TypeError(
+                "constraints must be StructuralZeros, AllowedSet, FunctionalDependency or FixedMarginal, got "
+                f"{type(constraint).__name__}."
+            )
 
 
 def total_of(constraints: Sequence[Any], total: float | None) -> float | None:

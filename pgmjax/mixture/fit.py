@@ -19,7 +19,7 @@ from pgmjax.mixture import layout, start
 from pgmjax.mixture.descent import Descent, descend
 from pgmjax.mixture.model import MixtureModel
 from pgmjax.noise_level import noise_level
-from pgmjax.oracles.choose import device_bytes
+from pgmjax.oracles.choose import memory_limit
 from pgmjax.plan.forecast import ModelTooLargeError, readable_bytes
 from pgmjax.progress import Progress
 from pgmjax.solvers.loop import Status, precision
@@ -134,7 +134,7 @@ def fit_mixture(
 
     with precision(dtype), Progress("fit_mixture", restarts * max_steps, progress) as bar:
         bound = losses.build(loss, domain, measurements, total, dtype)
-        limit = device_bytes() if max_bytes is None else max_bytes
+        limit = memory_limit(max_bytes)
         number = _components(domain, bound.cliques, wanted, dtype, limit)
         plan = layout.layout(domain, bound.cliques, number, allowed)
         best: Descent | None = None

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from pgmjax import sharding
+from pgmjax import _checks, sharding
 from pgmjax.compiling import jit
 from pgmjax.ops.flat import host_join, split
 from pgmjax.oracles.base import Oracle
@@ -198,7 +198,7 @@ def plan(
         ValueError: unknown oracle, or one that has no slices with a mesh.
         ModelTooLargeError: the forecast exceeds the memory.
     """
-    limit = device_bytes() if max_bytes is None else max_bytes
+    limit = memory_limit(max_bytes)
     mesh = sharding.check(mesh)
     chosen: Oracle
     if mesh is not None and oracle not in ("auto", "sliced"):
@@ -277,6 +277,16 @@ def _peak_bytes(cost: forecast.Forecast, itemsize: int, copies: int) -> int:
     """The oracle's and the solver's tables and, where the device is the host, the host's own copies."""
     beside = HOST_BYTES * cost.inputs if jax.default_backend() == "cpu" else 0
     return cost.peak_bytes(itemsize, copies) + beside
+
+
+def memory_limit(max_bytes: int | None) -> int:
+    """Bytes that may be used: those given, or what the device may still give.
+
+    Raises:
+        TypeError: something that is no number.
+        ValueError: a number below zero.
+    """
+    return device_bytes() if max_bytes is None else int(_checks.number("max_bytes", max_bytes, at_least=0))
 
 
 def device_bytes() -> int:

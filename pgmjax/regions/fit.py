@@ -28,7 +28,7 @@ from pgmjax.constraints import StructuralZeros, require_feasible
 from pgmjax.domain import Domain
 from pgmjax.losses.base import BoundLoss
 from pgmjax.measurements import LinearMeasurement
-from pgmjax.oracles.choose import device_bytes
+from pgmjax.oracles.choose import memory_limit
 from pgmjax.oracles.regions import CoverBP, forecast
 from pgmjax.plan.forecast import Forecast, readable_bytes, require_memory
 from pgmjax.plan.regions import RegionGraph, region_graph
@@ -133,7 +133,7 @@ def plan_local(
     """
     named = [as_clique(domain, c) for c in (*cliques, *(z.clique for z in constraints))]
     structure, attributes = Structure.named(domain.sizes, named)
-    limit = device_bytes() if max_bytes is None else max_bytes
+    limit = memory_limit(max_bytes)
     made = LocalPlan(region_graph(structure), attributes, limit)
     require_memory(made.forecast, attributes, made.peak_bytes, limit)
     return made

@@ -54,7 +54,10 @@ def run_group(
     if not expected.refused:
         try:
             truth = Truth.of(table.data, group.asked)
-            (_together if measures_once(group) else _one_by_one)(group, cells, table, truth, rows, check)
+            if measures_once(group):
+                _together(group, cells, table, truth, rows)
+            else:
+                _one_by_one(group, cells, table, truth, rows, check)
         except Exception:
             _fail(rows, check)
     whole = time.perf_counter() - start
@@ -63,9 +66,7 @@ def run_group(
     return rows
 
 
-def _together(
-    group: Group, cells: Sequence[Cell], table: Table, truth: Truth, rows: list[Row], check: Any
-) -> None:
+def _together(group: Group, cells: Sequence[Cell], table: Table, truth: Truth, rows: list[Row]) -> None:
     start = time.perf_counter()
     measured = [
         _mechanism(group, cell).measure(table.data, group.asked, show_progress=False) for cell in cells
