@@ -19,7 +19,7 @@ def bench(monkeypatch):
     for folder in (FOLDER.parent, FOLDER):
         monkeypatch.syspath_prepend(str(folder))
     yield lambda name: importlib.import_module(name)
-    for name in (*MODULES, "harness", "checkout"):
+    for name in (*MODULES, "showing", "harness", "checkout"):
         sys.modules.pop(name, None)
 
 
@@ -91,7 +91,7 @@ def test_figure_1_says_what_failed_and_draws(bench, tmp_path, monkeypatch):
     rows = figure1.rows(results)
     assert rows[0] == ["mwem", "adult", "0.900 (1 of 2 failed)", "0.500", "-", "-", "1.8", "-", "2", "2"]
     assert rows[1][:2] == ["hdmm", "adult"] and rows[1][6:8] == ["3.0", "3.2"]
-    kept.figure("figure1", lambda canvas: figure1.draw(results, canvas), (14, 3.6))
+    figure1.figure("paper004-figure1", lambda canvas: figure1.draw(results, canvas), (14, 3.6))
     assert (tmp_path / "paper004-figure1.png").stat().st_size > 10_000
 
 

@@ -6,6 +6,7 @@ and changed names belongs into CHANGELOG.md, by the rule of docs/stability.md.
 
 import inspect
 import pathlib
+import re
 import types
 
 import pgmjax
@@ -33,13 +34,16 @@ def members(module, prefix):
 
 
 def signature(found):
-    """Names and defaults of the parameters; annotations may be told better at any time."""
+    """Names and defaults of the parameters; annotations may be told better at any time.
+
+    A module as a default stands with its name alone, not with where it lies on this machine.
+    """
     try:
         parameters = inspect.signature(found).parameters.values()
     except (TypeError, ValueError):
         return ""
     plain = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
-    return str(inspect.Signature(plain))
+    return re.sub(r"<module '([\w.]+)' from '[^']*'>", r"\1", str(inspect.Signature(plain)))
 
 
 def lines():
