@@ -39,27 +39,25 @@ def run_group(
         Rows with key, trial, seed, status, error, forecast and, of those done, errors, times and the fit.
     """
     start = time.perf_counter()
-    expected = forecast(group, table.domain)
     rows: list[Row] = [
-        {
-            "key": cell.key,
-            "trial": cell.trial,
-            "seed": cell.seed,
-            "status": REFUSED if expected.refused else FAILED,
-            "error": expected.refused or None,
-            "forecast_bytes": expected.bytes,
-        }
+        {"key": cell.key, "trial": cell.trial, "seed": cell.seed, "status": FAILED, "forecast_bytes": None}
         for cell in cells
     ]
-    if not expected.refused:
-        try:
+    try:
+        expected = forecast(group, table.domain)
+        for row in rows:
+            row.update(forecast_bytes=expected.bytes)
+        if expected.refused:
+            for row in rows:
+                row.update(status=REFUSED, error=expected.refused)
+        else:
             truth = Truth.of(table.data, group.asked)
             if measures_once(group):
                 _together(group, cells, table, truth, rows)
             else:
                 _one_by_one(group, cells, table, truth, rows, check)
-        except Exception:
-            _fail(rows, check)
+    except Exception:
+        _fail(rows, check)
     whole = time.perf_counter() - start
     for row in rows:
         row.update(group_seconds=whole, batch=len(rows) if measures_once(group) else 1, peak_bytes=_peak())

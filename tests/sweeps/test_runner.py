@@ -111,6 +111,20 @@ def test_failed_cells_are_tried_again_when_asked(write_grid, tmp_path, monkeypat
     assert rows_of(tmp_path / "r.duckdb") == rows_of(tmp_path / "whole.duckdb")
 
 
+def test_a_forecast_that_fails_is_a_failure_of_its_cells_only(write_grid, tmp_path, monkeypatch):
+    honest = work.forecast
+
+    def forecast(group, domain):
+        return 1 / 0 if group.content["epsilon"] == "1/3" else honest(group, domain)
+
+    monkeypatch.setattr(work, "forecast", forecast)
+    outcome = sweeps.run(sweeps.Grid.read(write_grid()), tmp_path / "r.duckdb")
+    assert (outcome.ran, outcome.failed) == (4, 2)
+    for row in rows_of(tmp_path / "r.duckdb"):
+        assert (row["status"] == "failed") == (row["epsilon"] == "1/3")
+        assert row["status"] == "done" or "ZeroDivisionError" in row["error"]
+
+
 def test_what_will_not_fit_in_memory_is_not_started(write_grid, tmp_path, monkeypatch):
     monkeypatch.setattr(work, "forecast", lambda group, domain: Forecast(None, "It needs 3 TB."))
     monkeypatch.setattr(Marginals, "measure", None)
