@@ -1,7 +1,8 @@
-"""Every shell block in README and in docs/ runs: what it calls `people.csv.gz` is made by README's own domain file.
+"""Every shell block in README and in docs/ runs; README's own domain file makes what they call `people.csv.gz`.
 
-The commands of one page run in order in one folder, in this process. Lines that install (`-m venv`, `pip install`) are left
-out here: `.ci/run` and `.ci/wheel` are runs of them. A block whose first line is `# not run: REASON` is left out.
+The commands of one page run in order in one folder, in this process. Lines that install (`-m venv`,
+`pip install`) are left out here: `.ci/run` and `.ci/wheel` are runs of them. A block whose first line is
+`# not run: REASON` is left out.
 """
 
 import gzip
@@ -44,9 +45,8 @@ def people(tmp_path, monkeypatch):
     domain = pj.Domain.read(tmp_path / "people.yaml")
     assert domain.attributes == ("age", "sex", "region")
     rng = np.random.default_rng(3)
-    rows = zip(
-        rng.integers(0, 120, 2000), rng.choice(["Female", "Male", "?"], 2000), rng.integers(0, 12, 2000)
-    )
+    sexes = rng.choice(["Female", "Male", "?"], 2000)
+    rows = zip(rng.integers(0, 120, 2000), sexes, rng.integers(0, 12, 2000), strict=True)
     with gzip.open(tmp_path / "people.csv.gz", "wt") as table:
         table.write("age,sex,region\n" + "".join(f"{a},{s},{r}\n" for a, s, r in rows))
     (tmp_path / "bench").symlink_to(ROOT / "bench")
