@@ -1,4 +1,4 @@
-"""Every shell block in README and in docs/ runs; README's own domain file makes what they call `people.csv.gz`.
+"""Every shell block in README and docs/ runs; README's own domain file makes what they call `people.csv.gz`.
 
 The commands of one page run in order in one folder, in this process. Lines that install (`-m venv`,
 `pip install`) are left out here: `.ci/run` and `.ci/wheel` are runs of them. A block whose first line is
