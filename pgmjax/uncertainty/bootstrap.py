@@ -53,6 +53,8 @@ def refitted(
     estimator: Estimator,
     total: float | None,
     constraints: Sequence[Constraint] = (),
+    prior: GraphicalModel | None = None,
+    prior_weight: float = 0.0,
 ) -> np.ndarray:
     """Return the answers of models fitted to redrawn measurements [draws, answers] (counts).
 
@@ -63,7 +65,9 @@ def refitted(
     """
     quiet = dataclasses.replace(estimator, progress=False) if estimator.progress is None else estimator
     rows = redrawn(model, measurements, draws, seed)
-    batch = quiet.fit_batch(model.domain, rows, total, constraints=constraints)
+    batch = quiet.fit_batch(
+        model.domain, rows, total, constraints=constraints, prior=prior, prior_weight=prior_weight
+    )
     return np.array(
         [np.concatenate([np.ravel(fit.model.answer(query)) for query in queries]) for fit in batch]
     )

@@ -10,6 +10,7 @@ import numpy as np
 from pgmjax import _checks
 from pgmjax.constraints import Constraint, FixedMarginal, total_of
 from pgmjax.estimate import Estimator, Fit
+from pgmjax.known import Known
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.uncertainty import bootstrap, laplace
@@ -33,6 +34,8 @@ def error_bars(
     seed: int = 0,
     estimator: Estimator | None = None,
     constraints: Sequence[Constraint] = (),
+    prior: GraphicalModel | None = None,
+    prior_weight: float = 0.0,
 ) -> ErrorBars:
     """Return answers with error bars, from a model and what it was fitted to: post-processing.
 
@@ -65,10 +68,15 @@ def error_bars(
         constraints: as in the fit. What they tell has no error, and the fits of the bootstrap keep to them;
             `laplace` makes use of impossible cells only, so that beside a `FixedMarginal` its
             deviations are too wide. Cells that the model holds impossible need not be given again.
+        prior: as in the fit; the fits of the bootstrap have it too.
+        prior_weight: as in the fit. The intervals of `linear` do not depend on it. A prior that pulls brings
+            a bias that nothing released tells: then `bootstrap` says how far the noise moves the model and
+            gives no interval, and `laplace` is refused.
 
     Raises:
         TypeError: a model, measurement or query of another kind.
-        ValueError: something that does not fit the domain, or a number outside its range.
+        ValueError: something that does not fit the domain, a number outside its range, or `laplace` with a
+            prior that pulls.
         ModelTooLargeError: a query's attributes, with the model's cliques, do not fit in memory (`laplace`).
 
     Example:
@@ -95,6 +103,13 @@ def error_bars(
     if estimator is not None and not isinstance(estimator, Estimator):
         raise TypeError(f"estimator must be an Estimator, got {type(estimator).__name__}.")
 
+    known = Known.of(domain, constraints, prior, prior_weight)
+    if known.weight is not None and method == "laplace":
+        raise ValueError(
+            "laplace is the curvature of the loss alone, and prior_weight pulls the model off its optimum: "
+            "take method='linear' for intervals, or 'bootstrap' for how far the noise moves the model."
+        )
+
     zeros = zeros_of(model, constraints)
     fixed = [one for one in constraints if isinstance(one, FixedMarginal)]
     total = total_of(constraints, total)
@@ -116,7 +131,10 @@ def error_bars(
             estimator=estimator or Estimator(),
             total=total,
             constraints=[*zeros, *fixed],
+            prior=prior,
+            prior_weight=prior_weight,
         )
+        trusted &= known.weight is None
         stddevs = np.sqrt(np.mean((answers - values) ** 2, axis=0))
     sizes = tuple(query.num_rows(domain) for query in asked)
     seen = linear.determined

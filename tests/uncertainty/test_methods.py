@@ -49,6 +49,54 @@ def test_laplace_gives_no_interval_where_cells_are_held_at_zero():
     assert np.isfinite(error_bars(bound, noisy, [pairs], total=170).intervals).all()
 
 
+def pulled(noisy, weight, sigma, total):
+    """Shares that minimise squared loss and weight * KL(p || uniform), by Newton; what noise does to them."""
+    tangent = np.linalg.svd(np.ones((1, len(noisy))))[2][1:].T
+    shares = np.full(len(noisy), 1 / len(noisy))
+    for _ in range(50):
+        slope = (total / sigma) ** 2 * (shares - np.array(noisy) / total) + weight * np.log(shares)
+        curve = tangent.T @ np.diag((total / sigma) ** 2 + weight / shares) @ tangent
+        shares = shares - tangent @ np.linalg.solve(curve, tangent.T @ slope)
+    moved = tangent @ np.linalg.solve(curve, tangent.T) * total / sigma  # of one standard deviation each
+    return shares * total, total * np.linalg.norm(moved, axis=1)
+
+
+def test_a_prior_that_pulls_is_in_the_bootstrap_and_gives_no_interval():
+    domain, total, sigma, weight = pj.Domain({"a": 3}), 3000.0, 5.0, 1e5
+    noisy = [pj.LinearMeasurement(("a",), [500.0, 900.0, 1600.0], sigma)]
+    pull = {"prior": pj.GraphicalModel.from_potentials(domain, {}), "prior_weight": weight}
+    estimator = pj.Estimator(dtype="float64", tol=1e-12, max_steps=5000, progress=False)
+    fit = estimator.fit(domain, noisy, total=total, **pull)
+    values, _ = pulled(noisy[0].values, weight, sigma, total)
+    assert np.allclose(fit.model.marginal(("a",)), values, atol=1e-3)
+    asked = {"queries": [("a",)], "total": total}
+    drawn = error_bars(fit, noisy, method="bootstrap", draws=400, estimator=estimator, **asked, **pull)
+    again, spread = pulled(values, weight, sigma, total)
+    # six standard errors of a standard deviation; the prior pulls the fits of the bootstrap once more
+    wanted = np.sqrt(spread**2 + (again - values) ** 2)
+    assert np.allclose(drawn.stddevs, wanted, rtol=6 / np.sqrt(800))
+    assert (spread < 0.7 * sigma).all() and (np.abs(again - values) > sigma).any()
+    assert drawn.determined.all() and np.isnan(drawn.intervals).all()
+    assert np.isfinite(error_bars(fit, noisy, **asked, **pull).intervals).all()
+    with pytest.raises(ValueError, match="laplace is the curvature of the loss alone"):
+        error_bars(fit, noisy, method="laplace", **asked, **pull)
+
+
+def test_a_prior_without_weight_leaves_intervals_as_they_are():
+    domain = pj.Domain({"a": 3, "b": 2})
+    noisy = [pj.LinearMeasurement(("a",), [500.0, 900.0, 1600.0], 5.0)]
+    prior = pj.GraphicalModel.from_potentials(domain, {("a", "b"): [[0.0, 1.0], [2.0, 0.0], [0.0, 0.5]]})
+    estimator = pj.Estimator(dtype="float64", tol=1e-12, max_steps=5000, progress=False)
+    fit = estimator.fit(domain, noisy, total=3000, prior=prior)
+    for method in ("linear", "laplace", "bootstrap"):
+        settings = {"method": method, "total": 3000, "draws": 400, "estimator": estimator, "prior": prior}
+        bars = error_bars(fit, noisy, [("a",), ("a", "b")], **settings)
+        assert bars.determined.tolist() == [True] * 3 + [False] * 6
+        # the total is public: what is left of 5 is 5 * sqrt(2 / 3)
+        assert np.allclose(bars[0].stddevs, 5 * np.sqrt(2 / 3), rtol=6 / np.sqrt(800))
+        assert np.isfinite(bars[0].intervals).all() and np.isnan(bars[1].intervals).all()
+
+
 def test_intervals_of_least_squares_cover_as_they_say():
     domain = pj.Domain({"a": 4, "b": 3})
     truth = np.arange(12.0).reshape(4, 3) * 5
