@@ -33,11 +33,12 @@ from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.measurements import LinearMeasurement
-from pgmjax.model import GraphicalModel, load
+from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.plan.growth import candidate_cells
 from pgmjax.relation import Relation
 from pgmjax.release import Release
+from pgmjax.saved import load
 from pgmjax.solvers.loop import Status
 from pgmjax.total import estimate_total
 from pgmjax.workload import Workload

@@ -15,8 +15,6 @@ from pgmjax.calibrated_model import CalibratedModel
 from pgmjax.clique_vector import CliqueVector, summed
 from pgmjax.cliques import Clique, as_clique, marginal_of
 from pgmjax.domain import Domain
-from pgmjax.mixture import files as mixture_files
-from pgmjax.mixture.model import MixtureModel
 from pgmjax.model_pictures import ModelPictures
 from pgmjax.model_rows import ModelRows
 from pgmjax.oracles.host import HostModel
@@ -225,24 +223,6 @@ class GraphicalModel(ModelRows, ModelPictures):
             f"GraphicalModel({len(self.domain)} attributes, {len(self.potentials)} cliques, "
             f"{cells:,} potentials, total={self.total:,.1f})"
         )
-
-
-def load(folder: Any) -> GraphicalModel | MixtureModel:
-    """Read a model that `GraphicalModel.save` or `MixtureModel.save` wrote.
-
-    Args:
-        folder: path of the folder.
-
-    Raises:
-        FileNotFoundError: the folder or one of its files is missing.
-        ValueError: the files are corrupt, of another program, or of a newer version.
-    """
-    if mixture_files.holds(folder):
-        return MixtureModel(*mixture_files.load(folder))
-    model = GraphicalModel(*model_io.load(folder))
-    if not math.isfinite(model.log_partition()):
-        raise ValueError(f"{folder} is corrupt: its potentials leave no possible cell.")
-    return model
 
 
 def _log_table(domain: Domain, clique: Clique, values: Any) -> np.ndarray:

@@ -95,17 +95,36 @@ def load(folder: Any) -> Parts:
     try:
         with np.load(folder / "model.npz", allow_pickle=False) as arrays:
             domain = Domain(description["domain"])
-            potentials = _vector(domain, description["potentials"], arrays, "potential")
-            marginals = _vector(domain, description["marginals"], arrays, "marginal")
+            potentials = read_vector(domain, description["potentials"], arrays, "potential")
+            marginals = read_vector(domain, description["marginals"], arrays, "marginal")
             total = float(description["total"])
     except UNREADABLE as error:
         raise ValueError(f"{folder} is corrupt: {error}") from error
     bad = any(np.isnan(t).any() or np.isposinf(t).any() for t in potentials.tables)
     if bad or not (total > 0) or not np.isfinite(total):
         raise ValueError(f"{folder} is corrupt: its potentials or total are not finite.")
+    require_probabilities(folder, marginals)
+    return domain, potentials, total, marginals
+
+
+def require_probabilities(folder: Any, marginals: CliqueVector) -> None:
+    """Refuse tables that are no distributions.
+
+    Raises:
+        ValueError: one has a negative value, or a sum that is not 1.
+    """
     if not all(np.all(t >= 0) and abs(t.sum() - 1) < 1e-6 for t in marginals.tables):
         raise ValueError(f"{folder} is corrupt: its marginals are not probabilities.")
-    return domain, potentials, total, marginals
+
+
+def format_of(folder: Any) -> str | None:
+    """The format that `model.json` of a folder names; None where there is none to be read."""
+    try:
+        described = json.loads((pathlib.Path(folder) / "model.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    named = described.get("format") if isinstance(described, dict) else None
+    return named if isinstance(named, str) else None
 
 
 def existing(folder: Any) -> pathlib.Path:
@@ -121,7 +140,13 @@ def existing(folder: Any) -> pathlib.Path:
     return folder
 
 
-def _vector(domain: Domain, cliques: list[list[str]], arrays: Any, kind: str) -> CliqueVector:
+def read_vector(domain: Domain, cliques: list[list[str]], arrays: Any, kind: str) -> CliqueVector:
+    """Return tables over cliques from the arrays KIND_0, KIND_1 and so on.
+
+    Raises:
+        ValueError: a table of another shape or type than its clique's in float64.
+        KeyError: one that is missing.
+    """
     tables = []
     for i, names in enumerate(cliques):
         clique, table = as_clique(domain, names), arrays[f"{kind}_{i}"]

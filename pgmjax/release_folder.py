@@ -24,12 +24,13 @@ from pgmjax._version import __version__
 from pgmjax.mechanisms.mldp_release import TrainedRelease
 from pgmjax.mixture.model import MixtureModel
 from pgmjax.model import GraphicalModel
-from pgmjax.model import load as load_model
 from pgmjax.new_folder import reserve
 from pgmjax.privacy.amounts import as_text
 from pgmjax.progress import Progress
+from pgmjax.regions.model import RegionModel
 from pgmjax.release import Release
 from pgmjax.report import render
+from pgmjax.saved import load as load_model
 from pgmjax.training import predictor_folder
 from pgmjax.training.predictor import Predictor
 from pgmjax.transcript import Transcript
@@ -192,7 +193,10 @@ class SavedRelease:
     @functools.cached_property
     def model(self) -> GraphicalModel | MixtureModel:
         """The fitted model, loaded when first asked for."""
-        return load_model(self.folder / "model")
+        found = load_model(self.folder / "model")
+        if isinstance(found, RegionModel):
+            raise ValueError(f"{self.folder} is corrupt: no release has a model of regions.")
+        return found
 
     def measurements(self) -> Any:
         """Return the noisy answers as an Arrow table: clique, row, value, stddev, noise."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import pathlib
 from typing import Any
 
 import numpy as np
@@ -38,15 +36,6 @@ def save(folder: Any, parts: Parts) -> None:
         "cliques": [list(clique) for clique in cliques],
     }
     model_io.write(folder, description, {"log_weights": log_weights, **arrays})
-
-
-def holds(folder: Any) -> bool:
-    """Whether a folder is that of a saved mixture, whole or not."""
-    try:
-        described = json.loads((pathlib.Path(folder) / "model.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(described, dict) and described.get("format") == FORMAT
 
 
 def load(folder: Any) -> Parts:

@@ -15,6 +15,7 @@ from pgmjax.domain import Domain
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import require_cells
 from pgmjax.queries import Query
+from pgmjax.regions import files
 from pgmjax.regions.forest import conditionals
 
 METHOD = "convex belief propagation"
@@ -106,6 +107,15 @@ class RegionModel:
             "these marginals may be those of no table, so that rows cannot be drawn from them: draw from "
             "model.tractable(), which keeps a forest of them, or fit a mixture of products."
         )
+
+    def save(self, folder: Any) -> None:
+        """Save to a folder, made where it is missing: `model.npz` and `model.json`, no pickle.
+
+        Args:
+            folder: path; these two files in it are replaced. `pgmjax.load` reads them back.
+        """
+        parts = (self.domain, self.marginals, self.total, self.residual, self.loss, self.gap)
+        files.save(folder, parts)
 
     @functools.cached_property
     def _forest(self) -> GraphicalModel:

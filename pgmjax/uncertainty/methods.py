@@ -19,6 +19,10 @@ from pgmjax.uncertainty.bars import ErrorBars, normal_quantile, of_stddevs
 from pgmjax.uncertainty.linear import least_squares
 
 METHODS = ("linear", "laplace", "bootstrap")
+_PULLED = (
+    "laplace is the curvature of the loss alone, and prior_weight pulls the model off its optimum: take "
+    "method='linear' for intervals, or 'bootstrap' for how far the noise moves the model."
+)
 _INTERIOR = 0.98  # of the deviation of least squares: below it a bound of the model holds the answer
 
 
@@ -105,11 +109,7 @@ def error_bars(
 
     known = Known.of(domain, constraints, prior, prior_weight)
     if known.weight is not None and method == "laplace":
-        raise ValueError(
-            "laplace is the curvature of the loss alone, and prior_weight pulls the model off its optimum: "
-            "take method='linear' for intervals, or 'bootstrap' for how far the noise moves the model."
-        )
-
+        raise ValueError(_PULLED)
     zeros = zeros_of(model, constraints)
     fixed = [one for one in constraints if isinstance(one, FixedMarginal)]
     total = total_of(constraints, total)

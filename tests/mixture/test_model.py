@@ -8,8 +8,8 @@ import pytest
 from pgmjax import queries
 from pgmjax.domain import Domain
 from pgmjax.mixture import MixtureModel
-from pgmjax.model import load
 from pgmjax.plan.forecast import ModelTooLargeError
+from pgmjax.saved import load
 
 SIZES = ((3, 4, 2), (2, 2, 2, 2, 2), (5,), (3, 1, 4, 2), (2, 6, 3, 4))
 COMPONENTS = (3, 1, 4, 7, 2)
