@@ -82,7 +82,8 @@ def over_slices(
     With Z the sum of `exp(value)` over the slices, the result is log Z and the sum of
     `exp(value) / Z * tables`: log-partition and marginals of the whole, where a slice gives its own.
     Call it inside `jit`. Tables that every slice gives whole are summed; for one that holds only a part
-    `run_one_slice` returns it in its place in a table of zeros.
+    `run_one_slice` returns it in its place in a table of zeros. Going backwards through it keeps the sums after
+    every slice and computes the slices again.
 
     Args:
         mesh: the devices; None runs all slices on one.
@@ -94,11 +95,14 @@ def over_slices(
         The value of all slices together, and the weighted sum of the trees, on every device.
     """
     kinds = jax.eval_shape(run_one_slice, jax.ShapeDtypeStruct((), jnp.int32))
+    again = jax.checkpoint(run_one_slice)
 
-    def some(first: jax.Array, last: jax.Array) -> tuple[jax.Array, jax.Array, Any]:
-        def add(i: jax.Array, held: tuple[jax.Array, jax.Array, Any]) -> tuple[jax.Array, jax.Array, Any]:
+    def some(first: jax.Array | int, number: int) -> tuple[jax.Array, jax.Array, Any]:
+        def add(k: jax.Array, held: tuple[jax.Array, jax.Array, Any]) -> tuple[jax.Array, jax.Array, Any]:
             top, total, sums = held
-            value, tables = run_one_slice(i)
+            i = first + k
+            value, tables = again(jnp.minimum(i, count - 1))
+            value = jnp.where(i < count, value, -jnp.inf)  # beyond the last: nothing is added
             higher = jnp.maximum(top, value)
             safe = jnp.where(jnp.isfinite(higher), higher, 0)
             old, new = jnp.exp(top - safe), jnp.exp(value - safe)
@@ -106,7 +110,8 @@ def over_slices(
 
         zero = jnp.zeros(kinds[0].shape, kinds[0].dtype)
         sums = jax.tree.map(lambda kind: jnp.zeros(kind.shape, kind.dtype), kinds[1])
-        return jax.lax.fori_loop(first, last, add, (zero - jnp.inf, zero, sums))
+        # a number of turns that is known when it is compiled, or there is no way backwards
+        return jax.lax.fori_loop(0, number, add, (zero - jnp.inf, zero, sums))
 
     def whole(top: jax.Array, total: jax.Array, sums: Any) -> tuple[jax.Array, Any]:
         share = jnp.where(total > 0, total, 1)
@@ -114,13 +119,13 @@ def over_slices(
         return value, jax.tree.map(lambda s: s / share, sums)
 
     if mesh is None:
-        return whole(*some(jnp.int32(0), jnp.int32(count)))
+        return whole(*some(0, count))
     names, each = mesh.axis_names, -(-count // mesh.size)
 
     def share_of_device() -> tuple[jax.Array, Any]:
         first = jax.lax.axis_index(names).astype(jnp.int32) * each
-        top, total, sums = some(jnp.minimum(first, count), jnp.minimum(first + each, count))
-        highest = jax.lax.pmax(top, names)
+        top, total, sums = some(first, each)
+        highest = jax.lax.pmax(jax.lax.stop_gradient(top), names)  # a shift: the result has no slope in it
         scale = jnp.exp(top - jnp.where(jnp.isfinite(highest), highest, 0))
         total, sums = jax.lax.psum(jax.tree.map(lambda x: x * scale, (total, sums)), names)
         return whole(highest, total, sums)

@@ -82,6 +82,10 @@ def test_slices_shared_by_eight_devices_equal_those_of_one():
         np.testing.assert_allclose(many.loss, one.loss, rtol=1e-9)
         for a, b in zip(one.model.potentials.tables, many.model.potentials.tables):
             np.testing.assert_allclose(a, b, atol=1e-6)
+        point = rng.normal(size=oracle.length)
+        with jax.enable_x64(True):  # also backwards, through the loop of every device
+            slope = jax.jit(jax.grad(lambda p: oracle.infer_flat(p)[0]))(point)
+            np.testing.assert_allclose(slope, jax.jit(oracle.infer_flat)(point)[1], atol=1e-12)
         """
     flags = "--xla_force_host_platform_device_count=8"
     done = subprocess.run(
