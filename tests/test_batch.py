@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax import batch, solvers
+from pgmjax import batch
 from pgmjax.plan.forecast import ModelTooLargeError
+from tests.solver_names import SOLVERS
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 5})
 CLIQUES = (("a", "b"), ("b", "c"), ("a", "c"))
@@ -51,10 +52,7 @@ def test_float32_rows_end_as_single_fits():
     assert_rows_are_single_fits(pj.Estimator(max_steps=150, tol=1e-2), rows, totals)
 
 
-SLOW = {"lbfgs": pytest.mark.slow}  # its line search takes long to compile
-
-
-@pytest.mark.parametrize("solver", [pytest.param(s, marks=SLOW.get(s, ())) for s in solvers.names()])
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_every_solver(solver):
     totals = [200.0, 5000.0, 800.0]
     rows = [row(seed, total, 2.0) for seed, total in enumerate(totals)]

@@ -6,6 +6,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.known import Known
 from tests import joint_programs as cases
+from tests.solver_names import SOLVERS
 
 DOMAIN, NOISY, TOTAL = cases.DOMAIN, cases.NOISY, cases.TOTAL
 JOINT = np.random.default_rng(1).dirichlet(np.ones(24)).reshape(DOMAIN.shape)
@@ -78,11 +79,8 @@ def test_the_weighted_sum_is_minimised(weight, name):
     cases.assert_honoured(fit.model, constraints)
 
 
-SLOW = {"lbfgs": pytest.mark.slow}  # its line search takes long to compile
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("solver", [pytest.param(s, marks=SLOW.get(s, ())) for s in pj.solvers.names()])
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_every_solver(solver, dtype):
     optimum, _ = cases.least_squares([], 5.0, JOINT)
     fit = pj.Estimator(solver=solver, dtype=dtype, max_steps=5000).fit(

@@ -22,6 +22,7 @@ from tests.joint_programs import (
     least_absolute,
     least_squares,
 )
+from tests.solver_names import SOLVERS
 
 
 @pytest.mark.parametrize("constraints", CASES.values(), ids=CASES.keys())
@@ -45,12 +46,7 @@ def test_default_settings_certify():
     assert_honoured(fit.model, [ZEROS, A, B])
 
 
-SLOW = {"lbfgs": pytest.mark.slow}  # its line search takes long to compile
-
-
-@pytest.mark.parametrize(
-    "solver", [pytest.param(s, marks=SLOW.get(s, ())) for s in pj.solvers.names() if s != "accelerated"]
-)
+@pytest.mark.parametrize("solver", [name for name in SOLVERS if name.values != ("accelerated",)])
 def test_every_solver(solver):
     estimator = pj.Estimator(solver=solver, dtype="float64", tol=1e-5, max_steps=5000)
     fit = estimator.fit(DOMAIN, NOISY, constraints=[A, B])

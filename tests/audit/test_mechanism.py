@@ -220,7 +220,7 @@ def test_pairs_are_those_without_fault():
     assert beyond.pairs == 0
 
 
-@pytest.mark.parametrize("relation", [ADD, REPLACE])
+@pytest.mark.parametrize("relation", [ADD, pytest.param(REPLACE, marks=pytest.mark.slow)])
 def test_pure_and_renyi_accounts_are_accepted_where_delta_is_claimed(relation):
     for mechanism in (Own, Renyi):
         found = audited(mechanism, relation, delta="1e-6")
@@ -315,7 +315,8 @@ def test_black_box_runs_that_take_long_are_made_on_request():
     assert audited(Fits, pairs=1, trials=2).trials == 2
 
 
-@pytest.mark.parametrize("relation", [pytest.param(ADD, marks=pytest.mark.slow), REPLACE])
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", [ADD, REPLACE])
 def test_black_box_runs_find_noise_of_half_the_scale(relation):
     """2,000 runs: a true epsilon of 2 is found to be above 1."""
     with mutations.half_scale():

@@ -15,6 +15,12 @@ FALSE_ALARMS = 3 * 24 * 2e-8
 FAST = ["audit", "--pairs", "4", "--runs", "20"]
 
 
+@pytest.fixture
+def without_primitives(monkeypatch):
+    """Leaves out the checks of the secure noise, which take time and may fail by chance."""
+    monkeypatch.setattr(audit, "audit_primitives", dict)
+
+
 @pytest.mark.slow
 def test_all_mechanisms_in_a_table(capsys):
     assert main(["audit", "--pairs", "2", "--runs", "2", "--mechanism", "all"]) == 0
@@ -36,7 +42,7 @@ def test_json_is_one_object(capsys):
     assert all(each["passed"] for each in record["primitives"].values())
 
 
-def test_a_fault_is_told_and_fails(capsys):
+def test_a_fault_is_told_and_fails(capsys, without_primitives):
     with mutations.true_total():
         assert main([*FAST, "--mechanism", "marginals"]) == 1
     said = capsys.readouterr()
@@ -44,6 +50,7 @@ def test_a_fault_is_told_and_fails(capsys):
     assert "The audit found faults" in said.err
 
 
+@pytest.mark.slow
 def test_a_fault_of_the_noise_is_told(capsys):
     with mutations.half_scale():
         assert main(["audit", "--pairs", "1", "--runs", "0", "--mechanism", "marginals"]) == 1
@@ -51,6 +58,7 @@ def test_a_fault_of_the_noise_is_told(capsys):
     assert "not run" in said and "does not follow its laplace law" in said
 
 
+@pytest.mark.slow
 def test_seeded_bugs_are_listed(capsys):
     assert main([*FAST, "--runs", "0", "--mechanism", "marginals", "--mutants", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["mutants"]
@@ -77,12 +85,6 @@ def test_numbers_out_of_range(capsys, words, said):
     assert main(["audit", "--mechanism", "marginals", *words]) == 2
     told = capsys.readouterr()
     assert said in told.err and not told.out
-
-
-@pytest.fixture
-def without_primitives(monkeypatch):
-    """Leaves out the checks of the secure noise, which take time and may fail by chance."""
-    monkeypatch.setattr(audit, "audit_primitives", dict)
 
 
 OWN = """

@@ -376,8 +376,15 @@ cli.run()
 """
 
 
-@pytest.mark.parametrize("stage", ["fit", "writing"])
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    ("name", "stage"),
+    [
+        ("SIGINT", "fit"),
+        ("SIGTERM", "writing"),
+        pytest.param("SIGTERM", "fit", marks=pytest.mark.slow),
+        pytest.param("SIGINT", "writing", marks=pytest.mark.slow),
+    ],
+)
 def test_a_signal_ends_a_real_run_without_a_trace(name, stage, table):
     process = subprocess.Popen(
         [sys.executable, "-c", STOPPED, stage, *arguments(table)],

@@ -11,6 +11,7 @@ import pytest
 SCRIPT = pathlib.Path(__file__).parent.parent.parent / "bench" / "kernels.py"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SCRIPT.is_file(), reason="the tests run apart from the source tree")
 def test_without_a_gpu_it_checks_a_small_product_and_says_so(tmp_path):
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}

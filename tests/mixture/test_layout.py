@@ -51,7 +51,7 @@ def test_marginals(kind, workspace, monkeypatch):
     with jax.enable_x64(True):
         weights, rows, tables = random_logits(domain, 4)
         made = layout(domain, CLIQUES, 4, {})
-        found = made.marginals((weights, rows))
+        found = jax.jit(made.marginals)((weights, rows))
         np.testing.assert_allclose(found, written_out(domain, weights, tables, CLIQUES), rtol=1e-12)
     if workspace == 20 and kind == "few sizes":
         assert max(len(members[0]) for members in made.members) > 1
@@ -66,7 +66,7 @@ def test_gradients_agree_with_finite_differences(kind, workspace, monkeypatch):
         weights, rows, tables = random_logits(domain, 3)
         made = layout(domain, CLIQUES, 3, {})
         direction = np.random.default_rng(1).normal(size=sum(map(domain.size, CLIQUES)))
-        gradient = jax.grad(lambda logits: direction @ made.marginals(logits))((weights, rows))
+        gradient = jax.jit(jax.grad(lambda logits: direction @ made.marginals(logits)))((weights, rows))
     places = Places.of(domain)
     for name, place in (("a", (0, 0)), ("c", (1, 2)), ("d", (2, 4))):
         moved = []
@@ -84,7 +84,7 @@ def test_impossible_values_are_exact_zeros_without_gradient():
     with jax.enable_x64(True):
         weights, rows, _ = random_logits(domain, 4)
         made = layout(domain, (("a", "b"),), 4, allowed)
-        vector, back = jax.vjp(made.marginals, (weights, rows))
+        vector, back = jax.vjp(jax.jit(made.marginals), (weights, rows))
         gradient = back(np.arange(6.0))[0]
     table = np.asarray(vector).reshape(3, 2)
     assert not table[1].any() and table.sum() == pytest.approx(1)

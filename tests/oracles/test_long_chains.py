@@ -28,11 +28,16 @@ def reference(structure, tables):
         yield np.exp(belief - np.logaddexp.reduce(belief, axis=None))
 
 
+@jax.jit
+def infer(oracle, tables):
+    return oracle.infer(tables)
+
+
 def error(kind, variables, spread):
     structure = chain(variables)
     rng = np.random.default_rng(0)
     tables = [(spread * rng.normal(size=(4, 4))).astype(np.float32) for _ in structure.cliques]
-    marginals = jax.jit(kind.build(structure).infer)([jnp.asarray(t) for t in tables])[1]
+    marginals = infer(kind.build(structure), [jnp.asarray(t) for t in tables])[1]
     pairs = zip(marginals, reference(structure, tables), strict=True)
     return max(float(np.abs(np.asarray(m, np.float64) - r).max()) for m, r in pairs)
 

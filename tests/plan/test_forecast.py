@@ -11,6 +11,7 @@ from pgmjax.plan import forecast
 from pgmjax.plan.structure import Structure
 from pgmjax.solvers import loop
 from pgmjax.solvers.problem import Problem
+from tests.solver_names import SOLVERS
 
 
 def test_refusal_names_figures_and_cliques():
@@ -47,7 +48,7 @@ def test_forecast_covers_what_xla_allocates(kind):
 
 
 @pytest.mark.parametrize("oracle", ["contraction", "message_passing"])
-@pytest.mark.parametrize("solver", solvers.names())
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_forecast_covers_a_solver(solver, oracle):
     """The same for a block of solver steps, on a model that is mostly potentials."""
     domain = pj.Domain({"a": 40, "b": 60, "c": 50, "d": 30})
