@@ -6,11 +6,6 @@ import pathlib
 import hypothesis
 import pytest
 
-# a folder of compiled programs (JAX_COMPILATION_CACHE_DIR), if there is one, is each worker's own: JAX writes
-# its files in place, so that another process may read half of one. Before JAX is imported, which reads it.
-if {"JAX_COMPILATION_CACHE_DIR", "PYTEST_XDIST_WORKER"} <= os.environ.keys():
-    os.environ["JAX_COMPILATION_CACHE_DIR"] += "/" + os.environ["PYTEST_XDIST_WORKER"]
-
 # the same examples in every run, and no time limit: a red test is a fault and never bad luck.
 # HYPOTHESIS_PROFILE=explore looks for new ones.
 hypothesis.settings.register_profile("house", derandomize=True, deadline=None)

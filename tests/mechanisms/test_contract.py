@@ -70,8 +70,15 @@ def make(mechanism, relation=None, epsilon=1, delta=0, seed=0, **more):
 
 
 @every_allowed
-@with_and_without_delta
-@pytest.mark.parametrize("max_weight", [None, 3], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize(
+    ("delta", "max_weight"),
+    [
+        pytest.param(0, None, id="pure-unweighted"),
+        pytest.param(0, 3, id="pure-weighted"),
+        pytest.param("1e-6", None, id="approximate-unweighted"),
+        pytest.param("1e-6", 3, id="approximate-weighted", marks=pytest.mark.slow),
+    ],
+)
 def test_nothing_but_released_numbers_depends_on_the_table(mechanism, relation, delta, max_weight):
     """L1 of the audit: record on one table, replay on its neighbour, compare every bit and the cost."""
     if max_weight is not None and not mechanisms.takes_weights(mechanism):
