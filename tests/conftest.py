@@ -13,6 +13,22 @@ hypothesis.settings.register_profile("explore", deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 
+SLOW = {
+    line
+    for line in pathlib.Path(__file__).with_name("slow.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark as slow what `slow.txt` lists."""
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        if not SLOW.isdisjoint((item.nodeid, function, function.partition("::")[0])):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def room_for_programs():
     """Forget compiled programs before there are too many.

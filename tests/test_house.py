@@ -73,3 +73,14 @@ def test_randomness_comes_from_one_module(name):
         if word.startswith(("np.random.", "numpy.random.", "jax.random.", "jr.")):
             allowed = ("np.random.Generator", "jax.random.key_data")  # a type, and looking into a key
             assert word in allowed, f"{name}:{node.lineno} uses {word}"
+
+
+def test_what_slow_txt_names_is_there():
+    tests = pathlib.Path(__file__).parent
+    lines = (tests / "slow.txt").read_text().splitlines()
+    names = [line for line in lines if not line.startswith("#")]
+    assert names == sorted(set(names))
+    for name in names:
+        file, _, function = name.partition("[")[0].partition("::")
+        text = (tests.parent / file).read_text()
+        assert f"def {function}" in text, f"{name} is no test"
