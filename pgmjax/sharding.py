@@ -82,8 +82,8 @@ def over_slices(
     With Z the sum of `exp(value)` over the slices, the result is log Z and the sum of
     `exp(value) / Z * tables`: log-partition and marginals of the whole, where a slice gives its own.
     Call it inside `jit`. Tables that every slice gives whole are summed; for one that holds only a part
-    `run_one_slice` returns it in its place in a table of zeros. Going backwards through it keeps the sums after
-    every slice and computes the slices again.
+    `run_one_slice` returns it in its place in a table of zeros. Going backwards through it keeps the sums
+    after every slice and computes the slices again.
 
     Args:
         mesh: the devices; None runs all slices on one.
