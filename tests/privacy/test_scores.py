@@ -154,7 +154,7 @@ def scores(draw):
 
 
 @given(scores(), st.sampled_from([ADD, REPLACE]), st.sampled_from([None, 1, 2]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_neighbours_never_move_a_score_beyond_what_is_declared(score, relation, most):
     assert largest_move(score, SMALL, relation, 3, most) <= declared(score, SMALL, relation, most)
 

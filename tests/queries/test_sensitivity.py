@@ -175,7 +175,7 @@ small_blocks = st.one_of(
 
 
 @given(st.lists(small_blocks, min_size=1, max_size=3), st.sampled_from([ADD, REPLACE]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_products_are_exact_by_brute_force(blocks, relation):
     domain = Domain(dict.fromkeys("abc"[: len(blocks)], 3))
     query = q.Product(dict(zip("abc", blocks, strict=False)))
@@ -186,7 +186,7 @@ def test_products_are_exact_by_brute_force(blocks, relation):
 
 
 @given(st.lists(small_blocks, min_size=2, max_size=3))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_products_too_large_for_pairs_of_cells_are_exact_or_bounded(blocks):
     """The same products with the comparison of all joint columns switched off."""
     bound = [(block, 3) for block in blocks]
