@@ -1,4 +1,4 @@
-"""The small tables and the calls that the kept artefacts come from; the tests make some of the calls again."""
+"""Small tables and the calls that the kept artefacts come from; the tests make some of the calls again."""
 
 import warnings
 

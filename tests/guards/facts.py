@@ -1,4 +1,4 @@
-"""What is known of an artefact, as plain JSON: by public names alone, but for `content`, which looks into objects."""
+"""What is known of an artefact, as plain JSON; by public names alone, but for `content`."""
 
 import contextlib
 import dataclasses
@@ -128,7 +128,7 @@ def without_versions(record):
 
 
 def content(thing, above=()):
-    """An object as plain JSON: the class's own name (wherever it is defined) and its fields, to the bottom."""
+    """An object as plain JSON: its class's name, wherever that is defined, and its fields, to the bottom."""
     if thing is None or (isinstance(thing, bool | str) and not isinstance(thing, enum.Enum)):
         return thing
     if isinstance(thing, enum.Enum):
@@ -212,8 +212,10 @@ def _same(expected, found):
 
 def exact_differences(expected, found):
     """Where what JSON would hold of two things is not the same to the bit."""
-    one, two = json.loads(json.dumps(expected)), json.loads(json.dumps(found))
-    return [] if json.dumps(one) == json.dumps(two) else differences(one, two) or ["a last digit differs"]
+    one, two = (json.dumps(each, sort_keys=True) for each in (expected, found))
+    if one == two:
+        return []
+    return differences(json.loads(one), json.loads(two)) or ["the last digits differ, or a field is new"]
 
 
 def columns_of(path):

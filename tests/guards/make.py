@@ -1,7 +1,7 @@
-"""Write one artefact of each kind into a folder, with what is to be found in it again: `python make.py FOLDER`.
+"""Write one artefact of each kind into a folder, with what is to be found in them: `python make.py FOLDER`.
 
-`v0_1_0` was written so by version 0.1.0. It is never written anew: it stands for what users have on their disks.
-A later format is kept beside it, in a folder of its own.
+`v0_1_0` was written by version 0.1.0. It is never written anew: it stands for what users have on their
+disks. A later format is kept beside it, in a folder of its own.
 """
 
 import contextlib

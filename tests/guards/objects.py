@@ -190,20 +190,20 @@ def seen():
 
 def booked():
     """What a ledger and a session say of themselves, and errors."""
-    with tempfile.TemporaryDirectory() as place:
-        with pj.privacy.Ledger.create(pathlib.Path(place) / "books") as books:
-            digest = books.digest_of(table())
-            account = books.register("t", epsilon=2, relation="add-remove", digest=digest, research=True)
-            answer = session(books).ask(point("a", 1), half_width=60, delta=0.2)
-            return {
-                "Account": account,
-                "ChargeRecord": books.charges("t")[0],
-                "Verification": books.verify(),
-                "SessionAnswer": answer,
-                "BudgetExceeded": pj.privacy.BudgetExceeded("too much"),
-                "ModelTooLargeError": pj.ModelTooLargeError("too large"),
-                "LedgerError": pj.privacy.LedgerError("closed"),
-            }
+    folder = tempfile.TemporaryDirectory()
+    with folder as place, pj.privacy.Ledger.create(pathlib.Path(place) / "books") as books:
+        digest = books.digest_of(table())
+        account = books.register("t", epsilon=2, relation="add-remove", digest=digest, research=True)
+        answer = session(books).ask(point("a", 1), half_width=60, delta=0.2)
+        return {
+            "Account": account,
+            "ChargeRecord": books.charges("t")[0],
+            "Verification": books.verify(),
+            "SessionAnswer": answer,
+            "BudgetExceeded": pj.privacy.BudgetExceeded("too much"),
+            "ModelTooLargeError": pj.ModelTooLargeError("too large"),
+            "LedgerError": pj.privacy.LedgerError("closed"),
+        }
 
 
 def every():
