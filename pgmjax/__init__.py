@@ -23,6 +23,7 @@ from pgmjax import (
     uncertainty,
     workloads,
 )
+from pgmjax._internal import moved
 from pgmjax._version import __version__
 from pgmjax.attribute import Attribute
 from pgmjax.calibrated_model import CalibratedModel
@@ -42,6 +43,9 @@ from pgmjax.saved import load
 from pgmjax.solvers.loop import Status
 from pgmjax.total import estimate_total
 from pgmjax.workload import Workload
+
+moved.install()
+__getattr__ = moved.submodule  # what 0.1.0 had at the top
 
 __all__ = [
     "AllowedSet",

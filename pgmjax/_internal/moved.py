@@ -1,0 +1,115 @@
+"""The module paths of 0.1.0: one table from old to new, and a finder that serves it.
+
+An old path imports, and unpickles, as a module that loads nothing until one of its names is asked for; then the name
+comes from where it is now, with one `DeprecationWarning` a name. Packages that took the name of an old module
+(`model`, `measurements`, `release`, ...) serve its names with `names_of`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import pkgutil
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+RENAMED: dict[str, str] = {}
+"""Names that are called otherwise where they are now, by their old path; what is new may be a method."""
+
+MODULES: dict[str, str] = {}
+"""Where the names of each module are that moved; several places are separated by a blank."""
+
+_PREFIX = "pgmjax."
+
+
+@functools.lru_cache(maxsize=None)
+def _found(module: str, name: str) -> Any:
+    """The object that `module` called `name` in 0.1.0; warns when it is first asked for."""
+    places = MODULES[module].split()
+    new = RENAMED.get(f"{module}.{name}", name)
+    for place in places:
+        owner = importlib.import_module(_PREFIX + place)
+        try:
+            found = functools.reduce(getattr, new.split("."), owner)
+        except AttributeError:
+            continue
+        said = (
+            f"{_PREFIX}{module}.{name} is {_PREFIX}{place}.{new} now; the old path goes in a later version."
+        )
+        warnings.warn(said, DeprecationWarning, stacklevel=4)
+        return found
+    raise AttributeError(
+        f"module {_PREFIX + module!r} has no attribute {name!r}; its names are in {places} now"
+    )
+
+
+def names_of(module: str, path: Iterable[str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package that took the name of an old module.
+
+    Args:
+        module: its name without `pgmjax.`.
+        path: the package's `__path__`.
+    """
+    own = frozenset(each.name for each in pkgutil.iter_modules(path))
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__") or name in own:
+            raise AttributeError(f"module {_PREFIX + module!r} has no attribute {name!r}")
+        return _found(module, name)
+
+    return __getattr__
+
+
+def submodule(name: str) -> types.ModuleType:
+    """Return what was `pgmjax.NAME` in 0.1.0, for the `__getattr__` of the front door.
+
+    Raises:
+        AttributeError: there was none.
+    """
+    if name not in MODULES:
+        raise AttributeError(f"module 'pgmjax' has no attribute {name!r}")
+    return importlib.import_module(_PREFIX + name)
+
+
+class _Moved(types.ModuleType):
+    """A module of 0.1.0 that is elsewhere now."""
+
+    def __getattr__(self, name: str) -> Any:
+        old = self.__name__.removeprefix(_PREFIX)
+        if name == "__all__":
+            return [
+                n for place in MODULES[old].split() for n in importlib.import_module(_PREFIX + place).__all__
+            ]
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return _found(old, name)
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the modules of the table, after everything else that finds modules."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        old = fullname.removeprefix(_PREFIX)
+        if old == fullname or old not in MODULES:
+            return None
+        package = any(each.startswith(old + ".") for each in MODULES)
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=package)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        return _Moved(spec.name, "A module of pgmjax 0.1.0; its names are elsewhere now.")
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Nothing is loaded before it is asked for."""
+
+
+def install() -> None:
+    """Serve the old paths to `import`; called once, by `pgmjax/__init__.py`."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())
