@@ -19,7 +19,7 @@ import numpy as np
 
 import pgmjax as pj
 from pgmjax import losses, solvers
-from pgmjax.compiling import CPU_OPTIONS
+from pgmjax._internal.jit import CPU_OPTIONS
 from pgmjax.solvers import loop
 from pgmjax.solvers.problem import Problem
 

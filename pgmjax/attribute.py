@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, attribute_spec
+from pgmjax import attribute_spec
+from pgmjax._internal import checks
 from pgmjax.encoding import Coder, Encoded
 from pgmjax.values import Label, text_of
 
@@ -48,7 +49,7 @@ class Attribute:
         if not self.name:
             raise ValueError("An attribute's name must not be empty.")
         said = f"The size of attribute {self.name!r}"
-        object.__setattr__(self, "size", _checks.integer(said, self.size, low=1))
+        object.__setattr__(self, "size", checks.integer(said, self.size, low=1))
         if self.labels is not None and self.bins is not None:
             raise ValueError(f"Attribute {self.name!r} must have labels or bins, not both.")
         regular = self.size - bool(self.missing)

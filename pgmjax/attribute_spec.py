@@ -8,7 +8,7 @@ import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.values import Label, text_of
 
 _KEYS = ("size", "labels", "bins", "missing", "clip")
@@ -28,7 +28,7 @@ def fields(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
         raise TypeError(f"'clip' of attribute {name!r} must be true or false, got {type(clip).__name__}.")
     common = {"missing": missing, "missing_markers": markers, "clip": clip}
     if "size" in spec:
-        size = _checks.integer(f"The size of attribute {name!r}", spec["size"], low=1)
+        size = checks.integer(f"The size of attribute {name!r}", spec["size"], low=1)
         return {"size": size + missing, **common}
     values = spec[kinds[0]]
     if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):

@@ -12,7 +12,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax import _checks, multipliers, oracles
+from pgmjax import multipliers, oracles
+from pgmjax._internal import checks
 from pgmjax.domain import Domain
 from pgmjax.fit_pictures import batch_html
 from pgmjax.fitting import End, course
@@ -167,7 +168,7 @@ def row_totals(
     given = list(totals)  # type: ignore[arg-type]
     if len(given) != len(rows):
         raise ValueError(f"totals must be one number or one a row: {len(rows)} rows, got {len(given)}.")
-    return [_checks.number("total", total, above=0) for total in given]
+    return [checks.number("total", total, above=0) for total in given]
 
 
 def slots_and_threads(plan: oracles.Plan, rows: int, mesh: jax.sharding.Mesh | None) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, html_view
+from pgmjax._internal import checks, html
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
 from pgmjax.oracles.host import HostModel
@@ -43,7 +43,7 @@ class CalibratedModel:
         self.domain = domain
         self.total = total
         self._number = {name: i for i, name in enumerate(domain.attributes)}
-        self._tree = HostTree(host, _checks.integer("cache_bytes", cache_bytes, low=0))
+        self._tree = HostTree(host, checks.integer("cache_bytes", cache_bytes, low=0))
 
     def log_partition(self) -> float:
         """Log of the sum of the exponentiated potentials over all cells of the domain (nats)."""
@@ -92,7 +92,7 @@ class CalibratedModel:
             TypeError: a k that is not an integer.
             ValueError: a k outside that range.
         """
-        k = _checks.integer("k", k, low=1, high=len(self.domain))
+        k = checks.integer("k", k, low=1, high=len(self.domain))
         return self.marginals(itertools.combinations(self.domain.attributes, k))
 
     def conditional(self, target: Sequence[str], given: Sequence[str]) -> np.ndarray:
@@ -162,7 +162,7 @@ class CalibratedModel:
             >>> model.calibrate().scores({("a",): [5, 1]})
             {('a',): 4.0}
         """
-        measure = DISTANCES[_checks.choice("distance", distance, tuple(DISTANCES))]
+        measure = DISTANCES[checks.choice("distance", distance, tuple(DISTANCES))]
         pairs = tables.items() if isinstance(tables, Mapping) else tables
         result = {}
         for names, values in pairs:
@@ -181,7 +181,7 @@ class CalibratedModel:
         tree = self._tree.tree
         facts = {"attributes": len(self.domain), "total": float(self.total)}
         facts |= {"cliques of the junction tree": len(tree.cliques), "its cells": tree.cells}
-        return html_view.card("CalibratedModel", facts)
+        return html.card("CalibratedModel", facts)
 
     def _probabilities(self, clique: Clique) -> np.ndarray:
         return self._tree.marginal(tuple(self._number[name] for name in clique))

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from pgmjax import ops
-from pgmjax.compiling import jit
+from pgmjax._internal.jit import jit
 from pgmjax.losses.base import BoundLoss
 from pgmjax.ops import sweep
 from pgmjax.ops.flat import host_join, split

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.attribute import Attribute
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
@@ -106,7 +106,7 @@ class Compression:
             ValueError: a measurement of several attributes or with a query, or one that does not fit the
                 domain.
         """
-        threshold = _checks.number("threshold", threshold, at_least=0)
+        threshold = checks.number("threshold", threshold, at_least=0)
         weights: dict[str, np.ndarray] = {}
         sums: dict[str, np.ndarray] = {}
         for measurement in measurements:
@@ -199,7 +199,7 @@ class Compression:
         Raises:
             ValueError: a model over another domain, or another word.
         """
-        _checks.choice("spread", spread, SPREADS)
+        checks.choice("spread", spread, SPREADS)
         if model.domain != self.domain:
             raise ValueError("the model must be over the compressed domain, Compression.domain.")
         shares = {name: self._shares(name, spread) for name in self.groups}
@@ -248,8 +248,8 @@ def _rare(counts: np.ndarray, limits: np.ndarray) -> np.ndarray:
 
 def _codes(attribute: Attribute, values: Any) -> tuple[int, ...]:
     said = f"The codes to merge of attribute {attribute.name!r}"
-    given = _checks.several(said, values, "codes")
-    codes = sorted({_checks.integer(said, code, 0, attribute.size - 1) for code in given})
+    given = checks.several(said, values, "codes")
+    codes = sorted({checks.integer(said, code, 0, attribute.size - 1) for code in given})
     if len(codes) < 2:
         raise ValueError(f"{said} must be two or more: leave out an attribute that stays as it is.")
     return tuple(codes)

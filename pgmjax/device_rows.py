@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax import conditionals, random
-from pgmjax.compiling import jit
+from pgmjax._internal.jit import jit
 from pgmjax.conditionals import Conditional
 from pgmjax.oracles.host import HostModel
 from pgmjax.plan.forecast import readable_bytes

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import domain_file, html_view, public_domain
+from pgmjax import domain_file, public_domain
+from pgmjax._internal import html
 from pgmjax.attribute import Attribute
 from pgmjax.cliques import Clique, as_clique
 
@@ -164,9 +165,7 @@ class Domain:
     def _repr_html_(self) -> str:
         rows = ((a.name, a.size, _kind(a)) for a in self._attributes)
         facts = {"attributes": len(self), "cells": self.size()}
-        return html_view.card(
-            "Domain", facts, html_view.table(("attribute", "size", "codes"), rows, len(self))
-        )
+        return html.card("Domain", facts, html.table(("attribute", "size", "codes"), rows, len(self)))
 
 
 def _kind(attribute: Attribute, most: int = 6) -> str:

@@ -8,7 +8,7 @@ import pathlib
 import re
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 
 def read(path: str | os.PathLike[str]) -> Any:
@@ -26,7 +26,7 @@ def write(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
         lines = (f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in content.items())
         text = "{\n" + ",\n".join(lines) + "\n}\n"
     else:
-        dump = _checks.optional("yaml", extra="tables").safe_dump
+        dump = checks.optional("yaml", extra="tables").safe_dump
         text = dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None)
         if _read_yaml(text) != content:  # some separators (U+0085) survive only as escapes
             text = dump(content, sort_keys=False, allow_unicode=False, default_flow_style=None)
@@ -52,7 +52,7 @@ def _unique(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 def _read_yaml(text: str) -> Any:
-    yaml = _checks.optional("yaml", extra="tables")
+    yaml = checks.optional("yaml", extra="tables")
 
     class Loader(yaml.SafeLoader):  # type: ignore[name-defined]
         """YAML 1.2 bools, so that the labels `yes`, `No` and `off` stay text."""

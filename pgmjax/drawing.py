@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 MOST_BARS = 120
 MOST_LABELS = 8
@@ -41,7 +41,7 @@ class Colours:
 
 def style() -> Colours:
     """Colours that follow matplotlib's current style, light or dark."""
-    settings = _checks.optional("matplotlib", extra="report").rcParams
+    settings = checks.optional("matplotlib", extra="report").rcParams
     # greys and the colours of numbers are legible on white and on black alike
     return Colours(settings["text.color"], "#7a848c", "#80808055", "#5fa39d", "#d9622b")
 
@@ -105,7 +105,7 @@ def heat_map(axes: Any, table: np.ndarray, top: float) -> Any:
     Returns:
         The image, for a colour bar.
     """
-    colors = _checks.optional("matplotlib.colors", extra="report")
+    colors = checks.optional("matplotlib.colors", extra="report")
     return axes.imshow(
         np.clip(table, 0, None), norm=colors.PowerNorm(gamma=0.5, vmin=0.0, vmax=top),
         cmap=colors.LinearSegmentedColormap.from_list("counts", _MAP), aspect="auto", interpolation="none",

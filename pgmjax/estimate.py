@@ -9,7 +9,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax import _checks, approximate, batch, losses, oracles, sharding, solvers
+from pgmjax import approximate, batch, losses, oracles, solvers
+from pgmjax._internal import checks, sharding
+from pgmjax._internal.progress import Progress
 from pgmjax.batch import BatchFit
 from pgmjax.clique_vector import CliqueVector, summed
 from pgmjax.cliques import Clique, as_clique
@@ -24,7 +26,6 @@ from pgmjax.model import GraphicalModel
 from pgmjax.noise_level import noise_level
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.plan.structure import Structure
-from pgmjax.progress import Progress
 from pgmjax.solvers.loop import Status
 from pgmjax.task import Task
 from pgmjax.total import estimate_total
@@ -105,13 +106,13 @@ class Estimator:
     approximate: bool | str = False
 
     def __post_init__(self) -> None:
-        _checks.integer("max_steps", self.max_steps, low=1)
-        _checks.number("tol", self.tol, at_least=0)
-        _checks.choice("dtype", self.dtype, ("float32", "float64"))
-        _checks.choice("oracle", self.oracle, ("auto", *oracles.names()))
+        checks.integer("max_steps", self.max_steps, low=1)
+        checks.number("tol", self.tol, at_least=0)
+        checks.choice("dtype", self.dtype, ("float32", "float64"))
+        checks.choice("oracle", self.oracle, ("auto", *oracles.names()))
         solvers.build(self.solver)
         losses.check(self.loss)
-        _checks.choice("stop", self.stop, ("optimum", "noise"))
+        checks.choice("stop", self.stop, ("optimum", "noise"))
         if not isinstance(self.approximate, bool | str) or self.approximate not in approximate.CHOICES:
             raise ValueError(
                 f"approximate must be True, False, 'convex' or 'mixture', got {self.approximate!r}."

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmjax import _checks, drawing, html_view
+from pgmjax import drawing
+from pgmjax._internal import checks, html
 from pgmjax.model import GraphicalModel
 
 
@@ -43,7 +44,7 @@ class FitPictures:
         if not self.trace:
             raise ValueError("this fit has no trace: no solver ran for it, or it was made by hand.")
         if ax is None:
-            pyplot = _checks.optional("matplotlib.pyplot", extra="report")
+            pyplot = checks.optional("matplotlib.pyplot", extra="report")
             _, ax = pyplot.subplots(figsize=(5.6, 3.4), layout="constrained")
         colours = drawing.style()
         drawing.clear(ax, colours)
@@ -66,15 +67,15 @@ class FitPictures:
     def _repr_html_(self) -> str:
         facts: dict[str, Any] = {"method": self.method} if self.method != "exact" else {}
         facts |= {"status": self.status.name, "steps": self.steps, "loss": self.loss, "gap at most": self.gap}
-        return html_view.card("Fit", facts, self.model._repr_html_())
+        return html.card("Fit", facts, self.model._repr_html_())
 
 
 def batch_html(fits: Sequence[FitPictures]) -> str:
     """What a notebook shows of the fits of a batch."""
     ended = collections.Counter(fit.status.name for fit in fits)
     rows = ((n, fit.status.name, fit.steps, fit.loss, fit.gap) for n, fit in enumerate(fits))
-    listed = html_view.table(("row", "status", "steps", "loss", "gap at most"), rows, len(fits))
-    return html_view.card("BatchFit", {"fits": len(fits), **ended}, listed)
+    listed = html.table(("row", "status", "steps", "loss", "gap at most"), rows, len(fits))
+    return html.card("BatchFit", {"fits": len(fits), **ended}, listed)
 
 
 def _ended(fit: FitPictures) -> str:

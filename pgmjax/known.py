@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.clique_vector import summed
 from pgmjax.cliques import Clique
 from pgmjax.constraints import Constraint, FixedMarginal, StructuralZeros, require_feasible, require_kinds
@@ -52,7 +52,7 @@ class Known:
         constraints = listed(constraints)
         if not isinstance(prior, GraphicalModel | None):
             raise TypeError(f"prior must be a GraphicalModel, got {type(prior).__name__}.")
-        weight = _checks.number("prior_weight", weight, at_least=0)
+        weight = checks.number("prior_weight", weight, at_least=0)
         if prior is None and weight > 0:
             raise ValueError(
                 "prior_weight needs a prior: GraphicalModel.from_potentials(domain, {}) is the uniform one."

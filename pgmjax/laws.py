@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 _SINH = 710.0  # its hyperbolic sine is just below the largest float
 
@@ -35,7 +35,7 @@ class DiscreteLaplace:
     noise: ClassVar[str] = "laplace"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", _checks.number("scale", self.scale, above=0))
+        object.__setattr__(self, "scale", checks.number("scale", self.scale, above=0))
 
     @property
     def variance(self) -> float:
@@ -73,7 +73,7 @@ class DiscreteLaplace:
             >>> DiscreteLaplace(10.0).radius(1e-20)
             461
         """
-        return _smallest(self.outside, _checks.number("delta", delta, above=0, below=1))
+        return _smallest(self.outside, checks.number("delta", delta, above=0, below=1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +95,7 @@ class DiscreteGaussian:
     noise: ClassVar[str] = "gaussian"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", _checks.number("scale", self.scale, above=0))
+        object.__setattr__(self, "scale", checks.number("scale", self.scale, above=0))
 
     def _masses(self, values: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):  # a tiny scale's square would be zero
@@ -154,14 +154,14 @@ class DiscreteGaussian:
             >>> DiscreteGaussian(10.0).radius(1e-20)
             93
         """
-        return _smallest(self.outside, _checks.number("delta", delta, above=0, below=1))
+        return _smallest(self.outside, checks.number("delta", delta, above=0, below=1))
 
 
 Law = DiscreteLaplace | DiscreteGaussian
 
 
 def _outside_of(level: float) -> float:
-    if not 0 < _checks.number("level", level) < 1:
+    if not 0 < checks.number("level", level) < 1:
         raise ValueError(f"level must be in (0, 1), got {level}.")
     return 1 - level
 

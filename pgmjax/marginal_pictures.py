@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, drawing
+from pgmjax import drawing
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.measured import NoisyMarginal
@@ -69,7 +70,7 @@ def draw(
     panels = [_Panel(clique, marginal(clique), noisy(clique)) for clique in cliques]
     places, rows = _places([panel.width for panel in panels])
     columns = max(column + panel.width for panel, (_, column) in zip(panels, places, strict=True))
-    pyplot = _checks.optional("matplotlib.pyplot", extra="report")
+    pyplot = checks.optional("matplotlib.pyplot", extra="report")
     figure = pyplot.figure(figsize=(4.2 * columns, 2.9 * rows + 0.3), layout="constrained")
     grid = figure.add_gridspec(rows, columns)
     colours = drawing.style()
@@ -126,8 +127,8 @@ def _legend(figure: Any, panels: Sequence[_Panel], colours: drawing.Colours, std
     """Say what points are, where there are any."""
     if all(panel.noisy is None or len(panel.clique) == 2 for panel in panels):
         return
-    patches = _checks.optional("matplotlib.patches", extra="report")
-    lines = _checks.optional("matplotlib.lines", extra="report")
+    patches = checks.optional("matplotlib.patches", extra="report")
+    lines = checks.optional("matplotlib.lines", extra="report")
     bar = patches.Patch(color=colours.fit, label="fitted count")
     said = f"noisy count, {stddevs:g} standard deviations each way"
     point = lines.Line2D([], [], color=colours.noisy, marker="o", markersize=3.2, linewidth=0.9, label=said)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, html_view
+from pgmjax._internal import checks, html
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.laws import Law
@@ -67,7 +67,7 @@ class LinearMeasurement:
         object.__setattr__(self, "query", as_query(clique, query))
         object.__setattr__(self, "values", _numbers(f"the values of the {said}", values))
         object.__setattr__(self, "stddev", _stddev(said, stddev, self.values))
-        object.__setattr__(self, "noise", _checks.choice(f"the noise of the {said}", noise, NOISE_LAWS))
+        object.__setattr__(self, "noise", checks.choice(f"the noise of the {said}", noise, NOISE_LAWS))
         object.__setattr__(self, "law", _law(said, law, self.stddev, noise))
 
     @classmethod
@@ -144,9 +144,9 @@ class LinearMeasurement:
         pairs = zip(self.values.reshape(-1).tolist(), self.row_stddevs().tolist(), strict=True)
         rows = ((row, *pair) for row, pair in enumerate(pairs))
         header = ("row", "noisy value", "standard deviation")
-        asked = html_view.note(f"query: {in_words(self.query)}")
-        listed = html_view.table(header, rows, self.values.size)
-        return html_view.card("LinearMeasurement", facts, asked, listed)
+        asked = html.note(f"query: {in_words(self.query)}")
+        listed = html.table(header, rows, self.values.size)
+        return html.card("LinearMeasurement", facts, asked, listed)
 
 
 def spread_of(measurement: LinearMeasurement) -> float | str:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, answering, model_io
+from pgmjax import answering, model_io
+from pgmjax._internal import checks
 from pgmjax.calibrated_model import CalibratedModel
 from pgmjax.clique_vector import CliqueVector, summed
 from pgmjax.cliques import Clique, as_clique, marginal_of
@@ -63,7 +64,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         Raises:
             ValueError: a shape that does not fit, NaN or plus infinity, or no possible cell at all.
         """
-        total = _checks.number("total", total, above=0)
+        total = checks.number("total", total, above=0)
         cliques = [as_clique(domain, names) for names in potentials]
         tables = map(functools.partial(_log_table, domain), cliques, potentials.values())
         model = cls(domain, summed(zip(cliques, tables, strict=True)), total)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import record_file
+from pgmjax._internal import record_file
 from pgmjax._version import __version__
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import as_clique

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmjax import _checks, html_view, marginal_pictures, tree_picture
+from pgmjax import marginal_pictures, tree_picture
+from pgmjax._internal import checks, html
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
@@ -73,7 +74,7 @@ class ModelPictures:
             ValueError: no clique, more than 60, one of more than two attributes, an unknown attribute, or
                 measurements that do not fit the domain.
         """
-        stddevs = _checks.number("stddevs", stddevs, above=0)
+        stddevs = checks.number("stddevs", stddevs, above=0)
         wanted = [(name,) for name in self.domain.attributes] if cliques is None else cliques
         chosen = list(dict.fromkeys(as_clique(self.domain, clique) for clique in wanted))
         for measurement in measurements:
@@ -91,5 +92,5 @@ class ModelPictures:
         rows = ((", ".join(clique), table.size) for clique, table in pairs)
         facts = {"attributes": len(self.domain), "total": float(self.total)}
         facts["cells of the domain"] = self.domain.size()
-        cliques = html_view.table(("clique", "cells"), rows, len(self.potentials))
-        return html_view.card("GraphicalModel", facts, cliques if len(self.potentials) else "")
+        cliques = html.table(("clique", "cells"), rows, len(self.potentials))
+        return html.card("GraphicalModel", facts, cliques if len(self.potentials) else "")

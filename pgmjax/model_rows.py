@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmjax import _checks, completion, device_rows, row_check, row_file, sampling
+from pgmjax import completion, device_rows, row_check, row_file, sampling
+from pgmjax._internal import checks
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
@@ -139,7 +140,7 @@ class ModelRows:
             >>> model.complete({"a": [0, -1], "b": [-1, 1]})["b"].tolist()
             [0, 1]
         """
-        _checks.choice("method", method, sampling.METHODS)
+        checks.choice("method", method, sampling.METHODS)
         known = known_codes(self.domain, columns)
         filled = self._visible(completion.complete(self._host, known, seed, method))
         return dict(zip(self.domain.attributes, filled, strict=True))
@@ -176,7 +177,7 @@ class ModelRows:
         """Blocks of rows of the domain's attributes, drawn on the host or on the device."""
         if not device:
             return map(self._visible, sampling.blocks(self._host, rows, seed, method))
-        if _checks.choice("method", method, sampling.METHODS) != "multinomial":
+        if checks.choice("method", method, sampling.METHODS) != "multinomial":
             raise ValueError(f"the device draws method='multinomial', got {method!r}: leave device=False.")
         return map(self._visible, device_rows.blocks(self._host, rows, seed))
 
@@ -185,7 +186,7 @@ class ModelRows:
         return columns[: len(self.domain)]
 
     def _number_of_rows(self, rows: int | None) -> int:
-        return round(self.total) if rows is None else _checks.integer("rows", rows, low=0)
+        return round(self.total) if rows is None else checks.integer("rows", rows, low=0)
 
 
 def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = True) -> dict[int, np.ndarray]:

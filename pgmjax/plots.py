@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, drawing
+from pgmjax import drawing
+from pgmjax._internal import checks
 
 # what matplotlib is told to draw with, and the CSS variable each stands for
 _COLOURS = {"#010101": "ink", "#020202": "muted", "#030303": "grid", "#040404": "fit", "#050505": "noisy"}
@@ -97,7 +98,7 @@ def two_way_svg(
 
 def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
     """A figure without pyplot (no window, no global state) and its axes in the page's colours."""
-    figure_module = _checks.optional("matplotlib.figure", extra="report")
+    figure_module = checks.optional("matplotlib.figure", extra="report")
     figure = figure_module.Figure(figsize=(width, height), layout="constrained")
     panels = figure.subplots(1, columns, squeeze=False)[0]
     for axes in panels:
@@ -107,7 +108,7 @@ def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
 
 def _svg(figure: Any, label: str) -> str:
     """The figure as an `<svg>` element that takes its colours and font from the page."""
-    matplotlib = _checks.optional("matplotlib", extra="report")
+    matplotlib = checks.optional("matplotlib", extra="report")
     out = io.StringIO()
     # text stays text: smaller, searchable, in the page's font; a fixed salt makes equal plots equal files
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": label or "pgmjax"}):

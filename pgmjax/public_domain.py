@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.attribute import Attribute
 
 
@@ -50,7 +50,7 @@ def _attribute(
 
 
 def _equal_width(name: str, values: list[Any], cells: int) -> list[float]:
-    cells = _checks.integer(f"The number of bins of column {name!r}", cells, low=1)
+    cells = checks.integer(f"The number of bins of column {name!r}", cells, low=1)
     low, high = float(min(values)), float(max(values))
     return np.linspace(low, high if high > low else low + 1, cells + 1).tolist()
 

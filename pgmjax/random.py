@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 
 def generator(seed: int) -> np.random.Generator:
@@ -24,7 +24,7 @@ def generator(seed: int) -> np.random.Generator:
         >>> generator(0).integers(10, size=3).tolist() == generator(0).integers(10, size=3).tolist()
         True
     """
-    return np.random.default_rng(_checks.integer("seed", seed, low=0))
+    return np.random.default_rng(checks.integer("seed", seed, low=0))
 
 
 def key(seed: int, jax: ModuleType) -> Any:
@@ -35,7 +35,7 @@ def key(seed: int, jax: ModuleType) -> Any:
         jax: the module `jax`, which this one does not import.
     """
     with jax.enable_x64(True):  # elsewhere only the lower 32 bits of a seed count
-        return jax.random.key(_checks.integer("seed", seed, low=0, high=2**63 - 1))
+        return jax.random.key(checks.integer("seed", seed, low=0, high=2**63 - 1))
 
 
 def split(key: Any, number: int, jax: ModuleType) -> Any:

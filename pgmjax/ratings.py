@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 LARGEST = 1e60
 """Ratings are of at most this size, a scale's bounds 0 or of at least one over it: squares are finite."""
@@ -43,7 +43,7 @@ class Ratings:
     scale: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        shape = tuple(_checks.integer("the shape of ratings", number, low=1) for number in self.shape)
+        shape = tuple(checks.integer("the shape of ratings", number, low=1) for number in self.shape)
         if len(shape) != 2:
             raise ValueError(f"the shape of ratings is the pair (records, items), got {len(shape)} numbers.")
         codes = [
@@ -117,8 +117,8 @@ def check_scale(scale: Any) -> tuple[float, float]:
     """
     if not isinstance(scale, list | tuple) or len(scale) != 2:
         raise ValueError("scale must be the pair (least, largest rating), which bounds all ratings.")
-    low = _checks.number("the least rating", scale[0])
-    high = _checks.number("the largest rating", scale[1])
+    low = checks.number("the least rating", scale[0])
+    high = checks.number("the largest rating", scale[1])
     if not low < high:
         raise ValueError(f"the least rating must be below the largest, got {low:g} and {high:g}.")
     for bound in (low, high):

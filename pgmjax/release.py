@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, html_view
+from pgmjax._internal import checks, html
 from pgmjax.domain import Domain
 from pgmjax.estimate import Fit
 from pgmjax.measurements import LinearMeasurement, spread_of
@@ -110,7 +110,7 @@ class Release:
                 more cells than are taken.
         """
         chosen = (
-            self.answered_by if answered_by is None else _checks.choice("answered_by", answered_by, ANSWERS)
+            self.answered_by if answered_by is None else checks.choice("answered_by", answered_by, ANSWERS)
         )
         if chosen == "local":
             return local_least_squares(self.domain, self.workload, self.measurements)
@@ -194,5 +194,5 @@ class Release:
             for m in self.measurements
         )
         header = ("attributes", "query", "values", "noise", "standard deviation")
-        listed = html_view.table(header, rows, len(self.measurements)) if self.measurements else ""
-        return html_view.card("Release", facts, html_view.note(self.statement()), listed)
+        listed = html.table(header, rows, len(self.measurements)) if self.measurements else ""
+        return html.card("Release", facts, html.note(self.statement()), listed)

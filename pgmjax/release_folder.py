@@ -18,15 +18,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pgmjax import _checks, record_file, release_tables
+from pgmjax import release_tables
 from pgmjax import transcript as transcripts
+from pgmjax._internal import checks, record_file
+from pgmjax._internal.files import reserve
+from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
 from pgmjax.mechanisms.mldp_release import TrainedRelease
 from pgmjax.mixture.model import MixtureModel
 from pgmjax.model import GraphicalModel
-from pgmjax.new_folder import reserve
 from pgmjax.privacy.amounts import as_text
-from pgmjax.progress import Progress
 from pgmjax.regions.model import RegionModel
 from pgmjax.release import Release
 from pgmjax.report import render
@@ -98,9 +99,9 @@ def fill(
     Raises:
         ValueError: an argument is out of range; nothing is written.
     """
-    _checks.choice("synthetic_format", synthetic_format, SYNTHETIC_FORMATS)
+    checks.choice("synthetic_format", synthetic_format, SYNTHETIC_FORMATS)
     rows = round(release.model.total) if synthetic_rows is None else synthetic_rows
-    rows = _checks.integer("synthetic_rows", rows, low=0)
+    rows = checks.integer("synthetic_rows", rows, low=0)
     record = {**describe(release), **({"source": source} if source else {})}
     with Progress("writing", 4, show_progress) as progress:
         release.model.save(folder / "model")
@@ -130,8 +131,8 @@ def check_packages() -> None:
         ImportError: a package is not installed; the message names the command that installs it.
     """
     for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
-        _checks.optional(module, extra="tables")
-    _checks.optional("matplotlib.figure", extra="report")
+        checks.optional(module, extra="tables")
+    checks.optional("matplotlib.figure", extra="report")
 
 
 def describe(release: Release) -> dict[str, Any]:

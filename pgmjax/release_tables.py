@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.release import Release
@@ -32,7 +32,7 @@ def write_measurements(
 
 def measurements_table(measurements: Sequence[LinearMeasurement]) -> Any:
     """Return noisy answers as an Arrow table, a row for each number; see `write_measurements`."""
-    arrow = _checks.optional("pyarrow", extra="tables")
+    arrow = checks.optional("pyarrow", extra="tables")
     integral = all(m.values.dtype.kind == "i" for m in measurements)
     sizes = [m.values.size for m in measurements]
     noise = arrow.array([m.noise for m in measurements], arrow.string())
@@ -55,7 +55,7 @@ def write_answers(release: Release, path: pathlib.Path) -> None:
     exactly this was not measured. The file's metadata says `secure` ("true" or "false"), the
     `seed` of insecure noise and `answered_by`.
     """
-    arrow = _checks.optional("pyarrow", extra="tables")
+    arrow = checks.optional("pyarrow", extra="tables")
     cliques, sizes, estimates, stddevs = [], [], [], []
     measured = {(m.clique, m.query): m for m in release.measurements}
     for entry, estimate in zip(release.workload.entries, release.answers(), strict=True):
@@ -83,8 +83,8 @@ def read(path: pathlib.Path) -> Any:
     Raises:
         ValueError: the file is missing or damaged.
     """
-    arrow = _checks.optional("pyarrow", extra="tables")
-    parquet = _checks.optional("pyarrow.parquet", extra="tables")
+    arrow = checks.optional("pyarrow", extra="tables")
+    parquet = checks.optional("pyarrow.parquet", extra="tables")
     if not path.is_file():
         raise ValueError(f"There is no {path}: the release is not complete.")
     try:
@@ -102,7 +102,7 @@ def _marked(table: Any, secure: bool | None, seed: int | None) -> Any:
 
 
 def _write_parquet(table: Any, path: pathlib.Path) -> None:
-    _checks.optional("pyarrow.parquet", extra="tables").write_table(table, path, compression="zstd")
+    checks.optional("pyarrow.parquet", extra="tables").write_table(table, path, compression="zstd")
 
 
 def _joined(parts: Iterable[np.ndarray], dtype: Any = np.float64) -> np.ndarray:
@@ -122,5 +122,5 @@ def _which(sizes: Sequence[int]) -> np.ndarray:
 
 def _cliques(cliques: Sequence[Clique], sizes: Sequence[int]) -> Any:
     """A column of lists of names, one clique for each run of rows."""
-    arrow = _checks.optional("pyarrow", extra="tables")
+    arrow = checks.optional("pyarrow", extra="tables")
     return arrow.array([list(clique) for clique in cliques], arrow.list_(arrow.string())).take(_which(sizes))

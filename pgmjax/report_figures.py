@@ -10,10 +10,10 @@ from html import escape
 import numpy as np
 
 from pgmjax import plots
+from pgmjax._internal.progress import Progress
 from pgmjax.measured import is_marginal, noisy_marginal, other_queries
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
-from pgmjax.progress import Progress
 
 MOST_ATTRIBUTES = 60
 MOST_PAIRS = 6

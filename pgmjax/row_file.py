@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
+from pgmjax._internal.progress import Progress
+from pgmjax._internal.worker import Behind
 from pgmjax.attribute import Attribute
-from pgmjax.behind import Behind
 from pgmjax.domain import Domain
-from pgmjax.progress import Progress
 
 SUFFIXES = (".parquet", ".csv")
 
@@ -97,15 +97,15 @@ def _partial(target: pathlib.Path, overwrite: bool) -> Iterator[pathlib.Path]:
 
 
 def _writer(path: pathlib.Path, suffix: str, columns: Sequence[_Column]) -> Any:
-    arrow = _checks.optional("pyarrow", extra="tables")
+    arrow = checks.optional("pyarrow", extra="tables")
     schema = arrow.schema([(c.name, c.array(np.zeros(0, np.int64)).type) for c in columns])
     if suffix == ".csv":
-        return _checks.optional("pyarrow.csv", extra="tables").CSVWriter(path, schema)
-    return _checks.optional("pyarrow.parquet", extra="tables").ParquetWriter(path, schema, compression="zstd")
+        return checks.optional("pyarrow.csv", extra="tables").CSVWriter(path, schema)
+    return checks.optional("pyarrow.parquet", extra="tables").ParquetWriter(path, schema, compression="zstd")
 
 
 def _write_block(writer: Any, columns: Sequence[_Column], block: Sequence[np.ndarray]) -> int:
-    arrow = _checks.optional("pyarrow", extra="tables")
+    arrow = checks.optional("pyarrow", extra="tables")
     arrays = [column.array(codes) for column, codes in zip(columns, block, strict=True)]
     writer.write_table(arrow.table(arrays, names=[column.name for column in columns]))
     return len(block[0])
@@ -126,7 +126,7 @@ class _Column:
         self._missing = attribute.size - 1 if decode and attribute.missing else None
         self._plain = suffix == ".csv"
         if decode and (attribute.labels is not None or attribute.bins is not None):
-            arrow = _checks.optional("pyarrow", extra="tables")
+            arrow = checks.optional("pyarrow", extra="tables")
             values: Sequence[Any] = attribute.labels or ()
             if len({type(value) for value in values}) != 1:
                 values = attribute.code_names()[: attribute.size - attribute.missing]
@@ -135,7 +135,7 @@ class _Column:
 
     def array(self, codes: np.ndarray) -> Any:
         """The Arrow array of some codes."""
-        arrow = _checks.optional("pyarrow", extra="tables")
+        arrow = checks.optional("pyarrow", extra="tables")
         mask = None if self._missing is None else codes == self._missing
         index = arrow.array(codes.astype(np.int32), mask=mask)
         if self._dictionary is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.encoding import Coder, Encoded
 from pgmjax.values import MISSING
 
@@ -17,7 +17,7 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
     Raises:
         TypeError: the array is of a type that no attribute takes.
     """
-    pa = _checks.optional("pyarrow", extra="tables")
+    pa = checks.optional("pyarrow", extra="tables")
     kind = pa.types
     if kind.is_dictionary(array.type):
         return _encode_dictionary(coder, array)
@@ -49,8 +49,8 @@ def _is_text(pa: Any, dtype: Any) -> bool:
 
 def _as_numbers(coder: Coder, texts: Any) -> Encoded | None:
     """Encode texts that are all numbers or missing ones at once; None where there are others."""
-    pa = _checks.optional("pyarrow", extra="tables")
-    compute = _checks.optional("pyarrow.compute", extra="tables")
+    pa = checks.optional("pyarrow", extra="tables")
+    compute = checks.optional("pyarrow.compute", extra="tables")
     trimmed = compute.utf8_trim_whitespace(texts)
     marks = pa.array(["", *(coder.marks_of_bins or ())], type=trimmed.type)
     try:
@@ -104,7 +104,7 @@ def _library(frame: Any) -> str:
 
 def _column(frame: Any, name: str) -> Any:
     """Return an Arrow array, or a list where values are of mixed types."""
-    pa = _checks.optional("pyarrow", extra="tables")
+    pa = checks.optional("pyarrow", extra="tables")
     library = _library(frame)
     if library == "pyarrow":
         return frame.column(name)

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pgmjax import _checks, csv_layout, fingerprint
+from pgmjax import csv_layout, fingerprint
+from pgmjax._internal import checks
 from pgmjax.batches import BATCH_ROWS, Batch
 from pgmjax.domain import Domain
 from pgmjax.encoding import Coder, Encoded
@@ -158,7 +159,7 @@ def _files(file: pathlib.Path) -> str:
 
 
 def _parquet_columns(file: pathlib.Path, table: str, names: Sequence[str]) -> dict[str, str]:
-    duckdb = _checks.optional("duckdb", extra="tables")
+    duckdb = checks.optional("duckdb", extra="tables")
     try:
         with _connect() as connection:
             present = connection.sql(f"SELECT * FROM {table}").columns
@@ -174,8 +175,8 @@ def _parquet_columns(file: pathlib.Path, table: str, names: Sequence[str]) -> di
 
 def _stream(query: str, path: str, ordered: bool) -> Iterator[Any]:
     """Yield the Arrow record batches of a query as they are read."""
-    duckdb = _checks.optional("duckdb", extra="tables")
-    pa = _checks.optional("pyarrow", extra="tables")
+    duckdb = checks.optional("duckdb", extra="tables")
+    pa = checks.optional("pyarrow", extra="tables")
     failure = None
     with _connect(ordered) as connection:
         try:
@@ -194,7 +195,7 @@ def _stream(query: str, path: str, ordered: bool) -> Iterator[Any]:
 
 
 def _connect(ordered: bool = False) -> Any:
-    duckdb = _checks.optional("duckdb", extra="tables")
+    duckdb = checks.optional("duckdb", extra="tables")
     return duckdb.connect(
         ":memory:",
         config={

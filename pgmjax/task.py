@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from pgmjax import losses, oracles
+from pgmjax._internal.progress import Progress
 from pgmjax.domain import Domain
 from pgmjax.known import Known
 from pgmjax.losses.base import BoundLoss
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.noise_level import noise_level
-from pgmjax.progress import Progress
 
 
 class Settings(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.queries import Query, indicators
@@ -146,7 +146,7 @@ def read(record: Mapping[str, Any], domain: Domain) -> Transcript:
     if tuple(record["attributes"]) != domain.attributes:
         raise ValueError("the transcript is of a table with other attributes.")
     queries = tuple(entry.query for entry in Workload(record["queries"]).entries)
-    count = _checks.integer("count", record["count"], low=1)
+    count = checks.integer("count", record["count"], low=1)
     return Transcript(
         domain,
         queries,

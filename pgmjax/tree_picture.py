@@ -12,7 +12,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pgmjax import _checks, drawing
+from pgmjax import drawing
+from pgmjax._internal import checks
 from pgmjax.plan.junction_tree import JunctionTree
 from pgmjax.plan.structure import Variables
 
@@ -120,7 +121,7 @@ def _new_axes(layout: Layout, labels: Sequence[str]) -> Any:
     lines = len(labels)
     height = 0.42 if lines <= 60 else max(0.2, 30 / lines) if lines <= 150 else 30 / lines
     width = STEP * (max(layout.column) + 1) + 0.085 * max(map(len, labels)) + 0.3
-    pyplot = _checks.optional("matplotlib.pyplot", extra="report")
+    pyplot = checks.optional("matplotlib.pyplot", extra="report")
     figure, axes = pyplot.subplots(figsize=(max(width, 5), height * (lines + 1) + 0.4))
     figure.subplots_adjust(0.02, 0.01, 0.99, 1 - 0.35 / figure.get_figheight())
     return axes

@@ -11,7 +11,7 @@ from decimal import Decimal
 from os import PathLike
 from typing import Any
 
-from pgmjax import _checks, html_view
+from pgmjax._internal import checks, html
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
 from pgmjax.plan.elimination import total_cells
@@ -92,10 +92,10 @@ class Workload:
             >>> Workload.all_kway(Domain({"a": 2, "b": 3, "c": 4}), 2, max_cells=20).cliques
             (('a', 'b'), ('a', 'c'))
         """
-        k = _checks.integer("k", k, low=1, high=len(domain))
+        k = checks.integer("k", k, low=1, high=len(domain))
         cliques = list(itertools.combinations(domain.attributes, k))
         if max_cells is not None:
-            cliques = _fitting(domain, cliques, _checks.integer("max_cells", max_cells, low=1))
+            cliques = _fitting(domain, cliques, checks.integer("max_cells", max_cells, low=1))
             if not cliques:
                 raise ValueError(f"no {k}-way marginal has at most {max_cells:,} cells: raise max_cells.")
         return cls.of_marginals(cliques)
@@ -164,8 +164,8 @@ class Workload:
 
     def _repr_html_(self) -> str:
         rows = ((", ".join(e.clique), in_words(e.query), str(e.weight)) for e in self.entries)
-        listed = html_view.table(("attributes", "query", "weight"), rows, len(self.entries))
-        return html_view.card("Workload", {"entries": len(self.entries)}, listed)
+        listed = html.table(("attributes", "query", "weight"), rows, len(self.entries))
+        return html.card("Workload", {"entries": len(self.entries)}, listed)
 
 
 def _no_constant(name: str) -> Any:

@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pgmjax import _checks, random
+from pgmjax import random
+from pgmjax._internal import checks
 from pgmjax.cliques import as_clique
 from pgmjax.domain import Domain
 from pgmjax.queries import as_query
@@ -97,8 +98,8 @@ def random_marginals(
         >>> random_marginals(domain, 2, k=2, max_queries=12, seed=1).num_queries(domain) <= 24
         True
     """
-    _checks.integer("number", number, low=1)
-    _checks.integer("k", k, low=1, high=len(domain))
+    checks.integer("number", number, low=1)
+    checks.integer("k", k, low=1, high=len(domain))
     asked = {} if blocks is None else dict(blocks)
     candidates = [
         clique

@@ -6,7 +6,8 @@ import pytest
 import scipy.stats
 
 import pgmjax as pj
-from pgmjax import compiling, conditionals, device_rows
+from pgmjax import conditionals, device_rows
+from pgmjax._internal import jit
 from pgmjax.oracles.host import HostModel
 from pgmjax.plan.structure import Structure
 from tests import models
@@ -97,10 +98,10 @@ def test_equal_structures_share_one_program():
     structure = ((5, 3, 2, 6), ((0, 1, 2), (2, 3)))
     one, _ = host_model(structure, seed=1)
     drawn(one, 2000, 0)
-    before = compiling.cache_size(device_rows._draw)
+    before = jit.cache_size(device_rows._draw)
     another, _ = host_model(structure, seed=2)
     drawn(another, 1500, 9)
-    assert compiling.cache_size(device_rows._draw) == before
+    assert jit.cache_size(device_rows._draw) == before
 
 
 def test_64_bit_numbers_are_allowed_only_while_it_draws():

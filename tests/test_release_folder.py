@@ -11,7 +11,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 import pgmjax as pj
-from pgmjax import new_folder, release_folder
+from pgmjax import release_folder
+from pgmjax._internal import files as new_folder
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,16 @@ from typing import Any
 RENAMED: dict[str, str] = {}
 """Names that are called otherwise where they are now, by their old path; what is new may be a method."""
 
-MODULES: dict[str, str] = {}
+MODULES: dict[str, str] = {
+    "_checks": "_internal.checks",
+    "behind": "_internal.worker",
+    "compiling": "_internal.jit",
+    "html_view": "_internal.html",
+    "new_folder": "_internal.files",
+    "progress": "_internal.progress",
+    "record_file": "_internal.record_file",
+    "sharding": "_internal.sharding",
+}
 """Where the names of each module are that moved; several places are separated by a blank."""
 
 _PREFIX = "pgmjax."

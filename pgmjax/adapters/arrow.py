@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, row_file, source_arrow
+from pgmjax import row_file, source_arrow
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
@@ -40,7 +41,7 @@ def rows_to_arrow(columns: Mapping[str, Any], domain: Domain, decode: bool = Tru
         >>> rows_to_arrow({"sex": np.array([1, 2, 0])}, domain).to_pydict()
         {'sex': ['M', None, 'F']}
     """
-    arrow = _checks.optional("pyarrow", extra="tables")
+    arrow = checks.optional("pyarrow", extra="tables")
     arrays = {}
     for name, given in columns.items():
         codes, size = np.asarray(given), domain[name]
@@ -107,7 +108,7 @@ def marginal_to_arrow(model: GraphicalModel, clique: Clique, decode: bool = True
         >>> marginal_to_arrow(model, ("sex",)).to_pydict()
         {'sex': ['F', 'M'], 'count': [5.0, 5.0]}
     """
-    arrow = _checks.optional("pyarrow", extra="tables")
+    arrow = checks.optional("pyarrow", extra="tables")
     names = as_clique(model.domain, clique)
     if "count" in names:
         raise ValueError("an attribute is called 'count', as the column of counts: rename it first.")
@@ -182,7 +183,7 @@ def _law(part: Any, noise: str) -> Law | None:
 
 def _table(table: Any) -> Any:
     """Anything with the Arrow C stream interface as an Arrow table."""
-    arrow = _checks.optional("pyarrow", extra="tables")
+    arrow = checks.optional("pyarrow", extra="tables")
     if isinstance(table, arrow.Table):
         return table
     if not hasattr(table, "__arrow_c_stream__"):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.adapters import mbi_queries
 from pgmjax.adapters.mbi_objects import (
     MbiCliqueVector,
@@ -111,7 +111,7 @@ def from_mbi(
     """
     own = domain_from_mbi(domain)
     shape = MbiDomain(own.attributes, own.shape)
-    given = _checks.several("measurements", measurements, "objects such as mbi.LinearMeasurement")
+    given = checks.several("measurements", measurements, "objects such as mbi.LinearMeasurement")
     found = []
     for each in given:
         missing = [field for field in _FIELDS if not hasattr(each, field)]
@@ -176,7 +176,7 @@ def estimate(
         raise ValueError("give warm_start or potentials, not both: they are two names of one thing.")
     start = warm_start if potentials is None else potentials
     start = None if start is None else model_from_mbi(start, own)
-    kept = _checks.several("constraints", constraints, "mbi.Constraint")
+    kept = checks.several("constraints", constraints, "mbi.Constraint")
     fitter = Estimator(max_steps=iters, progress=False) if estimator is None else estimator
     total = None if known_total is None else float(known_total)
     fit = fitter.fit(own, given, total, start, [_zeros(each) for each in kept])

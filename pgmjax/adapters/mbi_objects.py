@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique
 from pgmjax.estimate import Fit
@@ -195,7 +195,7 @@ class MbiDataset:
     @property
     def df(self) -> Any:
         """The rows as a pandas DataFrame, as mbi 1.1.0 gives them."""
-        return _checks.optional("pandas", extra="demo").DataFrame(self.data)
+        return checks.optional("pandas", extra="demo").DataFrame(self.data)
 
     @property
     def records(self) -> int:
@@ -282,7 +282,7 @@ class MbiModel:
             ValueError: another method.
         """
         words = {"round": "round", "sample": "multinomial"}
-        method = words[_checks.choice("method", method, tuple(words))]
+        method = words[checks.choice("method", method, tuple(words))]
         drawn = self.model.sample(max(1, int(rows or self.total)), seed, method=method)
         return MbiDataset({name: drawn[name] for name in self.domain.attributes}, self.domain)
 

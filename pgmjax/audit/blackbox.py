@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
+from pgmjax._internal.progress import Progress
 from pgmjax.audit import limits
 from pgmjax.audit.outputs import Outputs
-from pgmjax.progress import Progress
 
 _SIDES = 4  # two directions, each with a bound from below and one from above
 
@@ -84,8 +84,8 @@ def epsilon_lower_bound(
         >>> found.exceeds(1.0), found.exceeds(0.5)
         (False, True)
     """
-    alpha = _checks.number("alpha", alpha, above=0, below=1)
-    delta = _checks.number("delta", delta, at_least=0, below=1)
+    alpha = checks.number("alpha", alpha, above=0, below=1)
+    delta = checks.number("delta", delta, at_least=0, below=1)
 
     def bound(held: np.ndarray, of: int, other: np.ndarray, of_other: int) -> np.ndarray:
         lowest = limits.at_least(held, of, alpha / _SIDES) - delta
@@ -130,8 +130,8 @@ def mu_lower_bound(
         >>> found.exceeds(1.0), found.exceeds(0.8)
         (False, True)
     """
-    alpha = _checks.number("alpha", alpha, above=0, below=1)
-    norm = _checks.optional("scipy.stats", extra="privacy").norm
+    alpha = checks.number("alpha", alpha, above=0, below=1)
+    norm = checks.optional("scipy.stats", extra="privacy").norm
 
     def bound(held: np.ndarray, of: int, other: np.ndarray, of_other: int) -> np.ndarray:
         lowest, highest = (
@@ -183,7 +183,7 @@ def audit_blackbox(
         >>> audit_blackbox(noisy_size, [0, 0], [0, 0, 0], 500).exceeds(1.0)
         False
     """
-    count = _checks.integer("trials", trials, low=2)
+    count = checks.integer("trials", trials, low=2)
     outputs: tuple[list[Any], list[Any]] = ([], [])
     with Progress("auditing", total=2 * count, show=show_progress) as progress:
         for trial in range(2 * count):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.estimate import Estimator
 from pgmjax.privacy.amounts import exact_delta, exact_epsilon
 from pgmjax.privacy.backend_seeded import SeededBackend
@@ -53,7 +53,7 @@ class AuditCase:
         object.__setattr__(self, "relation", Relation.parse(self.relation))
         object.__setattr__(self, "epsilon", exact_epsilon(self.epsilon))
         object.__setattr__(self, "delta", exact_delta(self.delta))
-        object.__setattr__(self, "seed", _checks.integer("seed", self.seed, low=0))
+        object.__setattr__(self, "seed", checks.integer("seed", self.seed, low=0))
 
     def make(self, seed: int | None = None, **more: Any) -> Any:
         """Return the mechanism with seeded noise and, where it fits a model, a short fit.

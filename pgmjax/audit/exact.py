@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 _ROUNDING = 1e-9  # how far a row may be from summing to one
 
@@ -148,7 +148,7 @@ def channel_delta(channel: np.ndarray, epsilon: float, neighbours: np.ndarray | 
         0.5
     """
     matrix = _channel(channel)
-    factor = math.exp(_checks.number("epsilon", epsilon, at_least=0))
+    factor = math.exp(checks.number("epsilon", epsilon, at_least=0))
     excess = (
         np.maximum(matrix[i] - factor * matrix[j], 0) for i, j in _ordered_pairs(len(matrix), neighbours)
     )
@@ -176,7 +176,7 @@ def channel_renyi(channel: np.ndarray, order: float, neighbours: np.ndarray | No
         >>> round(channel_renyi([[0.75, 0.25], [0.25, 0.75]], 2.0), 6)  # ln(7/3)
         0.847298
     """
-    matrix, order = _channel(channel), _checks.number("order", order, above=1)
+    matrix, order = _channel(channel), checks.number("order", order, above=1)
     worst = 0.0
     for i, j in _ordered_pairs(len(matrix), neighbours):
         if _log_ratio(matrix[i], matrix[j]) == math.inf:

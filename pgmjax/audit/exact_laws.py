@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 
 _MOST_VECTORS = 500_000
@@ -39,7 +39,7 @@ def noise_epsilon(law: Law, shift: int) -> float:
         >>> noise_epsilon(DiscreteLaplace(4.0), 2), noise_epsilon(DiscreteGaussian(4.0), 2)
         (0.5, inf)
     """
-    moved = abs(_checks.integer("shift", shift))
+    moved = abs(checks.integer("shift", shift))
     _known(law)
     if moved == 0:
         return 0.0
@@ -69,8 +69,8 @@ def noise_delta(law: Law, shift: int, epsilon: float) -> float:
         >>> f"{noise_delta(DiscreteGaussian(10.0), 1, 0.5):.3e}"
         '6.934e-09'
     """
-    moved = abs(_checks.integer("shift", shift))
-    epsilon = _checks.number("epsilon", epsilon, at_least=0)
+    moved = abs(checks.integer("shift", shift))
+    epsilon = checks.number("epsilon", epsilon, at_least=0)
     _known(law)
     lowest = 0 if isinstance(law, DiscreteLaplace) else -math.ceil(40 * law.scale)
     if moved // 2 - lowest > _WIDEST:
@@ -131,9 +131,9 @@ def selection_epsilon(
         >>> round(selection_epsilon(exponential), 4)
         0.9748
     """
-    count = _checks.integer("candidates", candidates, low=2)
-    moved = _checks.integer("sensitivity", sensitivity, low=1)
-    levels = _checks.integer("largest", largest, low=0) + 1
+    count = checks.integer("candidates", candidates, low=2)
+    moved = checks.integer("sensitivity", sensitivity, low=1)
+    levels = checks.integer("largest", largest, low=0) + 1
     lowest = 0 if monotone else -moved
     width = levels + moved - lowest
     if width**count > _MOST_VECTORS:

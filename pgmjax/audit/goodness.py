@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.audit.bins import LEAST, IntegerLaw, check_law, edges_of, steps, too_few, window
 
 
@@ -150,6 +150,6 @@ def _integers(name: str, values: np.ndarray) -> np.ndarray:
 
 def _chi_square(seen: np.ndarray, expected: np.ndarray, freedom: int | None = None) -> Goodness:
     statistic = float(((seen - expected) ** 2 / expected).sum())
-    chi2 = _checks.optional("scipy.stats", extra="privacy").chi2
+    chi2 = checks.optional("scipy.stats", extra="privacy").chi2
     p_value = float(chi2.sf(statistic, seen.size - 1 if freedom is None else freedom))
     return Goodness(p_value, statistic, seen.size, int(seen.sum()))

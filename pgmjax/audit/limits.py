@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 
 def at_least(held: np.ndarray, of: int, alpha: float) -> np.ndarray:
@@ -20,11 +20,11 @@ def at_least(held: np.ndarray, of: int, alpha: float) -> np.ndarray:
         of: in how many draws.
         alpha: the probability of an error.
     """
-    special = _checks.optional("scipy.special", extra="privacy")
+    special = checks.optional("scipy.special", extra="privacy")
     return np.where(held > 0, special.betaincinv(np.maximum(held, 1), of - held + 1, alpha), 0.0)
 
 
 def at_most(held: np.ndarray, of: int, alpha: float) -> np.ndarray:
     """Return the limit from above: below the probability with probability alpha at most; see `at_least`."""
-    special = _checks.optional("scipy.special", extra="privacy")
+    special = checks.optional("scipy.special", extra="privacy")
     return np.where(held < of, special.betainccinv(held + 1, np.maximum(of - held, 1), alpha), 1.0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.audit.bins import IntegerLaw, edges_of, window
 
 
@@ -32,11 +32,11 @@ def draws_needed(law: Any, off_by: float, *, alpha: float = 1e-6, power: float =
         >>> 10_000 < draws_needed(DiscreteLaplace(4.0), 1.1) < 16_000
         True
     """
-    factor = _checks.number("off_by", off_by, above=0)
+    factor = checks.number("off_by", off_by, above=0)
     if factor == 1:
         raise ValueError("off_by must differ from 1: a scale that is right cannot be rejected.")
-    alpha = _checks.number("alpha", alpha, above=0, below=1)
-    power = _checks.number("power", power, above=0, below=1)
+    alpha = checks.number("alpha", alpha, above=0, below=1)
+    power = checks.number("power", power, above=0, below=1)
     real = dataclasses.replace(law, scale=law.scale * factor)
     low, high = 10, 20
     while _power(law, real, high, alpha) < power:
@@ -51,7 +51,7 @@ def draws_needed(law: Any, off_by: float, *, alpha: float = 1e-6, power: float =
 
 def _power(law: IntegerLaw, real: IntegerLaw, draws: int, alpha: float) -> float:
     """Probability of a rejection, by the mean and variance of the statistic under the real law."""
-    stats = _checks.optional("scipy.stats", extra="privacy")
+    stats = checks.optional("scipy.stats", extra="privacy")
     first, masses = window(law)
     try:
         edges = edges_of(masses * draws, draws)

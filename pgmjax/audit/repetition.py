@@ -12,7 +12,7 @@ import dataclasses
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +60,7 @@ def repeated(noise: np.ndarray) -> Repetition:
         raise ValueError(f"noise must be one row of at least two finite numbers, got shape {signs.shape}.")
     pairs, sums = _over_lags(np.abs(signs)), _over_lags(signs)
     agreeing = (pairs + sums) // 2
-    binom = _checks.optional("scipy.stats", extra="privacy").binom
+    binom = checks.optional("scipy.stats", extra="privacy").binom
     tails = binom.cdf(np.minimum(agreeing, pairs - agreeing), pairs, 0.5)
     least = np.flatnonzero(tails == tails.min())  # many where they underflow: take the clearest
     worst = least[np.argmax(sums[least] ** 2 / np.maximum(pairs[least], 1))]

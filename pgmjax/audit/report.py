@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks as _checks
 from pgmjax.audit import contracts, primitives, responses
 from pgmjax.audit.case import AuditCase
 from pgmjax.audit.mechanism import DOMAIN, replay_case

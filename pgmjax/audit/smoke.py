@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
+from pgmjax._internal.progress import Progress
 from pgmjax.audit.blackbox import LowerBound, epsilon_lower_bound
 from pgmjax.audit.case import AuditCase, short_fit
 from pgmjax.audit.differences import differences
@@ -19,7 +20,6 @@ from pgmjax.dataset import Dataset
 from pgmjax.estimate import Estimator
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.settings import FitError
-from pgmjax.progress import Progress
 from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
@@ -101,7 +101,7 @@ def bound_case(
 ) -> LowerBound:
     """Bound the epsilon of a case from below; see `lower_bound`."""
     if trials is not None:
-        _checks.integer("trials", trials, low=2)
+        checks.integer("trials", trials, low=2)
     columns = _columns(case.relation)
     tables = [Dataset.from_columns(DOMAIN, each) for each in columns]
     with warnings.catch_warnings():

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pgmjax import _checks, random
+from pgmjax import random
+from pgmjax._internal import checks
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.relation import Relation
@@ -45,7 +46,7 @@ def neighbours(
     """
     relation = Relation.parse(relation)
     generator = random.generator(seed)
-    for number in range(_checks.integer("pairs", pairs, low=1)):
+    for number in range(checks.integer("pairs", pairs, low=1)):
         kind = KINDS[number % len(KINDS)]
         columns = _records(domain, number, max_weight, generator)
         rows = columns.shape[1]

@@ -11,8 +11,8 @@ import time
 from typing import Any
 
 from pgmjax import sweeps
+from pgmjax._internal.progress import Progress
 from pgmjax.cli import interrupts, output
-from pgmjax.progress import Progress
 
 _EVERY = 10.0  # seconds between lines of progress where standard error is no terminal
 

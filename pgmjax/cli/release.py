@@ -11,7 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pgmjax import _checks, demo, mechanisms, new_folder, release_folder, report_text
+from pgmjax import demo, mechanisms, release_folder, report_text
+from pgmjax._internal import checks, files
 from pgmjax.cli import interrupts, mechanism_options, output, spending
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
@@ -108,7 +109,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Make the release and print where it lies and what was spent."""
-    out = new_folder.check_target(arguments.out)
+    out = files.check_target(arguments.out)
     _check_combination(arguments)
     release_folder.check_packages()
     domain = demo.domain() if arguments.demo else _domain(arguments.domain)
@@ -146,7 +147,7 @@ def _release(
     show = _show(arguments)
     measurements: Sequence[LinearMeasurement] = ()
     try:
-        with new_folder.reserve(out) as folder:
+        with files.reserve(out) as folder:
             interrupts.check()
             release = mechanism.run(data, workload, ledger=ledger, key=arguments.key, show_progress=show)
             measurements = release.measurements
@@ -253,7 +254,7 @@ def _data(arguments: argparse.Namespace, domain: Domain) -> Dataset:
         return demo.load()
     if not pathlib.Path(arguments.table).exists():
         raise ValueError(f"There is no table {arguments.table}.")
-    _checks.optional("duckdb", extra="tables")  # a file is read late, when the budget is there to be charged
+    checks.optional("duckdb", extra="tables")  # a file is read late, when the budget is there to be charged
     try:
         return Dataset.read(
             arguments.table,

@@ -7,7 +7,8 @@ import json
 import pathlib
 from typing import Any
 
-from pgmjax import _checks, query_text
+from pgmjax import query_text
+from pgmjax._internal import checks
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.history.session import Session
@@ -137,7 +138,7 @@ def _session(arguments: argparse.Namespace) -> Session:
             raise ValueError(f"There is no file {path}.")
     domain = Domain.read(arguments.domain)
     query_text.parse(arguments.condition, domain)  # refused, if it must be, before the cap is charged
-    _checks.optional("duckdb", extra="tables")
+    checks.optional("duckdb", extra="tables")
     seed = arguments.insecure_seed
     return Session.open(
         _ledger(arguments.file),

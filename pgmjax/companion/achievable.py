@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 MAX_STEPS = 1 << 25
 """The most steps between the least and the largest sum that are looked through one by one."""
@@ -46,11 +46,11 @@ class Achievable:
     step: float = 1.0
 
     def __init__(self, values: Any, rows: int | Sequence[int], step: float = 1.0):
-        each = _checks.several("values", values, "numbers, or one list of them a group")
+        each = checks.several("values", values, "numbers, or one list of them a group")
         one = all(np.ndim(entry) == 0 for entry in each)
         groups = tuple(tuple(sorted({float(v) for v in group})) for group in ((each,) if one else each))
-        counts = (rows,) if one else _checks.several("rows", rows, "numbers of rows")
-        numbers = tuple(_checks.integer("rows", count, low=0) for count in counts)
+        counts = (rows,) if one else checks.several("rows", rows, "numbers of rows")
+        numbers = tuple(checks.integer("rows", count, low=0) for count in counts)
         if len(numbers) != len(groups) or not all(groups) or not sum(numbers):
             raise ValueError(
                 f"expected values and a number of rows for each group and at least one row, got "
@@ -58,7 +58,7 @@ class Achievable:
             )
         object.__setattr__(self, "values", groups)
         object.__setattr__(self, "rows", numbers)
-        object.__setattr__(self, "step", _checks.number("step", step, above=0))
+        object.__setattr__(self, "step", checks.number("step", step, above=0))
         object.__setattr__(self, "_reached", _reached(self._shapes()))
 
     @property

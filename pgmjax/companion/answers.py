@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 USELESS = ("refuse", "answer")
 
@@ -71,7 +71,7 @@ class Answers:
         Raises:
             ValueError: level outside (0, 1).
         """
-        level = _checks.number("level", level, above=0, below=1)
+        level = checks.number("level", level, above=0, below=1)
         log = math.log(2 / (1 - level))
         hoeffding = np.sqrt(2 * log * self.variance_bound)
         linear = log * self.largest_step / 3
@@ -88,7 +88,7 @@ class Answers:
         Raises:
             ValueError: a factor that is not above 0.
         """
-        factor = _checks.number("factor", factor, above=0)
+        factor = checks.number("factor", factor, above=0)
         powers = {"exact": None, "variance": 2, "worst_variance": 2, "variance_bound": 2}
         fields = {}
         for field in dataclasses.fields(self):
@@ -120,7 +120,7 @@ def refuse_useless(answers: Answers, useless: str) -> Answers:
     Raises:
         UselessAnswerError: how many answers, and how large the error would be.
     """
-    _checks.choice("useless", useless, USELESS)
+    checks.choice("useless", useless, USELESS)
     bad = answers.useless
     if useless == "answer" or not bad.any():
         return answers

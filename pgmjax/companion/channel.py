@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.privacy.response import RandomizedResponse
 
 
@@ -60,8 +60,8 @@ class Channel:
         Raises:
             ValueError: epsilon not above 0, or fewer than two categories.
         """
-        size = _checks.integer("size", size, low=2)
-        epsilon = _checks.number("epsilon", epsilon, above=0, below=700)
+        size = checks.integer("size", size, low=2)
+        epsilon = checks.number("epsilon", epsilon, above=0, below=700)
         less = math.exp(-epsilon)
         whole = 1 + (size - 1) * less
         return cls(size, 1 / whole, less / whole, -math.expm1(-epsilon) / whole)
@@ -136,5 +136,5 @@ def predicted_stddev(law: RandomizedResponse, rows: int) -> float:
         >>> [round(predicted_stddev(response_for(size, Fraction(1)), 48842), 4) for size in (8, 1024)]
         [0.0128, 1.3505]
     """
-    rows = _checks.integer("rows", rows, low=1)
+    rows = checks.integer("rows", rows, low=1)
     return math.sqrt(Channel.of(law).largest_variance() / rows)

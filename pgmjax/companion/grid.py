@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.companion.channel import Channel
 from pgmjax.domain import Domain
 from pgmjax.privacy.response import LARGEST_SIZE
@@ -37,8 +37,8 @@ class Grid:
     bits: int
 
     def __post_init__(self) -> None:
-        dimension = _checks.integer("dimension", self.dimension, low=1, high=_BITS)
-        _checks.integer("bits", self.bits, low=1, high=_BITS // dimension)
+        dimension = checks.integer("dimension", self.dimension, low=1, high=_BITS)
+        checks.integer("bits", self.bits, low=1, high=_BITS // dimension)
 
     @property
     def size(self) -> int:
@@ -98,7 +98,7 @@ class Grid:
             lipschitz: L with abs(f(x) - f(y)) <= L * distance(x, y).
             norm: of the distance, "max" or "euclidean".
         """
-        lipschitz = _checks.number("lipschitz", lipschitz, at_least=0)
+        lipschitz = checks.number("lipschitz", lipschitz, at_least=0)
         return lipschitz * _reach(self.dimension, norm) / (1 << self.bits + 1)
 
 
@@ -158,12 +158,12 @@ def best_grid(
         >>> best.grid.bits, round(best.bias_bound, 4), round(best.stddev_bound, 4)
         (5, 0.0156, 0.0098)
     """
-    rows = _checks.integer("rows", rows, low=1)
-    lipschitz = _checks.number("lipschitz", lipschitz, above=0)
-    dimension = _checks.integer("dimension", dimension, low=1, high=_BITS)
+    rows = checks.integer("rows", rows, low=1)
+    lipschitz = checks.number("lipschitz", lipschitz, above=0)
+    dimension = checks.integer("dimension", dimension, low=1, high=_BITS)
     spread = lipschitz * _reach(dimension, norm)
     if value_range is not None:
-        spread = min(spread, _checks.number("value_range", value_range, above=0))
+        spread = min(spread, checks.number("value_range", value_range, above=0))
     found = []
     for bits in range(1, _BITS // dimension + 1):
         grid = Grid(dimension, bits)
@@ -176,4 +176,4 @@ def best_grid(
 
 def _reach(dimension: int, norm: str) -> float:
     """The diameter of the unit cube."""
-    return math.sqrt(dimension) if _checks.choice("norm", norm, NORMS) == "euclidean" else 1.0
+    return math.sqrt(dimension) if checks.choice("norm", norm, NORMS) == "euclidean" else 1.0

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
+from pgmjax._internal.progress import Progress
 from pgmjax.companion.answers import Answers
 from pgmjax.companion.channel import Channel
 from pgmjax.companion.pieces import Function, Pieces
 from pgmjax.companion.responses import Perturbed, blocks, law_of
 from pgmjax.privacy.response import RandomizedResponse
-from pgmjax.progress import Progress
 
 MAX_CELLS = 1 << 28
 """The most cells that histograms may have together (2 GB)."""
@@ -191,7 +191,7 @@ def _number(groups: Any, number: int | None) -> int:
             return int(groups.max(initial=0)) + 1
     if number is None:
         raise ValueError("number must say how many groups there are where groups is a function.")
-    return _checks.integer("number", number, low=1)
+    return checks.integer("number", number, low=1)
 
 
 def _groups_of(groups: Any, start: int, rows: int, number: int) -> np.ndarray:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.companion.channel import Channel
 
 _MOST_CATEGORIES = 4096  # the bound hardly grows from there on
@@ -27,7 +27,7 @@ def upper_bound(size: int, epsilon: float, rows: int) -> float:
         >>> round(upper_bound(2, 1.0, 1), 5), round(upper_bound(32, 2.0, 1), 5)
         (1.17067, 9.02571)
     """
-    rows = _checks.integer("rows", rows, low=1)
+    rows = checks.integer("rows", rows, low=1)
     return float(Channel.at(size, epsilon).bound(1.0)) / rows
 
 
@@ -57,9 +57,9 @@ def lower_bound(size: int, epsilon: float, rows: int) -> float:
         >>> abs(bound - math.e / (1 + math.e) ** 2) < 1e-12
         True
     """
-    size = _checks.integer("size", size, low=2)
-    epsilon = _checks.number("epsilon", epsilon, above=0)
-    rows = _checks.integer("rows", rows, low=1)
+    size = checks.integer("size", size, low=2)
+    epsilon = checks.number("epsilon", epsilon, above=0)
+    rows = checks.integer("rows", rows, low=1)
     most = min(size, _MOST_CATEGORIES)
     return max(_of(number, epsilon) for number in _sizes(most)) / rows
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,7 @@ class VertexPairs:
     vertices: int
 
     def __post_init__(self) -> None:
-        _checks.integer("vertices", self.vertices, low=2, high=1 << 16)
+        checks.integer("vertices", self.vertices, low=2, high=1 << 16)
 
     @property
     def number(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.companion.answers import Answers
 from pgmjax.companion.channel import Channel
 from pgmjax.companion.pieces import Function, Pieces
@@ -72,7 +72,7 @@ def _source(functions: Any, queries: int | None) -> tuple[Callable[[int, int], A
     if callable(functions):
         if queries is None:
             raise ValueError("queries must say how many queries there are where functions is a function.")
-        return functions, _checks.integer("queries", queries, low=1)
+        return functions, checks.integer("queries", queries, low=1)
     array = np.asarray(functions)
     if array.ndim == 2:
         array = array[None]

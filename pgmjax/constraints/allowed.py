@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.constraints.zeros import StructuralZeros
 from pgmjax.domain import Domain
@@ -41,7 +41,7 @@ class AllowedSet:
     def __init__(self, clique: Any, combinations: Any) -> None:
         clique = attribute_names(clique)
         said = f"the allowed set over {clique}"
-        rows = _checks.several(said, combinations, "combinations")
+        rows = checks.several(said, combinations, "combinations")
         rows = tuple(combination(row, len(clique), said) for row in rows)
         if not rows:
             raise ValueError(f"{said} allows no combination: name at least one.")

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, ops
+from pgmjax import ops
+from pgmjax._internal import checks
 from pgmjax.constraints import proportional
 from pgmjax.constraints.allowed import AllowedSet
 from pgmjax.constraints.dependency import FunctionalDependency
@@ -86,7 +87,7 @@ def total_of(constraints: Sequence[Any], total: float | None) -> float | None:
     fixed = [c for c in constraints if isinstance(c, FixedMarginal)]
     if not fixed:
         return total
-    total = None if total is None else _checks.number("total", total, above=0)
+    total = None if total is None else checks.number("total", total, above=0)
     if total is not None and abs(total - fixed[0].total) > AGREE * fixed[0].total:
         raise ValueError(
             f"the constraints are infeasible: the fixed marginal over {fixed[0].clique} does not sum to the "

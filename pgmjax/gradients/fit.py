@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax import _checks, oracles
+from pgmjax import oracles
+from pgmjax._internal import checks
+from pgmjax._internal.jit import jit
 from pgmjax.cliques import Clique, maximal
-from pgmjax.compiling import jit
 from pgmjax.domain import Domain
 from pgmjax.gradients.implicit import optimum
 from pgmjax.gradients.parameters import Diagnostics, FitParameters
@@ -112,20 +113,20 @@ class DifferentiableFit:
     ) -> None:
         if not isinstance(domain, Domain):
             raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
-        _checks.choice("method", method, METHODS)
-        _checks.choice("dtype", dtype, ("float32", "float64"))
-        steps = _STEPS[method] if max_steps is None else _checks.integer("max_steps", max_steps, low=1)
+        checks.choice("method", method, METHODS)
+        checks.choice("dtype", dtype, ("float32", "float64"))
+        steps = _STEPS[method] if max_steps is None else checks.integer("max_steps", max_steps, low=1)
         noisy, queries = measurements_of(domain, measurements), queries_of(domain, answers)
         tables = _tables(domain, prior)
         settings = {"oracle": oracle, "itemsize": np.dtype(dtype).itemsize, "max_bytes": max_bytes}
         problem = _planned(domain, noisy, queries, tuple(tables), settings)
-        count = estimate_total(domain, noisy)[0] if total is None else _checks.number("total", total, above=0)
+        count = estimate_total(domain, noisy)[0] if total is None else checks.number("total", total, above=0)
         start = FitParameters(
             tuple(m.flat_values() for m in noisy),
             tuple(m.stddev.reshape(-1) if m.stddev.ndim else m.stddev for m in noisy),
             np.ones(len(noisy)),
             tuple(tables.values()),
-            np.float64(_checks.number("prior_weight", prior_weight, at_least=0)),
+            np.float64(checks.number("prior_weight", prior_weight, at_least=0)),
             np.float64(count),
         )
         made = {"domain": domain, "method": method, "max_steps": steps, "dtype": dtype}

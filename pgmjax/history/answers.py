@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.domain import Domain
 from pgmjax.history.rows import Rows
 from pgmjax.queries import Query
@@ -59,4 +59,4 @@ def total_of(total: Any) -> float | None:
     Raises:
         TypeError, ValueError: something that is no finite number >= 0.
     """
-    return None if total is None else _checks.number("total", total, at_least=0)
+    return None if total is None else checks.number("total", total, at_least=0)

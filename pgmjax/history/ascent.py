@@ -12,8 +12,8 @@ import math
 import numpy as np
 from scipy.optimize import minimize
 
+from pgmjax._internal.progress import Progress
 from pgmjax.history.dual import Dual, Point
-from pgmjax.progress import Progress
 from pgmjax.solvers.loop import Status
 
 MEMORY = 20

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.history.noise_laws import DISCRETE, NoiseLaw, above
 from pgmjax.history.noise_sum import NoiseSum
 from pgmjax.history.sum_law import Accuracy, LatticeLaw
@@ -60,14 +60,14 @@ def plan_convolution(law: NoiseSum, step: float | None = None, gamma: float = GA
     Raises:
         ValueError: a step or gamma that is not positive.
     """
-    gamma = _checks.number("gamma", gamma, above=0, below=1)
+    gamma = checks.number("gamma", gamma, above=0, below=1)
     terms = law.num_terms
     reaches = np.array([_reach(noise, gamma / terms) for noise in law.laws]) * law.sizes
     lattice = law.lattice()
     folded = step is None
     whole = 2 * max(law.radius(_FOLDED * gamma), float(reaches.max()))
     if step is not None:
-        step = _checks.number("step", step, above=0)
+        step = checks.number("step", step, above=0)
     elif lattice is not None and whole / lattice <= 8 * _POINTS:
         step = lattice
     else:

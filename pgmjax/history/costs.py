@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.laws import DiscreteLaplace
 from pgmjax.relation import Relation
 
@@ -108,11 +108,11 @@ def least_epsilon(sensitivity: float, half_width: float, delta: float, *, contin
         >>> [round(least_epsilon(1.0, 100.0, 0.2, continuous=paper), 6) for paper in (True, False)]
         [0.016094, 0.016014]
     """
-    sensitivity = _checks.number("sensitivity", sensitivity, above=0)
-    delta = _checks.number("delta", delta, above=0, below=1)
+    sensitivity = checks.number("sensitivity", sensitivity, above=0)
+    delta = checks.number("delta", delta, above=0, below=1)
     if continuous:
-        return sensitivity * -math.log(delta) / _checks.number("half_width", half_width, above=0)
-    whole = math.floor(_checks.number("half_width", half_width, at_least=0))
+        return sensitivity * -math.log(delta) / checks.number("half_width", half_width, above=0)
+    whole = math.floor(checks.number("half_width", half_width, at_least=0))
     # with x = exp(-1 / scale): 2 x^(whole + 1) = delta (1 + x), whose left side grows faster
     low, high = 1e-18, 1.0 - math.log(delta)  # the rate 1 / scale; the lower end has too much outside
     while high - low > 4e-16 * high:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.counting import check_memory
 from pgmjax.domain import Domain
 from pgmjax.history.cell_account import PLACES
@@ -60,8 +60,8 @@ class Demand:
             )
         if not query.l1_sensitivity(Relation.ADD_REMOVE, domain):
             raise ValueError("the query has no entry but zeros: its answer is 0 for every table.")
-        half_width = _checks.number("half_width", half_width, above=0)
-        delta = _checks.number("delta", delta, above=0, below=1)
+        half_width = checks.number("half_width", half_width, above=0)
+        delta = checks.number("delta", delta, above=0, below=1)
         if delta < SMALLEST_DELTA:
             raise ValueError(
                 f"delta must be at least {SMALLEST_DELTA:g}, got {delta:g}: laws of noise are not computed "

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax import _checks
-from pgmjax.compiling import jit
+from pgmjax._internal import checks
+from pgmjax._internal.jit import jit
 from pgmjax.history.kernel import same_domain
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
@@ -43,7 +43,7 @@ def device_kernel(
     References:
         Chen, Zhou and Bhowmick 2012, equations 12 and 20.
     """
-    block = _checks.integer("block", block, low=1)
+    block = checks.integer("block", block, low=1)
     prior = same_domain(rows, others, prior)
     others = rows if others is None else others
     with jax.enable_x64(True):

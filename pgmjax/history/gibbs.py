@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax import random
+from pgmjax._internal.jit import jit
 from pgmjax.cliques import Clique
-from pgmjax.compiling import jit
 from pgmjax.domain import Domain
 
 METHODS = ("gibbs", "metropolis")

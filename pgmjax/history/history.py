@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.domain import Domain
 from pgmjax.history import joint_noise, storage
 from pgmjax.history.rows import Rows
@@ -63,7 +63,7 @@ class History:
     ) -> None:
         if not isinstance(domain, Domain):
             raise TypeError(f"the domain must be a pgmjax.Domain, got {type(domain).__name__}.")
-        kept = _checks.several("measurements", measurements, "LinearMeasurement")
+        kept = checks.several("measurements", measurements, "LinearMeasurement")
         for measurement in kept:
             if not isinstance(measurement, LinearMeasurement):
                 raise TypeError(
@@ -120,7 +120,7 @@ class History:
             raise ValueError("give exactly one of stddev, law and covariance: the noise that was added.")
         if covariance is not None:
             stddev = np.sqrt(np.diagonal(np.asarray(covariance, np.float64)))
-        queries = _checks.several("queries", queries, "queries")
+        queries = checks.several("queries", queries, "queries")
         values = np.asarray(values)
         ends = np.cumsum([query.num_rows(domain) for query in queries])
         expected = int(ends[-1]) if len(ends) else 0

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.history.claims import Claim, Verdict
 from pgmjax.history.law_of import METHODS, law_of
 from pgmjax.history.monte_carlo import SIZE, draw_sums, order_statistic
@@ -51,7 +51,7 @@ class Inference:
     biased: bool = False
 
     def __post_init__(self) -> None:
-        _checks.choice("method", self.method, METHODS)
+        checks.choice("method", self.method, METHODS)
 
     @functools.cached_property
     def computed(self) -> SumLaw:
@@ -110,11 +110,11 @@ class Inference:
     def test(self, claim: Claim, level: float = 0.95) -> Verdict:
         """Return how probable a claim about theta is, and whether it or its contrary reaches a level."""
         probability = claim.within(self.computed, self.value)
-        return Verdict(claim, probability, _checks.number("level", level, above=0, below=1))
+        return Verdict(claim, probability, checks.number("level", level, above=0, below=1))
 
     def chebyshev(self, level: float = 0.95) -> float:
         """Return the half-width that the variance alone promises (Theorem 3.2 of the paper)."""
-        return math.sqrt(self.variance / (1 - _checks.number("level", level, above=0, below=1)))
+        return math.sqrt(self.variance / (1 - checks.number("level", level, above=0, below=1)))
 
     def __repr__(self) -> str:
         return f"Inference(stddev {self.stddev:g}{', biased' if self.biased else ''})"
@@ -187,7 +187,7 @@ class JointInference:
         Raises:
             ValueError: a level outside (0, 1), or closer to 1 than so many draws tell.
         """
-        level = _checks.number("level", level, above=0, below=1)
+        level = checks.number("level", level, above=0, below=1)
         spreads = np.sqrt(np.diagonal(self.covariance))
         errors = np.abs(self.values - self.draws(size, seed)) / np.where(spreads > 0, spreads, 1.0)
         largest = np.sort(errors.max(axis=1))

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.history.blue import Blue
 from pgmjax.history.claims import Claim, Verdict
 
@@ -46,7 +46,7 @@ class InferenceControl:
     level: float = 0.95
 
     def __post_init__(self) -> None:
-        _checks.number("level", self.level, above=0, below=1)
+        checks.number("level", self.level, above=0, below=1)
         for pair in self.watched:
             if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[1], Claim):
                 raise TypeError("watched must hold pairs of a query and a Claim.")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.history.pair_products import PairProducts, chunks
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
@@ -95,7 +95,7 @@ def kernel_blocks(
     Raises:
         ValueError: as `kernel`, or a block below 1.
     """
-    block = _checks.integer("block", block, low=1)
+    block = checks.integer("block", block, low=1)
     prior = same_domain(rows, others, prior)
     others = rows if others is None else others
     for low in range(0, rows.num_rows, block):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.history import left_over
 from pgmjax.history.answers import Answers, rows_of, total_of
 from pgmjax.history.history import History
@@ -201,4 +201,4 @@ def positive_alpha(alpha: Any, *, finite: bool = False) -> float:
     """
     if not finite and isinstance(alpha, float) and alpha == math.inf:
         return math.inf
-    return _checks.number("alpha", alpha, above=0)
+    return checks.number("alpha", alpha, above=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.history import characteristic, convolution, monte_carlo
 from pgmjax.history.characteristic import Inversion
 from pgmjax.history.convolution import Convolution
@@ -39,7 +39,7 @@ def law_of(law: NoiseSum, method: str = "auto", *, tolerance: float = 0.005, **o
         >>> law_of(NoiseSum([1.0], 10.0)).half_width(0.95)
         30.0
     """
-    chosen = _checks.choice("method", method, METHODS)
+    chosen = checks.choice("method", method, METHODS)
     if chosen == "auto":
         chosen = cheapest(law, tolerance)
         options = {}

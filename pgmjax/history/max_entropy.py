@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, oracles
+from pgmjax import oracles
+from pgmjax._internal import checks
+from pgmjax._internal.progress import Progress
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.history.ascent import Ending, Search, ascend
 from pgmjax.history.drawing import draw
@@ -30,7 +32,6 @@ from pgmjax.history.prior import ProductPrior
 from pgmjax.history.sampled_curvature import Newton, Rough
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError
-from pgmjax.progress import Progress
 from pgmjax.solvers.loop import Status
 
 PENALTIES = ("auto", "laplace", "gaussian")
@@ -73,11 +74,11 @@ class MaxEntropyFit:
         Returns:
             For each attribute the codes [rows].
         """
-        rows = round(self.model.total) if rows is None else _checks.integer("rows", rows, low=0)
+        rows = round(self.model.total) if rows is None else checks.integer("rows", rows, low=0)
         try:
             return self.model.sample(rows, seed)
         except ModelTooLargeError:
-            return draw(self.model, rows, seed, _checks.integer("sweeps", sweeps, low=1))
+            return draw(self.model, rows, seed, checks.integer("sweeps", sweeps, low=1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,19 +136,19 @@ class MaxEntropy:
     progress: bool | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", _checks.number("alpha", self.alpha, above=0))
-        _checks.choice("penalty", self.penalty, PENALTIES)
+        object.__setattr__(self, "alpha", checks.number("alpha", self.alpha, above=0))
+        checks.choice("penalty", self.penalty, PENALTIES)
         if not isinstance(self.prior, ProductPrior | None):
             raise TypeError(f"prior must be a ProductPrior, got {type(self.prior).__name__}.")
-        _checks.choice("oracle", self.oracle, ("auto", *oracles.names()))
-        _checks.integer("max_steps", self.max_steps, low=1)
-        _checks.number("tol", self.tol, at_least=0)
-        _checks.choice("dtype", self.dtype, ("float32", "float64"))
-        _checks.choice("solver", self.solver, SOLVERS)
-        _checks.choice("proposal", self.proposal, METHODS)
-        _checks.integer("chains", self.chains, low=2)
-        _checks.integer("chain_steps", self.chain_steps, low=2)
-        _checks.integer("seed", self.seed, low=0)
+        checks.choice("oracle", self.oracle, ("auto", *oracles.names()))
+        checks.integer("max_steps", self.max_steps, low=1)
+        checks.number("tol", self.tol, at_least=0)
+        checks.choice("dtype", self.dtype, ("float32", "float64"))
+        checks.choice("solver", self.solver, SOLVERS)
+        checks.choice("proposal", self.proposal, METHODS)
+        checks.integer("chains", self.chains, low=2)
+        checks.integer("chain_steps", self.chain_steps, low=2)
+        checks.integer("seed", self.seed, low=0)
 
     def plan(self, history: History) -> oracles.Plan:
         """Plan the inference of a fit, or refuse it with figures; looks at queries only.
@@ -165,7 +166,7 @@ class MaxEntropy:
             history: noisy answers.
             total: number of records (counts), public.
         """
-        total = _checks.number("total", total, above=0)
+        total = checks.number("total", total, above=0)
         features, prior = self._parts(history)
         layout = Layout.of(features, prior)
         penalty = self._penalty(history, total)
@@ -226,7 +227,7 @@ class MaxEntropy:
                 if self.solver != "auto":
                     raise
         features, prior = self._parts(history)
-        total = _checks.number("total", total, above=0)
+        total = checks.number("total", total, above=0)
         penalty = self._penalty(history, total)
         return Dual(features, Layout.of(features, prior), history.values / total, penalty, None)
 

@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax import _checks, random
-from pgmjax.compiling import jit
+from pgmjax import random
+from pgmjax._internal import checks
+from pgmjax._internal.jit import jit
 from pgmjax.history.noise_laws import DISCRETE, DiscreteGaussian, NoiseLaw
 from pgmjax.history.noise_sum import NoiseSum
 from pgmjax.history.sum_law import Accuracy, SumLaw
@@ -100,7 +101,7 @@ def order_statistic(size: int, level: float) -> int:
     """
     from scipy.stats import binom
 
-    level = _checks.number("level", level, above=0, below=1)
+    level = checks.number("level", level, above=0, below=1)
     return min(int(binom.ppf(CONFIDENCE, size, level)), size) + 1
 
 
@@ -117,7 +118,7 @@ def sample_size(masses: np.ndarray, gamma: float) -> int:
         >>> sample_size(np.array([0.25, 0.5, 0.25]), 0.001)
         750001
     """
-    gamma = _checks.number("gamma", gamma, above=0, below=1)
+    gamma = checks.number("gamma", gamma, above=0, below=1)
     most = float(np.max(masses))
     return max(_LEAST, math.ceil(len(masses) / gamma**2 * most * (1 - most)) + 1)
 
@@ -154,7 +155,7 @@ def draw_sums(coefficients: np.ndarray, laws: Any, size: int, seed: int = 0) -> 
         size: the number of draws.
         seed: of the device's generator.
     """
-    size = _checks.integer("size", size, low=1)
+    size = checks.integer("size", size, low=1)
     terms = len(laws)
     if not terms:
         return np.zeros((size, len(coefficients)))

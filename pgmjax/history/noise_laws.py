@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 
 
@@ -29,7 +29,7 @@ class Laplace:
     noise: ClassVar[str] = "laplace"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", _checks.number("scale", self.scale, above=0))
+        object.__setattr__(self, "scale", checks.number("scale", self.scale, above=0))
 
     @property
     def variance(self) -> float:
@@ -55,7 +55,7 @@ class Gaussian:
     noise: ClassVar[str] = "gaussian"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", _checks.number("scale", self.scale, above=0))
+        object.__setattr__(self, "scale", checks.number("scale", self.scale, above=0))
 
     @property
     def variance(self) -> float:

@@ -17,8 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax import _checks, random
-from pgmjax.compiling import jit
+from pgmjax import random
+from pgmjax._internal import checks
+from pgmjax._internal.jit import jit
 from pgmjax.history.blue import Blue
 from pgmjax.history.claims import Claim
 
@@ -65,7 +66,7 @@ class Posterior:
 
     def interval(self, level: float = 0.95, target: int = 0) -> tuple[float, float]:
         """Return the ends of the shortest interval that holds a share of the draws (counts)."""
-        level = _checks.number("level", level, above=0, below=1)
+        level = checks.number("level", level, above=0, below=1)
         values = np.sort(self.draws[:, :, target].reshape(-1))
         number = math.ceil(level * len(values))
         widths = values[number - 1 :] - values[: len(values) - number + 1]
@@ -110,8 +111,8 @@ def posterior(
         raise ValueError(
             "the posterior needs independent noise; for Gaussian noise it is the estimate's own law."
         )
-    chains, steps = _checks.integer("chains", chains, low=2), _checks.integer("steps", steps, low=2)
-    burn_in = _checks.integer("burn_in", burn_in, low=0)
+    chains, steps = checks.integer("chains", chains, low=2), checks.integer("steps", steps, low=2)
+    burn_in = checks.integer("burn_in", burn_in, low=0)
     blue.combination(targets)  # refuses what has no posterior
     vectors = blue.coordinates.of(targets)[0]
     basis = _basis(blue)

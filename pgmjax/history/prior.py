@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.domain import Domain
 from pgmjax.history.smoothing import SMOOTHINGS, positive_counts
 from pgmjax.measurements import LinearMeasurement
@@ -84,10 +84,10 @@ class ProductPrior:
         References:
             Chen, Zhou and Bhowmick 2012, footnote 3.
         """
-        _checks.choice("smoothing", smoothing, SMOOTHINGS)
-        pseudocount = _checks.number("pseudocount", pseudocount, above=0)
+        checks.choice("smoothing", smoothing, SMOOTHINGS)
+        pseudocount = checks.number("pseudocount", pseudocount, above=0)
         tables: dict[str, np.ndarray] = {}
-        for measurement in _checks.several("measurements", measurements, "LinearMeasurement"):
+        for measurement in checks.several("measurements", measurements, "LinearMeasurement"):
             name = _one_way(domain, measurement, tables)
             counts = positive_counts(measurement, smoothing, pseudocount)
             tables[name] = counts / counts.sum()
@@ -123,8 +123,8 @@ class ProductPrior:
             epsilon-DP, or rho-zCDP, under the table's relation: each of d attributes is measured with
             the d-th part, which is exact.
         """
-        _checks.choice("smoothing", smoothing, SMOOTHINGS)
-        pseudocount = _checks.number("pseudocount", pseudocount, above=0)
+        checks.choice("smoothing", smoothing, SMOOTHINGS)
+        pseudocount = checks.number("pseudocount", pseudocount, above=0)
         if (epsilon is None) == (rho is None):
             raise ValueError("give epsilon or rho, one of them: what the marginals of the prior may cost.")
         names = table.domain.attributes

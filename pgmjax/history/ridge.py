@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.history import striped_cholesky
 from pgmjax.history.answers import Answers, rows_of, total_of
 from pgmjax.history.history import History
@@ -82,7 +82,7 @@ class Ridge:
                 small beside the kernel at this alpha that it is lost in rounding, or no convergence.
         """
         alpha = positive_alpha(alpha, finite=True)
-        method = _checks.choice("method", method, METHODS)
+        method = checks.choice("method", method, METHODS)
         count = history.num_rows
         if method == "auto":
             fits = striped_cholesky.bytes_of(count) <= 0.9 * available_bytes()
@@ -96,8 +96,8 @@ class Ridge:
             return cls(system, solve(right), 0.0, 0, solve)
         iteration = Iteration.of(
             system,
-            _checks.number("tolerance", tolerance, above=0),
-            _checks.integer("max_steps", max_steps, low=1),
+            checks.number("tolerance", tolerance, above=0),
+            checks.integer("max_steps", max_steps, low=1),
         )
         solved = iteration.run(right[:, None])
         return cls(system, solved.solution[:, 0], solved.residual, solved.steps, iteration.solve)

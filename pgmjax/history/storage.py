@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import record_file
+from pgmjax._internal import record_file
 from pgmjax._version import __version__
 from pgmjax.domain import Domain
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law

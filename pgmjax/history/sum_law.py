@@ -8,7 +8,7 @@ import functools
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 _SNAP = 1e-6  # of a lattice step: an end this close to a lattice point holds it
 
@@ -58,7 +58,7 @@ class SumLaw(abc.ABC):
 
     def reach(self, level: float) -> float:
         """Return the computed probability from which on a level is truly reached."""
-        level = _checks.number("level", level, above=0, below=1)
+        level = checks.number("level", level, above=0, below=1)
         return level + self.accuracy.mass if self.accuracy.confidence == 1 else level
 
     def _unreachable(self, level: float) -> ValueError:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from pgmjax import _checks, random
+from pgmjax import random
+from pgmjax._internal import checks
 from pgmjax.history.kernel_pca import KernelPCA, positive_alpha
 from pgmjax.history.spectrum import Spectrum
 
@@ -66,7 +67,7 @@ class CrossValidation:
             ValueError: k out of its range.
         """
         count = _with_rows(pca).history.num_rows
-        folds = _checks.integer("folds", folds, low=2, high=count)
+        folds = checks.integer("folds", folds, low=2, high=count)
         order = random.generator(seed).permutation(count)
         return cls(pca, tuple(np.sort(part) for part in np.array_split(order, folds)))
 
@@ -134,7 +135,7 @@ class CrossValidation:
         low, high = positive_alpha(low, finite=True), positive_alpha(high, finite=True)
         if not low < high:
             raise ValueError(f"the least alpha must be below the largest, got {low:g} and {high:g}.")
-        ratio = _checks.number("ratio", ratio, above=1)
+        ratio = checks.number("ratio", ratio, above=1)
         grid = np.geomspace(low, high, _GRID)
         tried = {float(alpha): self.error(float(alpha)) for alpha in grid}
         best = int(np.argmin(list(tried.values())))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator
 from pgmjax.learners.base import FittedLearner, Learner
@@ -54,9 +54,9 @@ class Engine(Learner):
 
     def __post_init__(self) -> None:
         if self.total is not None:
-            _checks.number("total", self.total, above=0)
-        _checks.integer("max_steps", self.max_steps, low=1)
-        _checks.number("tolerance", self.tolerance, above=0)
+            checks.number("total", self.total, above=0)
+        checks.integer("max_steps", self.max_steps, low=1)
+        checks.number("tolerance", self.tolerance, above=0)
 
     def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedEngine:
         """Learn from answered queries, as `Learner.fit`; nothing here is random."""

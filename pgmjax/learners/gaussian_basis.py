@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.learners.base import FittedLearner, Learner
 from pgmjax.learners.inputs import Examples, encoded_queries
 from pgmjax.learners.linear import ridge
@@ -58,10 +58,10 @@ class GaussianBasis(Learner):
 
     def __post_init__(self) -> None:
         if self.centres is not None:
-            _checks.integer("centres", self.centres, low=1)
+            checks.integer("centres", self.centres, low=1)
         for name in ("width", "penalty"):
             if getattr(self, name) is not None:
-                _checks.number(name, getattr(self, name), above=0)
+                checks.number(name, getattr(self, name), above=0)
 
     @property
     def linear(self) -> bool:

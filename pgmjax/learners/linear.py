@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.learners.base import FittedLearner, Learner
 from pgmjax.learners.inputs import Examples, encoded_queries
 from pgmjax.learners.penalised import chosen_penalty, least_squares
@@ -123,7 +123,7 @@ class Ridge(Learner):
 
     def __post_init__(self) -> None:
         if self.penalty is not None:
-            _checks.number("penalty", self.penalty, above=0)
+            checks.number("penalty", self.penalty, above=0)
 
     @property
     def linear(self) -> bool:

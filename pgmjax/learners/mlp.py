@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.learners.base import FittedLearner, Learner
 from pgmjax.learners.inputs import Examples, encoded_queries
 from pgmjax.learners.mlp_training import Layers, predicted, start, train
@@ -58,14 +58,14 @@ class MLP(Learner):
     name: ClassVar[str] = "mlp"
 
     def __post_init__(self) -> None:
-        sizes = _checks.several("hidden", self.hidden, "numbers of units")
+        sizes = checks.several("hidden", self.hidden, "numbers of units")
         if not sizes:
             raise ValueError("hidden must name at least one layer; for none use the learner 'ridge'.")
-        object.__setattr__(self, "hidden", tuple(_checks.integer("hidden", size, low=1) for size in sizes))
-        _checks.integer("epochs", self.epochs, low=1)
-        _checks.integer("batch_size", self.batch_size, low=1)
-        _checks.number("learning_rate", self.learning_rate, above=0)
-        _checks.number("penalty", self.penalty, at_least=0)
+        object.__setattr__(self, "hidden", tuple(checks.integer("hidden", size, low=1) for size in sizes))
+        checks.integer("epochs", self.epochs, low=1)
+        checks.integer("batch_size", self.batch_size, low=1)
+        checks.number("learning_rate", self.learning_rate, above=0)
+        checks.number("penalty", self.penalty, at_least=0)
 
     def fit(
         self, encodings: Any, answers: Any, *, weights: Any = None, seed: int | Sequence[int] = 0
@@ -126,7 +126,7 @@ def _starts(seed: int | Sequence[int], sizes: tuple[int, ...], rows: int) -> Lay
         return [
             (np.repeat(a, rows, axis=0), np.repeat(b, rows, axis=0)) for a, b in start(sizes, [int(seed)])
         ]
-    seeds = _checks.several("seed", seed, "integers")
+    seeds = checks.several("seed", seed, "integers")
     if len(seeds) != rows:
         raise ValueError(
             f"seed must be one integer or one for each of {rows} rows of answers, got {len(seeds)}."

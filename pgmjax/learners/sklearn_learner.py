@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.learners import sklearn_settings
 from pgmjax.learners.base import FittedLearner, Learner
 from pgmjax.learners.inputs import Examples, encoded_queries
@@ -49,7 +49,7 @@ class SklearnLearner(Learner):
     name: ClassVar[str] = "sklearn"
 
     def __post_init__(self) -> None:
-        _checks.optional("sklearn.base", "learners")
+        checks.optional("sklearn.base", "learners")
         if isinstance(self.estimator, str | Mapping):
             object.__setattr__(self, "estimator", sklearn_settings.made(self.estimator))
         parts = ("fit", "predict", "get_params")
@@ -70,7 +70,7 @@ class SklearnLearner(Learner):
             ValueError: also for weights that differ where the regressor takes none.
         """
         given = Examples.of(encodings, answers, weights)
-        seed = _checks.integer("seed", seed, low=0) % SEEDS
+        seed = checks.integer("seed", seed, low=0) % SEEDS
         keywords = {}
         if np.ptp(given.weights) > 0:
             self._check_weights()

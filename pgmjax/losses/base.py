@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
@@ -126,8 +126,8 @@ def check_arguments(
         if not isinstance(measurement, LinearMeasurement):
             raise TypeError(f"measurements must be LinearMeasurement, got {type(measurement).__name__}.")
         measurement.validate(domain)
-    return _checks.number("total", total, above=0), np.dtype(
-        _checks.choice("dtype", np.dtype(dtype).name, DTYPES)
+    return checks.number("total", total, above=0), np.dtype(
+        checks.choice("dtype", np.dtype(dtype).name, DTYPES)
     )
 
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.losses.base import BoundLoss, Loss
@@ -38,7 +38,7 @@ class L1(Loss):
     smoothing: float = 0.01
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "smoothing", _checks.number("smoothing", self.smoothing, above=0))
+        object.__setattr__(self, "smoothing", checks.number("smoothing", self.smoothing, above=0))
 
     def bind(
         self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float, dtype: Any = "float32"
@@ -126,7 +126,7 @@ class BoundL1(BoundLoss):
     def with_smoothing(self, delta: Any) -> BoundL1:
         """Return the loss smoothed otherwise; the structure stays, so nothing is traced again."""
         if not isinstance(delta, jax.Array):
-            delta = np.asarray(_checks.number("smoothing", delta, above=0), self.linear.values[0].dtype)
+            delta = np.asarray(checks.number("smoothing", delta, above=0), self.linear.values[0].dtype)
         return dataclasses.replace(self, delta=delta)
 
     def slack(self) -> Any:

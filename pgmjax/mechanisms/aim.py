@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.counting import check_memory
 from pgmjax.dataset import Dataset
@@ -97,9 +97,9 @@ class AIM:
         if not 0 < self.share < 1:
             raise ValueError(f"share must be above 0 and below 1, got {float(self.share):g}.")
         if self.rounds is not None:
-            _checks.integer("rounds", self.rounds, low=1)
-        _checks.integer("max_cells", self.max_cells, low=1)
-        _checks.integer("steps", self.steps, low=1)
+            checks.integer("rounds", self.rounds, low=1)
+        checks.integer("max_cells", self.max_cells, low=1)
+        checks.integer("steps", self.steps, low=1)
 
     def run(
         self,

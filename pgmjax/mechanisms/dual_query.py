@@ -6,7 +6,7 @@ import dataclasses
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.dataset import Dataset
 from pgmjax.estimate import Estimator
 from pgmjax.losses.transcript import Draws
@@ -93,7 +93,7 @@ class DualQuery:
                 f"DualQuery works under {Relation.REPLACE_ONE.value} only, got {self.relation.value}: its "
                 "draws depend on the number of records, which is private there."
             )
-        account = _checks.choice("accounting", self._account(), ACCOUNTS)
+        account = checks.choice("accounting", self._account(), ACCOUNTS)
         if (account == "pure") != (self.delta == 0):
             wrong = "spends no delta: leave it out" if self.delta else "needs a delta above 0"
             raise ValueError(f"accounting {account!r} {wrong}.")
@@ -102,11 +102,11 @@ class DualQuery:
             object.__setattr__(self, "step", exact("step", self.step))
             if self.step <= 0:
                 raise ValueError(f"step must be > 0, got {shortened(self.step)}.")
-        _checks.integer("samples", self.samples, low=1, high=10**5)
+        checks.integer("samples", self.samples, low=1, high=10**5)
         if self.rounds is not None:
-            _checks.integer("rounds", self.rounds, low=2, high=10**5)
-        _checks.choice("estimate", self.estimate, ("engine", "paper"))
-        _checks.integer("seed", self.seed, low=0)
+            checks.integer("rounds", self.rounds, low=2, high=10**5)
+        checks.choice("estimate", self.estimate, ("engine", "paper"))
+        checks.integer("seed", self.seed, low=0)
         if self.estimator is not None and self.estimator.loss != "l2":
             raise ValueError("DualQuery fits the loss of its own draws: leave the estimator's loss as it is.")
 

@@ -8,13 +8,13 @@ from fractions import Fraction
 import numpy as np
 
 from pgmjax import random
+from pgmjax._internal.progress import Progress
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.domain import Domain
 from pgmjax.mechanisms.dual_query_cost import Game
 from pgmjax.model import GraphicalModel
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores import Overshoots
-from pgmjax.progress import Progress
 from pgmjax.queries import Query, indicators
 from pgmjax.transcript import Transcript
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
@@ -89,11 +89,11 @@ class HDMM:
 
     def __post_init__(self) -> None:
         settings = read_settings(self.epsilon, self.delta, self.relation)
-        _checks.choice("strategy", self.strategy, ("best", *NAMES))
-        _checks.choice("split", self.split, SPLITS)
-        _checks.choice("answer", self.answer, ANSWERS)
-        _checks.integer("restarts", self.restarts, low=1)
-        _checks.integer("restart_seed", self.restart_seed, low=0)
+        checks.choice("strategy", self.strategy, ("best", *NAMES))
+        checks.choice("split", self.split, SPLITS)
+        checks.choice("answer", self.answer, ANSWERS)
+        checks.integer("restarts", self.restarts, low=1)
+        checks.integer("restart_seed", self.restart_seed, low=0)
         for name in ("epsilon", "delta", "relation"):
             object.__setattr__(self, name, getattr(settings, name))
 

@@ -6,7 +6,7 @@ import dataclasses
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.dataset import Dataset
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms.settings import Settings, check_request, read_settings
@@ -67,7 +67,7 @@ class Marginals:
 
     def __post_init__(self) -> None:
         settings = read_settings(self.epsilon, self.delta, self.relation)
-        _checks.choice("split", self.split, ("equal", "weighted"))
+        checks.choice("split", self.split, ("equal", "weighted"))
         for name in ("epsilon", "delta", "relation"):
             object.__setattr__(self, name, getattr(settings, name))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator
@@ -105,17 +105,17 @@ class MLDP:
     def __post_init__(self) -> None:
         settings = read_settings(self.epsilon, self.delta, self.relation)
         if not isinstance(self.training, Query):
-            _checks.choice("training", self.training, (*COVERING, *RANDOM))
+            checks.choice("training", self.training, (*COVERING, *RANDOM))
         for name in ("training_count", "expected_records"):
             if getattr(self, name) is not None:
-                _checks.integer(name, getattr(self, name), low=1)
+                checks.integer(name, getattr(self, name), low=1)
         as_encoding(self.encoding)
         self._learners()
-        _checks.choice("universe", self.universe, UNIVERSES)
+        checks.choice("universe", self.universe, UNIVERSES)
         if not isinstance(self.validation, Validation):
-            _checks.choice("validation", self.validation, ("private",))
+            checks.choice("validation", self.validation, ("private",))
         self._share()
-        _checks.integer("training_seed", self.training_seed, low=0)
+        checks.integer("training_seed", self.training_seed, low=0)
         for name in ("epsilon", "delta", "relation"):
             object.__setattr__(self, name, getattr(settings, name))
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, random
+from pgmjax import random
+from pgmjax._internal import checks
 from pgmjax.learners import Learner, as_learner
 from pgmjax.learners.base import FittedLearner
 from pgmjax.privacy.amounts import exact_epsilon
@@ -94,10 +95,10 @@ class SimilarityMLDP:
         object.__setattr__(self, "relation", Relation.parse(self.relation))
         if self.relation is not Relation.REPLACE_ONE:
             raise ValueError("similarities are released under replace-one only: see PrivateRatings.")
-        _checks.choice("protect", self.protect, PROTECTS)
-        _checks.choice("measure", self.measure, MEASURES)
-        _checks.integer("training_count", self.training_count, low=1)
-        _checks.integer("training_seed", self.training_seed, low=0)
+        checks.choice("protect", self.protect, PROTECTS)
+        checks.choice("measure", self.measure, MEASURES)
+        checks.integer("training_count", self.training_count, low=1)
+        checks.integer("training_seed", self.training_seed, low=0)
         as_learner(self.learner)
 
     def run(self, ratings: Ratings, features: Any = None) -> SimilarityPredictor:
@@ -152,8 +153,8 @@ def covering_pairs(records: int, count: int, seed: int = 0) -> np.ndarray:
         >>> int(np.bincount(covering_pairs(10, 20).ravel()).max())
         4
     """
-    records = _checks.integer("the number of records", records, low=2)
-    count = _checks.integer("the number of pairs", count, low=1, high=records * (records - 1) // 2)
+    records = checks.integer("the number of records", records, low=2)
+    count = checks.integer("the number of pairs", count, low=1, high=records * (records - 1) // 2)
     circle = random.generator(seed).permutation(records)
     place = np.arange(count)
     step, start = place // records + 1, place % records

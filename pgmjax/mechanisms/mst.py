@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.compression import Compression
 from pgmjax.counting import check_memory
@@ -83,11 +83,11 @@ class MST:
         settings = read_settings(self.epsilon, self.delta, self.relation)
         for name in ("epsilon", "delta", "relation"):
             object.__setattr__(self, name, getattr(settings, name))
-        given = _checks.several("cliques", self.cliques, "tuples of attribute names")
+        given = checks.several("cliques", self.cliques, "tuples of attribute names")
         object.__setattr__(self, "cliques", tuple(attribute_names(clique) for clique in given))
         if not isinstance(self.compress, bool):
             raise TypeError(f"compress must be True or False, got {type(self.compress).__name__}.")
-        _checks.integer("steps", self.steps, low=1)
+        checks.integer("steps", self.steps, low=1)
 
     def run(
         self,

@@ -23,7 +23,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax import _checks, ops
+from pgmjax import ops
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique, marginal_of
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
@@ -123,7 +124,7 @@ class MultiplicativeWeights(abc.ABC):
         Returns:
             The number of sweeps done.
         """
-        for done in range(1, _checks.integer("sweeps", sweeps, low=1) + 1):
+        for done in range(1, checks.integer("sweeps", sweeps, low=1) + 1):
             moves = [self.update(measurement, total) for measurement in measurements]
             if max(moves, default=0.0) <= _STILL:
                 return done

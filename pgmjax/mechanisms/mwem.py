@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.dataset import Dataset
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms.mwem_candidates import Candidates
@@ -104,12 +104,12 @@ class MWEM:
             object.__setattr__(self, name, share)
         for name in ("rounds", "max_cells"):
             if getattr(self, name) is not None:
-                _checks.integer(name, getattr(self, name), low=1)
+                checks.integer(name, getattr(self, name), low=1)
         for name in ("sweeps", "steps"):
-            _checks.integer(name, getattr(self, name), low=1)
-        _checks.choice("select", self.select, ("marginals", "queries"))
-        _checks.choice("penalty", self.penalty, PENALTIES)
-        _checks.choice("estimate", self.estimate, ARMS)
+            checks.integer(name, getattr(self, name), low=1)
+        checks.choice("select", self.select, ("marginals", "queries"))
+        checks.choice("penalty", self.penalty, PENALTIES)
+        checks.choice("estimate", self.estimate, ARMS)
         for name in ("repeat", "history"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {type(getattr(self, name)).__name__}.")

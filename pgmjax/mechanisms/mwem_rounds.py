@@ -9,6 +9,7 @@ from collections import Counter
 from fractions import Fraction
 
 from pgmjax import queries
+from pgmjax._internal.progress import Progress
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.mwem_candidates import Candidates
 from pgmjax.mechanisms.mwem_estimates import Estimate
@@ -18,7 +19,6 @@ from pgmjax.privacy import selecting
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity
-from pgmjax.progress import Progress
 from pgmjax.queries import Query
 from pgmjax.relation import Relation
 from pgmjax.total import estimate_total

@@ -7,13 +7,13 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from pgmjax._internal.progress import Progress
 from pgmjax.mechanisms import parent_sets
 from pgmjax.mechanisms.taxonomies import Candidate, Levels
 from pgmjax.privacy import scales, selection
 from pgmjax.privacy.amounts import split
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, ParentScore, TotalVariation
-from pgmjax.progress import Progress
 from pgmjax.queries import marginal
 
 SCORES: dict[str, type[ParentScore]] = {

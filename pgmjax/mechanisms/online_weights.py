@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
@@ -84,11 +84,11 @@ class OnlineWeights:
             )
         object.__setattr__(self, "epsilon", settings.epsilon)
         object.__setattr__(self, "relation", settings.relation)
-        _checks.integer("updates", self.updates, low=1)
-        _checks.integer("expected_queries", self.expected_queries, low=1)
+        checks.integer("updates", self.updates, low=1)
+        checks.integer("expected_queries", self.expected_queries, low=1)
         for name in ("threshold", "sweeps"):
             if getattr(self, name) is not None:
-                _checks.integer(name, getattr(self, name), low=1)
+                checks.integer(name, getattr(self, name), low=1)
         share = exact("split", self.split)
         if not 0 < share < 1:
             raise ValueError(f"split must be a share of the budget in (0, 1), got {as_text(share)}.")

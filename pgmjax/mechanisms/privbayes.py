@@ -6,7 +6,7 @@ import dataclasses
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.dataset import Dataset
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms.bayes_network import check_memory, conditional_fit
@@ -101,7 +101,7 @@ class PrivBayes:
             **{name: getattr(settings, name) for name in ("epsilon", "delta", "relation")},
             "structure_share": exact("structure_share", self.structure_share),
             "theta": exact("theta", self.theta),
-            "score": SCORES[_checks.choice("score", self.score, tuple(SCORES))].kind,
+            "score": SCORES[checks.choice("score", self.score, tuple(SCORES))].kind,
             "taxonomies": read_taxonomies(self.taxonomies),
         }
         if not 0 < given["structure_share"] < 1:
@@ -111,12 +111,12 @@ class PrivBayes:
         if given["theta"] <= 0:
             raise ValueError(f"theta must be > 0, got {as_text(given['theta'])}.")
         if self.degree is not None:
-            _checks.integer("degree", self.degree, low=0)
+            checks.integer("degree", self.degree, low=0)
             if given["taxonomies"]:
                 raise ValueError("taxonomies serve to bound the cells of a marginal: leave out the degree.")
-        _checks.choice("estimate", self.estimate, ("engine", "paper"))
-        _checks.integer("max_candidates", self.max_candidates, low=1)
-        _checks.integer("max_cells", self.max_cells, low=1)
+        checks.choice("estimate", self.estimate, ("engine", "paper"))
+        checks.integer("max_candidates", self.max_candidates, low=1)
+        checks.integer("max_cells", self.max_cells, low=1)
         for name, value in given.items():
             object.__setattr__(self, name, value)
 

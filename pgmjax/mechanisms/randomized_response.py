@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from pgmjax import _checks
+from pgmjax._internal import checks
+from pgmjax._internal.files import check_target, reserve
 from pgmjax.cliques import Clique, as_clique, maximal
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
@@ -23,7 +24,6 @@ from pgmjax.mechanisms.response_universes import (
     universes,
 )
 from pgmjax.mechanisms.settings import Settings, check_request, read_settings
-from pgmjax.new_folder import check_target, reserve
 from pgmjax.perturbed.storage import Storage
 from pgmjax.perturbed.table import PerturbedTable, load
 from pgmjax.perturbed.tally import Tally
@@ -102,10 +102,10 @@ class RandomizedResponse:
             )
         for name in ("epsilon", "delta", "relation"):
             object.__setattr__(self, name, getattr(settings, name))
-        _checks.choice("universe", self.universe, ("attributes", "joint"))
+        checks.choice("universe", self.universe, ("attributes", "joint"))
         check_encoding(self.encoding)
         object.__setattr__(self, "share", read_share(self.share))
-        _checks.choice("useless", self.useless, USELESS)
+        checks.choice("useless", self.useless, USELESS)
 
     def run(
         self,
@@ -233,7 +233,7 @@ class RandomizedResponse:
         wanted = [as_clique(domain, clique) for clique in cliques]
         attributes = [name for clique in wanted for name in clique]
         plan = universes(domain, attributes, self.universe, self.encoding, self.share, self.epsilon)
-        return plan.predicted_errors(domain, wanted, _checks.integer("rows", rows, low=1))
+        return plan.predicted_errors(domain, wanted, checks.integer("rows", rows, low=1))
 
     def _universes(self, data: Dataset, attributes: Sequence[str], encoding: str | None) -> Universes:
         if data.weighted:

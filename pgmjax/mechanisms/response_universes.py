@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.perturbed.factor import predicted_error
@@ -160,4 +160,4 @@ def read_share(share: Any) -> dict[str, Fraction] | None:
 def check_encoding(encoding: Any) -> None:
     """Refuse what is no encoding; None leaves the choice."""
     if encoding is not None:
-        _checks.choice("encoding", encoding, ENCODINGS)
+        checks.choice("encoding", encoding, ENCODINGS)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.queries import AttributeQuery, Product, compression, identity
@@ -78,12 +78,10 @@ def read_taxonomies(given: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
     said = "a map of the taxonomy of"
     return {
         name: tuple(
-            tuple(_checks.integer(f"a group in {said} {name!r}", group, low=0) for group in groups)
-            for groups in (_checks.several(f"{said} {name!r}", each, "groups") for each in maps)
+            tuple(checks.integer(f"a group in {said} {name!r}", group, low=0) for group in groups)
+            for groups in (checks.several(f"{said} {name!r}", each, "groups") for each in maps)
         )
-        for name, maps in (
-            (n, _checks.several(f"the taxonomy of {n!r}", m, "maps")) for n, m in given.items()
-        )
+        for name, maps in ((n, checks.several(f"the taxonomy of {n!r}", m, "maps")) for n, m in given.items())
     }
 
 

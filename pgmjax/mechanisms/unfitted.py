@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.settings import Settings, paid_for
@@ -72,7 +72,7 @@ def release_together(rows: Sequence[Unfitted]) -> list[Release]:
         >>> [release.model.total for release in release_together(runs)]
         [3.0, 3.0, 3.0]
     """
-    several = _checks.several("rows", rows, "Unfitted")
+    several = checks.several("rows", rows, "Unfitted")
     if not several:
         raise ValueError("a batch needs at least one run, got none.")
     first = several[0]

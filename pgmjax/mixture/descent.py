@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from pgmjax.compiling import jit
+from pgmjax._internal.jit import jit
 from pgmjax.losses.base import BoundLoss
 from pgmjax.mixture.layout import Layout, Logits
 from pgmjax.solvers.loop import Status

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import model_io, record_file
+from pgmjax import model_io
+from pgmjax._internal import record_file
 from pgmjax._version import __version__
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain

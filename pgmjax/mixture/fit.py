@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, losses
+from pgmjax import losses
+from pgmjax._internal import checks
+from pgmjax._internal.progress import Progress
 from pgmjax.cliques import Clique
 from pgmjax.constraints import StructuralZeros
 from pgmjax.domain import Domain
@@ -21,7 +23,6 @@ from pgmjax.mixture.model import MixtureModel
 from pgmjax.noise_level import noise_level
 from pgmjax.oracles.choose import memory_limit
 from pgmjax.plan.forecast import ModelTooLargeError, readable_bytes
-from pgmjax.progress import Progress
 from pgmjax.solvers.loop import Status, precision
 from pgmjax.total import estimate_total
 
@@ -117,7 +118,7 @@ def fit_mixture(
     _check_settings(restarts, max_steps, dtype, stop, tol, lower_bound)
     if not isinstance(domain, Domain):
         raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
-    measurements = _checks.several("measurements", measurements, "LinearMeasurement")
+    measurements = checks.several("measurements", measurements, "LinearMeasurement")
     for measurement in measurements:
         if not isinstance(measurement, LinearMeasurement):
             raise TypeError(f"measurements must be LinearMeasurement, got {type(measurement).__name__}.")
@@ -189,7 +190,7 @@ def _components(domain: Domain, cliques: Sequence[Clique], wanted: int | None, d
 
 def _wanted(domain: Domain, components: Any, warm_start: Any) -> int | None:
     """The number of components asked for, if any."""
-    wanted = None if components is None else _checks.integer("components", components, low=1)
+    wanted = None if components is None else checks.integer("components", components, low=1)
     if warm_start is None:
         return wanted
     if not isinstance(warm_start, MixtureModel):
@@ -204,13 +205,13 @@ def _wanted(domain: Domain, components: Any, warm_start: Any) -> int | None:
 
 
 def _check_settings(restarts: Any, max_steps: Any, dtype: Any, stop: Any, tol: Any, lower_bound: Any) -> None:
-    _checks.integer("restarts", restarts, low=1)
-    _checks.integer("max_steps", max_steps, low=1)
-    _checks.choice("dtype", dtype, losses.base.DTYPES)
-    _checks.choice("stop", stop, ("optimum", "noise"))
-    _checks.number("tol", tol, at_least=0)
+    checks.integer("restarts", restarts, low=1)
+    checks.integer("max_steps", max_steps, low=1)
+    checks.choice("dtype", dtype, losses.base.DTYPES)
+    checks.choice("stop", stop, ("optimum", "noise"))
+    checks.number("tol", tol, at_least=0)
     if lower_bound is not None:
-        _checks.number("lower_bound", lower_bound)
+        checks.number("lower_bound", lower_bound)
 
 
 def _result(model: MixtureModel, bound: BoundLoss, end: Descent, floor: float) -> MixtureFit:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, answering, ops
+from pgmjax import answering, ops
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
 from pgmjax.mixture import files
@@ -89,7 +90,7 @@ class MixtureModel(ModelRows):
         shapes = {name: (len(log_weights), domain[name]) for name in domain}
         tables = tuple(_normalised(f"the rows of {name!r}", rows[name], shapes[name]) for name in domain)
         named = tuple(as_clique(domain, clique) for clique in cliques)
-        return cls(domain, log_weights, tables, _checks.number("total", total, above=0), named)
+        return cls(domain, log_weights, tables, checks.number("total", total, above=0), named)
 
     @property
     def components(self) -> int:

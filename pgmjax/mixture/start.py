@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, random
+from pgmjax import random
+from pgmjax._internal import checks
 from pgmjax.constraints import StructuralZeros
 from pgmjax.domain import Domain
 from pgmjax.mixture.layout import Logits, Places
@@ -57,7 +58,7 @@ def allowed_values(domain: Domain, constraints: Sequence[StructuralZeros]) -> di
         ValueError: zeros over several attributes, which a mixture cannot keep, or none possible.
     """
     allowed: dict[str, np.ndarray] = {}
-    for zeros in _checks.several("constraints", constraints, "StructuralZeros"):
+    for zeros in checks.several("constraints", constraints, "StructuralZeros"):
         if not isinstance(zeros, StructuralZeros):
             raise TypeError(f"constraints must be StructuralZeros, got {type(zeros).__name__}.")
         zeros.validate(domain)

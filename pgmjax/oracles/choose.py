@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from pgmjax import _checks, sharding
-from pgmjax.compiling import jit
+from pgmjax._internal import checks, sharding
+from pgmjax._internal.jit import jit
 from pgmjax.ops.flat import host_join, split
 from pgmjax.oracles.base import Oracle
 from pgmjax.oracles.brute_force import BruteForce
@@ -286,7 +286,7 @@ def memory_limit(max_bytes: int | None) -> int:
         TypeError: something that is no number.
         ValueError: a number below zero.
     """
-    return device_bytes() if max_bytes is None else int(_checks.number("max_bytes", max_bytes, at_least=0))
+    return device_bytes() if max_bytes is None else int(checks.number("max_bytes", max_bytes, at_least=0))
 
 
 def device_bytes() -> int:

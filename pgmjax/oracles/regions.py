@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from pgmjax.compiling import jit
+from pgmjax._internal.jit import jit
 from pgmjax.ops.flat import join, split
 from pgmjax.oracles import base
 from pgmjax.oracles import region_sweeps as sweeps

@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from pgmjax import ops, sharding
+from pgmjax import ops
+from pgmjax._internal import sharding
 from pgmjax.ops import sweep
 from pgmjax.ops.flat import join, split
 from pgmjax.ops.products import MAXIMUM

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.privacy.amounts import as_text, exact_epsilon
 from pgmjax.privacy.drawable import ResponseLaw
@@ -95,7 +95,7 @@ def law_of(encoding: str, size: int, lie: float) -> ResponseLaw:
     Raises:
         ValueError: no such encoding, or numbers out of range.
     """
-    _checks.choice("encoding", encoding, tuple(ENCODINGS))
+    checks.choice("encoding", encoding, tuple(ENCODINGS))
     if encoding == "direct":
         return RandomizedResponse(size, lie)
     return UnaryResponse(size, lie, encoding == "symmetric-unary")

@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, record_file
+from pgmjax._internal import checks, record_file
+from pgmjax._internal.files import reserve
+from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
-from pgmjax.new_folder import reserve
 from pgmjax.perturbed.column import ResponseColumn, read_column
 from pgmjax.perturbed.marginal import ResponseMarginal
 from pgmjax.perturbed.tally import Tally
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.response import RandomizedResponse
-from pgmjax.progress import Progress
 
 FORMAT, FORMAT_VERSION = "pgmjax-perturbed-table", 1
 RECORD = "perturbed.json"
@@ -176,7 +176,7 @@ def load(folder: str | os.PathLike[str]) -> PerturbedTable:
             read_column(each, np.load(where / answers_name(number), mmap_mode="r", allow_pickle=False))
             for number, each in enumerate(record["columns"])
         )
-        rows = _checks.integer("rows", record["rows"], low=1)
+        rows = checks.integer("rows", record["rows"], low=1)
         for column in columns:
             if domain.size(column.attributes) != column.law.size or len(column.answers) != rows:
                 raise ValueError("its columns do not fit its domain or its number of rows.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.plan import elimination as elim
 from pgmjax.plan import search
 from pgmjax.plan.optimal import Weights
@@ -41,7 +41,7 @@ def plan(
         ValueError: unknown `find`.
         ImportError: `find` is `cotengra`, which is not installed.
     """
-    return _plan(structure, tuple(output), _checks.choice("find", find, SEARCHES), weights)
+    return _plan(structure, tuple(output), checks.choice("find", find, SEARCHES), weights)
 
 
 @functools.lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import opt_einsum
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.plan import elimination as elim
 from pgmjax.plan import optimal, refine
 from pgmjax.plan.path import ContractionPath, Merges, build
@@ -67,7 +67,7 @@ def from_cotengra(structure: Structure, output: Variables, trials: int = COTENGR
     Raises:
         ImportError: cotengra is not installed.
     """
-    cotengra = _checks.optional("cotengra", "plan")
+    cotengra = checks.optional("cotengra", "plan")
     optimizer = cotengra.HyperOptimizer(
         methods=["greedy", "labels"],
         max_repeats=trials,

@@ -17,7 +17,7 @@ import functools
 import math
 from collections.abc import Sequence
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.plan import contraction, cost
 from pgmjax.plan.forecast import ModelTooLargeError, readable_bytes
 from pgmjax.plan.optimal import Weights
@@ -130,9 +130,9 @@ def plan(
     Raises:
         ModelTooLargeError: no slicing fits, or only one with too much work; the message has the figures.
     """
-    max_bytes = _checks.integer("max_bytes", max_bytes, low=1)
-    itemsize = _checks.integer("itemsize", itemsize, low=1)
-    min_slices = _checks.integer("min_slices", min_slices, low=1)
+    max_bytes = checks.integer("max_bytes", max_bytes, low=1)
+    itemsize = checks.integer("itemsize", itemsize, low=1)
+    min_slices = checks.integer("min_slices", min_slices, low=1)
     max_cells = max_bytes // itemsize
     return _plan(
         structure, max_cells, itemsize, tuple(output), min_slices, max_work, find, tuple(names or ())

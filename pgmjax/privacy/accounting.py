@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.privacy.amounts import ceil_float, exact_delta, exact_epsilon, exact_rho, floor_float
 
 # dp-accounting's own orders end at 1024 and lose a factor two at rho = 1e-6
@@ -23,9 +23,7 @@ _DIGITS = 12
 
 @functools.cache
 def _library() -> tuple[Any, Any]:
-    return _checks.optional("dp_accounting", extra="privacy"), _checks.optional(
-        "dp_accounting.rdp", "privacy"
-    )
+    return checks.optional("dp_accounting", extra="privacy"), checks.optional("dp_accounting.rdp", "privacy")
 
 
 def _epsilon(rho: float, delta: float) -> float:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 _LIMIT = 400  # decimal places on either side of the point: beyond it a short string is a huge integer
 _LONGEST = 1000
@@ -192,7 +192,7 @@ def split(total: Fraction, weights: Sequence[Any]) -> tuple[Fraction, ...]:
         >>> split(Fraction(1), [1, 2])
         (Fraction(1, 3), Fraction(2, 3))
     """
-    each = _checks.several("weights", weights, "numbers")
+    each = checks.several("weights", weights, "numbers")
     exact_weights = [_positive("a weight of the budget", weight) for weight in each]
     if not exact_weights:
         raise ValueError("There is nothing to divide the budget between: give at least one weight.")

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.privacy import response, scales, selection
 from pgmjax.privacy.drawable import checked_bits, checked_noise, checked_response, checked_selection
@@ -49,7 +49,7 @@ class SeededBackend:
                 "SeededBackend draws noise that anyone with the seed can subtract. Use it for research only "
                 "and say so: SeededBackend(seed, insecure=True). For a release use the default backend."
             )
-        self.seed = _checks.integer("seed", seed, low=0)
+        self.seed = checks.integer("seed", seed, low=0)
         self._generator = np.random.default_rng([_STREAM, self.seed])
 
     def restart(self) -> SeededBackend:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.privacy import renyi
 from pgmjax.privacy.amounts import as_text, exact, exact_delta, exact_epsilon, exact_rho, split
 from pgmjax.privacy.event_base import Record
@@ -67,7 +67,7 @@ class Budget:
         relation: Relation | str | None = None,
         delta: Any = None,
     ):
-        _checks.choice("unit", unit, ("epsilon", "rho", "renyi"))
+        checks.choice("unit", unit, ("epsilon", "rho", "renyi"))
         if (delta is None) == (unit == "renyi"):
             raise ValueError(
                 "delta goes with unit 'renyi', which counts towards (epsilon, delta), and only with it."

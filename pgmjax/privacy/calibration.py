@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.domain import Domain
 from pgmjax.laws import Law
 from pgmjax.privacy.accounting import rho_for
@@ -102,8 +102,8 @@ def calibrate(
     """
     relation = Relation.parse(relation)
     target, exact = exact_epsilon(epsilon), exact_delta(delta)
-    _checks.choice("noise", noise, ("auto", "laplace", "gaussian"))
-    _checks.choice("accountant", accountant, ("zcdp", "rdp", "pld"))
+    checks.choice("noise", noise, ("auto", "laplace", "gaussian"))
+    checks.choice("accountant", accountant, ("zcdp", "rdp", "pld"))
     if exact == 0 and noise == "gaussian":
         raise ValueError("Gaussian noise needs delta > 0: ask for laplace or auto at delta 0.")
     asked = _ask(queries, domain, relation, weights, max_weight)
@@ -131,7 +131,7 @@ def _ask(
     if not queries:
         raise ValueError("There is nothing to measure: give at least one query.")
     if weights is not None:
-        weights = _checks.several("weights", weights, "numbers, one a query")
+        weights = checks.several("weights", weights, "numbers, one a query")
     if weights is not None and len(weights) != len(queries):
         raise ValueError(f"There must be one weight a query: expected {len(queries)}, got {len(weights)}.")
     shares = split(Fraction(1), [1] * len(queries) if weights is None else weights)

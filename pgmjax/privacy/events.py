@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.privacy import divergence
 from pgmjax.privacy.amounts import ceil_float, exact_epsilon
 from pgmjax.privacy.event_base import Concentrated, Event, Pure, Record, check_relation, times_rho
@@ -79,7 +79,7 @@ class Selection(Record):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", exact_epsilon(self.epsilon))
-        _checks.choice("method", self.method, ("exponential", "permute-and-flip"))
+        checks.choice("method", self.method, ("exponential", "permute-and-flip"))
 
     @property
     def rho(self) -> Fraction:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.privacy.amounts import ceil_float, floor_float, shortened
 from pgmjax.privacy.events import Event, Gaussian, Laplace
 
@@ -61,7 +61,7 @@ def epsilon(events: Counted, delta: Fraction) -> float:
             f"pld unsupported: delta {shortened(delta)} is too small for {number} convolutions in float64."
         )
     interval = _interval(parts)
-    library = _checks.optional("dp_accounting.pld.privacy_loss_distribution", extra="privacy")
+    library = checks.optional("dp_accounting.pld.privacy_loss_distribution", extra="privacy")
     order = itertools.count()
     waiting = []
     for part, count in parts.items():

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal.progress import Progress
 from pgmjax.domain import Domain
 from pgmjax.laws import Law
 from pgmjax.privacy.amounts import exact_epsilon, exact_rho
@@ -19,7 +20,6 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.events import Event, Gaussian, Laplace
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.privacy.shifts import shifts_of
-from pgmjax.progress import Progress
 from pgmjax.queries import Query, wide
 from pgmjax.relation import Relation
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.privacy import divergence
 from pgmjax.privacy.amounts import ceil_float, exact_epsilon, exact_rho, shortened
 from pgmjax.privacy.event_base import Record, times_rho
@@ -144,10 +144,10 @@ class Gaussian(Record):
 
 def _set_noise(event: Any) -> None:
     if event.shifts is not None:
-        given = _checks.several("shifts", event.shifts, "whole numbers >= 1")
+        given = checks.several("shifts", event.shifts, "whole numbers >= 1")
         if not given:
             raise ValueError("shifts must be whole numbers >= 1, at least one, or None where unknown.")
-        shifts = [_checks.integer("a shift", shift, low=1) for shift in given]
+        shifts = [checks.integer("a shift", shift, low=1) for shift in given]
         object.__setattr__(event, "shifts", tuple(sorted(shifts, reverse=True)))
     if event.scale is not None:
-        object.__setattr__(event, "scale", _checks.number("scale", event.scale, above=0))
+        object.__setattr__(event, "scale", checks.number("scale", event.scale, above=0))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 
 @functools.cache
@@ -21,7 +21,7 @@ def opendp() -> Any:
     Raises:
         ImportError: it is not installed.
     """
-    prelude = _checks.optional("opendp.prelude", extra="privacy")
+    prelude = checks.optional("opendp.prelude", extra="privacy")
     prelude.enable_features("contrib")
     return prelude
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.privacy import loss_distributions
 from pgmjax.privacy.accounting import FINE_ORDERS, epsilon_of
 from pgmjax.privacy.amounts import LEAST, MOST, exact_delta, shortened
@@ -76,10 +76,10 @@ class Plan:
     def __init__(self, events: Iterable[Event | tuple[Event, int]], relation: Relation):
         relation = Relation.parse(relation)
         counts: dict[Event, int] = {}
-        for entry in _checks.several("events", events, "events or pairs (event, count)"):
+        for entry in checks.several("events", events, "events or pairs (event, count)"):
             event, count = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1)
             check_relation(event, relation)
-            counts[event] = counts.get(event, 0) + _checks.integer("count", count, low=1, high=10**9)
+            counts[event] = counts.get(event, 0) + checks.integer("count", count, low=1, high=10**9)
         if not counts:
             raise ValueError("A plan needs at least one event.")
         object.__setattr__(self, "events", tuple(counts.items()))
@@ -124,7 +124,7 @@ class Plan:
             Dwork and Roth 2014, Theorem 3.16 (basic); see `epsilon_of`, `epsilon_at` and
             `loss_distributions` for the others.
         """
-        _checks.choice("method", method, METHODS)
+        checks.choice("method", method, METHODS)
         return _loss(self, exact_delta(delta), method)
 
     def statement(self, delta: Any = 0) -> str:

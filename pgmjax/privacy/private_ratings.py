@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.laws import Law
 from pgmjax.privacy.amounts import exact_epsilon
 from pgmjax.privacy.backend import NoiseBackend, default_backend
@@ -100,7 +100,7 @@ class PrivateRatings:
             raise ValueError(f"the budget of ratings must be counted in epsilon, got {budget.unit}.")
         budget.bind(Relation.REPLACE_ONE)
         self._ratings, self._budget = ratings, budget
-        self._protect = _checks.choice("protect", protect, PROTECTS)
+        self._protect = checks.choice("protect", protect, PROTECTS)
         self._backend = default_backend() if backend is None else backend
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.privacy.amounts import exact_delta, exact_epsilon, floor_float
 from pgmjax.privacy.events import Event, check_relation
 from pgmjax.relation import Relation
@@ -201,5 +201,5 @@ class RenyiAccount:
 
     def _with(self, event: Event, count: int) -> np.ndarray:
         check_relation(event, self._relation)
-        times = _checks.integer("count", count, low=1, high=2**53)
+        times = checks.integer("count", count, low=1, high=2**53)
         return (self._total + times * event.renyi(ORDERS)) * (1 + _SUM)

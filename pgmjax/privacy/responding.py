@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
 from pgmjax.encoding import code_dtype
@@ -96,7 +96,7 @@ def plan(
         )
     if weighted:
         raise ValueError("Randomised response takes no weighted tables: every record answers once.")
-    cliques = [as_clique(domain, group) for group in _checks.several("groups", groups, "lists of names")]
+    cliques = [as_clique(domain, group) for group in checks.several("groups", groups, "lists of names")]
     if not cliques:
         raise ValueError("There is nothing to answer for: give at least one group of attributes.")
     encodings = ["direct"] * len(cliques) if encodings is None else list(encodings)
@@ -104,9 +104,7 @@ def plan(
         if len(given) != len(cliques):
             raise ValueError(f"There must be one {name} a group: expected {len(cliques)}, got {len(given)}.")
     return tuple(
-        _planned(
-            clique, _checks.choice("encoding", encoding, ENCODINGS), exact_epsilon(cost), domain, backend
-        )
+        _planned(clique, checks.choice("encoding", encoding, ENCODINGS), exact_epsilon(cost), domain, backend)
         for clique, encoding, cost in zip(cliques, encodings, epsilons, strict=True)
     )
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.privacy import scales
 from pgmjax.privacy.amounts import floor_float, shortened
 
@@ -46,8 +46,8 @@ class RandomizedResponse:
     name: ClassVar[str] = "randomized-response"
 
     def __post_init__(self) -> None:
-        size = _checks.integer("size", self.size, low=2, high=LARGEST_SIZE)
-        lie = _checks.number("lie", self.lie, above=0)
+        size = checks.integer("size", self.size, low=2, high=LARGEST_SIZE)
+        lie = checks.number("lie", self.lie, above=0)
         if not Fraction(lie) < Fraction(size - 1, size):
             raise ValueError(
                 f"lie must be below (size - 1) / size, so that the truth is the likeliest of {size} "
@@ -104,7 +104,7 @@ def response_for(size: int, epsilon: Fraction) -> RandomizedResponse:
     Guarantees:
         `epsilon_bound` <= epsilon, and the next smaller float's is above it.
     """
-    size = _checks.integer("size", size, low=2, high=LARGEST_SIZE)
+    size = checks.integer("size", size, low=2, high=LARGEST_SIZE)
     if epsilon > scales.STRONGEST:
         raise ValueError(
             f"epsilon {shortened(epsilon)} means that no answer is ever a lie and protects nothing: spend at "

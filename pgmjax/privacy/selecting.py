@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.privacy.amounts import exact_epsilon, exact_rho
@@ -85,12 +85,12 @@ def plan(
         raise ValueError("Give either epsilon or rho, what the selection may cost.")
     if method is None:
         method = "permute-and-flip" if unit == "epsilon" else "exponential"
-    _checks.choice("method", method, METHODS)
+    checks.choice("method", method, METHODS)
     if rho is not None and method != "exponential":
         raise ValueError(
             "Selection for a rho is by the exponential mechanism: permute-and-flip takes epsilon."
         )
-    draws = _checks.integer("draws", draws, low=1, high=MOST_DRAWS)
+    draws = checks.integer("draws", draws, low=1, high=MOST_DRAWS)
     cost = exact_epsilon(epsilon) if rho is None else _epsilon_for(exact_rho(rho))
     score.check(domain)
     sensitivity = score.sensitivity(domain, relation, max_weight)

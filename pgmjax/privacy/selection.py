@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.privacy import scales
 from pgmjax.privacy.amounts import ceil_float, shortened
 
@@ -24,7 +24,7 @@ _NODES = 32
 
 
 def _checked_scale(scale: Any) -> float:
-    result = _checks.number("scale", scale, above=0)
+    result = checks.number("scale", scale, above=0)
     if result > scales.LARGEST_SCALE:
         raise ValueError(f"scale must be at most 2^50, got {result:g}.")
     return result

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.domain import Domain
 from pgmjax.queries import wide
 from pgmjax.queries.base import Query
@@ -51,8 +51,8 @@ class Sensitivity:
     relation: Relation
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", _checks.integer("a sensitivity", self.value, low=0))
-        _checks.choice("the norm of a sensitivity", self.norm, (*NORMS, RECORDS))
+        object.__setattr__(self, "value", checks.integer("a sensitivity", self.value, low=0))
+        checks.choice("the norm of a sensitivity", self.norm, (*NORMS, RECORDS))
         object.__setattr__(self, "relation", Relation.parse(self.relation))
 
     @classmethod
@@ -74,7 +74,7 @@ class Sensitivity:
         """
         if not isinstance(query, Query):
             raise TypeError(f"a sensitivity is that of a queries.Query, got {type(query).__name__}.")
-        _checks.choice("the norm of a sensitivity", norm, NORMS)
+        checks.choice("the norm of a sensitivity", norm, NORMS)
         check_integral(query, domain)
         computed = {
             "l1": query.l1_sensitivity,

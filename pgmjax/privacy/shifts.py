@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.domain import Domain
 from pgmjax.queries import Product, Query
 from pgmjax.relation import Relation
@@ -52,7 +52,7 @@ def shifts_of(
         (9,)
     """
     relation = Relation.parse(relation)
-    weight = 1 if max_weight is None else _checks.integer("max_weight", max_weight, low=1)
+    weight = 1 if max_weight is None else checks.integer("max_weight", max_weight, low=1)
     query.check(domain)
     if not query.is_integral(domain):
         return None

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 MEASURES = ("cosine", "pearson", "inner_product")
 PROTECTS = ("rating", "record")
@@ -29,7 +29,7 @@ def value_range(measure: str, scale: tuple[float, float] | None, items: int) -> 
     Raises:
         ValueError: an inner product of ratings without bound.
     """
-    _checks.choice("measure", measure, MEASURES)
+    checks.choice("measure", measure, MEASURES)
     if measure == "inner_product":
         if scale is None:
             raise ValueError(
@@ -77,7 +77,7 @@ def pair_sensitivity(
         >>> [round(pair_sensitivity("cosine", "rating", (0.5, 5.0), 1000, n), 4) for n in (2, 20, 500)]
         [0.6984, 0.6984, 0.3639]
     """
-    _checks.choice("protect", protect, PROTECTS)
+    checks.choice("protect", protect, PROTECTS)
     low, high = value_range(measure, scale, items)
     if protect == "record" or measure == "pearson":
         return high - low
@@ -88,7 +88,7 @@ def pair_sensitivity(
         )
     if measure == "inner_product":
         return max(abs(scale[0]), abs(scale[1])) * (scale[1] - scale[0])
-    others = _checks.integer("ratings", ratings, low=1) - 1
+    others = checks.integer("ratings", ratings, low=1) - 1
     return _cosine_step(*scale, others)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.counting import check_memory
 from pgmjax.privacy import measuring
 from pgmjax.privacy import tape as tapes
@@ -73,7 +73,7 @@ class ThresholdTest:
                 "a threshold test cannot be kept in a ledger: its noisy threshold is a secret that a "
                 "resumed run would need. Charge the ledger for all of it by another run, or give no ledger."
             )
-        self._threshold = _checks.integer("threshold", threshold, low=1)
+        self._threshold = checks.integer("threshold", threshold, low=1)
         cost = exact_epsilon(epsilon)
         self._table = table
         backend = table._backend
@@ -103,7 +103,7 @@ class ThresholdTest:
             raise ValueError("this threshold test has told a `far` and ended: open another one.")
         table = self._table
         planned = self._planned(query)
-        guess = min(max(round(_checks.number("guess", guess)), -_LARGEST), _LARGEST)
+        guess = min(max(round(checks.number("guess", guess)), -_LARGEST), _LARGEST)
         check_memory(table.domain, [query.clique])
         noise = 0 if self._replays() else int(table._backend.draw(self._law.distance, 1)[0])
         counts = table._marginals([query.clique])[query.clique]

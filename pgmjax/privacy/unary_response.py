@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.privacy import scales
 from pgmjax.privacy.amounts import shortened
 from pgmjax.privacy.response import log_bound
@@ -50,8 +50,8 @@ class UnaryResponse:
     name: ClassVar[str] = "unary-response"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", _checks.integer("size", self.size, low=2, high=LARGEST_SIZE))
-        object.__setattr__(self, "lie", _checks.number("lie", self.lie, above=0, below=0.5))
+        object.__setattr__(self, "size", checks.integer("size", self.size, low=2, high=LARGEST_SIZE))
+        object.__setattr__(self, "lie", checks.number("lie", self.lie, above=0, below=0.5))
         if not isinstance(self.symmetric, bool):
             raise TypeError(f"symmetric must be True or False, got {type(self.symmetric).__name__}.")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique, as_clique
 from pgmjax.domain import Domain
 from pgmjax.queries.block import AttributeQuery
@@ -187,7 +187,7 @@ class Query(abc.ABC):
 
     def _neighbours(self, relation: Any, domain: Domain, max_weight: int | None) -> tuple[Relation, int]:
         relation = Relation.parse(relation)
-        weight = 1 if max_weight is None else _checks.integer("max_weight", max_weight, low=1)
+        weight = 1 if max_weight is None else checks.integer("max_weight", max_weight, low=1)
         self.check(domain)
         return relation, weight
 

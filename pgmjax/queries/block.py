@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.queries import exact, extremes
 from pgmjax.queries.exact import Exact
 from pgmjax.queries.extremes import Extremes
@@ -37,7 +37,7 @@ class AttributeQuery(abc.ABC):
         Raises:
             ValueError: the block does not fit; the message names the attribute and its size.
         """
-        self._check(_checks.integer(f"the size of {attribute}", size, low=1), attribute)
+        self._check(checks.integer(f"the size of {attribute}", size, low=1), attribute)
 
     def rows(self, size: int) -> int:
         """Return the number of answers on an attribute of `size` codes."""

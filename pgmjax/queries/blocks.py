@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.queries import extremes
 from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.extremes import Extremes
@@ -90,7 +90,7 @@ class Subset(AttributeQuery):
     codes: tuple[int, ...]
 
     def __init__(self, codes: Iterable[int]) -> None:
-        kept = tuple(sorted(_checks.integer("a code of a subset", code, low=0) for code in items(codes)))
+        kept = tuple(sorted(checks.integer("a code of a subset", code, low=0) for code in items(codes)))
         if not kept or len(set(kept)) != len(kept):
             raise ValueError(
                 f"subset needs distinct codes, at least one, got {len(kept)} of which "
@@ -135,7 +135,7 @@ class Point(AttributeQuery):
     code: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "code", _checks.integer("the code of a point", self.code, low=0))
+        object.__setattr__(self, "code", checks.integer("the code of a point", self.code, low=0))
 
     def _check(self, size: int, attribute: str) -> None:
         check_code(self.code, size, attribute, self.kind)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.queries import exact, extremes
 from pgmjax.queries.block import SMALL_MATRIX, AttributeQuery, contract
 from pgmjax.queries.exact import Exact
@@ -139,7 +139,7 @@ class Moments(AttributeQuery):
     values: FrozenArray | None
 
     def __init__(self, order: int, values: ArrayLike | FrozenArray | None = None) -> None:
-        object.__setattr__(self, "order", _checks.integer("the number of moments", order, low=1))
+        object.__setattr__(self, "order", checks.integer("the number of moments", order, low=1))
         object.__setattr__(self, "values", _optional(values, "the values of moments"))
 
     def _check(self, size: int, attribute: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.domain import Domain
 from pgmjax.queries import extremes, wide
 from pgmjax.queries.base import Query
@@ -87,7 +87,7 @@ def quantise(query: Query, domain: Domain, bits: int = 16) -> Quantised:
     """
     if not isinstance(query, Query):
         raise TypeError(f"a query to be quantised must be a queries.Query, got {type(query).__name__}.")
-    bits = _checks.integer("the bits of a quantised query", bits, low=0, high=MAX_BITS)
+    bits = checks.integer("the bits of a quantised query", bits, low=0, high=MAX_BITS)
     query.check(domain)
     if query.is_integral(domain):
         return Quantised(query, 0, Fraction(0))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.queries import extremes
 from pgmjax.queries.block import SMALL_MATRIX, AttributeQuery, contract
 from pgmjax.queries.blocks import check_code, cut, items
@@ -165,8 +165,8 @@ def _bounds(pair: Any) -> tuple[int, int]:
     pair = items(pair)
     if len(pair) != 2:
         raise ValueError(f"a range is a pair (low, high), got {len(pair)} numbers.")
-    low = _checks.integer("the low end of a range", pair[0], low=0)
-    return low, _checks.integer("the high end of a range (included)", pair[1], low=low)
+    low = checks.integer("the low end of a range", pair[0], low=0)
+    return low, checks.integer("the high end of a range (included)", pair[1], low=low)
 
 
 def _range_matrix(bounds: np.ndarray, size: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique, same_attributes
 from pgmjax.domain import Domain
 from pgmjax.queries import exact, extremes, sensitivity
@@ -174,7 +174,7 @@ def _term(term: Any) -> tuple[int | float, Product]:
     coefficient, product = term
     if not isinstance(product, Product):
         raise TypeError(f"a term of a sum needs a queries.Product, got {type(product).__name__}.")
-    number = _checks.number("the coefficient of a term", coefficient)
+    number = checks.number("the coefficient of a term", coefficient)
     return (int(number) if number.is_integer() and abs(number) < 2**53 else number), product
 
 

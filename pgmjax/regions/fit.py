@@ -20,10 +20,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax import _checks, losses, solvers
+from pgmjax import losses, solvers
+from pgmjax._internal import checks
+from pgmjax._internal.jit import jit
+from pgmjax._internal.progress import Progress
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique
-from pgmjax.compiling import jit
 from pgmjax.constraints import StructuralZeros, require_feasible
 from pgmjax.domain import Domain
 from pgmjax.losses.base import BoundLoss
@@ -33,7 +35,6 @@ from pgmjax.oracles.regions import CoverBP, forecast
 from pgmjax.plan.forecast import Forecast, readable_bytes, require_memory
 from pgmjax.plan.regions import RegionGraph, region_graph
 from pgmjax.plan.structure import Structure
-from pgmjax.progress import Progress
 from pgmjax.regions.model import METHOD, RegionModel
 from pgmjax.regions.problem import LocalProblem
 from pgmjax.solvers.loop import Solution, Status, precision, solve
@@ -183,12 +184,12 @@ def fit_local(
     measurements, constraints = tuple(measurements), tuple(constraints)
     if not isinstance(domain, Domain):
         raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
-    _checks.integer("max_steps", max_steps, low=1)
-    _checks.number("tol", tol, at_least=0)
+    checks.integer("max_steps", max_steps, low=1)
+    checks.number("tol", tol, at_least=0)
     losses.check(loss)
     require_feasible(domain, constraints)
     count = estimate_total(domain, measurements)[0] if total is None else total
-    count = _checks.number("total", count, above=0)
+    count = checks.number("total", count, above=0)
     with precision("float64"):
         bound = losses.build(loss, domain, measurements, count, "float64")
         made = plan_local(domain, bound.cliques, constraints, max_bytes)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pgmjax import html_view
+from pgmjax._internal import html
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.cliques import Clique, as_clique, marginal_of
 from pgmjax.domain import Domain
@@ -166,7 +166,7 @@ class RegionModel:
             "regions agree to": self.residual,
         }
         said = f"By {METHOD}: no table need have all of these marginals. Draw rows from tractable()."
-        return html_view.card("RegionModel", facts, html_view.note(said))
+        return html.card("RegionModel", facts, html.note(said))
 
     def __repr__(self) -> str:
         return f"RegionModel({METHOD}, {len(self.marginals)} regions, total={self.total:,.1f})"

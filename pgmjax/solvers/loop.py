@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.compiling import jit
+from pgmjax._internal.jit import jit
 from pgmjax.solvers.base import Solver
 from pgmjax.solvers.problem import Evaluation, Problem, Vector, negligible
 

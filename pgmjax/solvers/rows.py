@@ -18,8 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax import compiling
-from pgmjax.sharding import over_rows, replicated, row_sharding
+from pgmjax._internal import jit as compiling
+from pgmjax._internal.sharding import over_rows, replicated, row_sharding
 from pgmjax.solvers.base import Solver
 from pgmjax.solvers.loop import Course, Reply, Request, T, _first, _run_block, precision
 from pgmjax.solvers.problem import Evaluation, Problem, negligible

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.queries import Product, marginal, total
@@ -64,10 +64,10 @@ def strategy(
         >>> [round(share, 3) for share in made.shares]
         [0.591, 0.409]
     """
-    _checks.choice("strategy", name, NAMES)
-    _checks.choice("norm", norm, NORMS)
-    _checks.choice("split", split, SPLITS)
-    _checks.integer("restarts", restarts, low=1)
+    checks.choice("strategy", name, NAMES)
+    checks.choice("norm", norm, NORMS)
+    checks.choice("split", split, SPLITS)
+    checks.integer("restarts", restarts, low=1)
     workload.validate(domain)
     search = {"restarts": restarts, "seed": seed}
     if name == "marginals":

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 NORMS = ("l1", "l2")
 _SUPPORT = 1e-8
@@ -24,7 +24,7 @@ _SUPPORT = 1e-8
 
 def column_norm(strategy: np.ndarray, norm: str) -> float:
     """Return the largest L1 or L2 norm of a column of a strategy [rows, size]."""
-    _checks.choice("norm", norm, NORMS)
+    checks.choice("norm", norm, NORMS)
     strategy = np.abs(np.asarray(strategy, np.float64))
     sums = strategy.sum(axis=0) if norm == "l1" else np.sqrt((strategy**2).sum(axis=0))
     return float(sums.max())

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 
 def identity(size: int) -> np.ndarray:
@@ -39,7 +39,7 @@ def hierarchy(size: int, branching: int, root: bool = True) -> np.ndarray:
     Returns:
         int64 [nodes, size], zeros and ones.
     """
-    size, branching = _size(size), _checks.integer("branching", branching, low=2)
+    size, branching = _size(size), checks.integer("branching", branching, low=2)
     level, rows = [(0, size)], [(0, size)] if root or size == 1 else []
     while any(high - low > 1 for low, high in level):
         level = [part for low, high in level for part in _parts(low, high, branching)]
@@ -77,7 +77,7 @@ def hb_branching(size: int) -> int:
         levels = _levels(size, branching)
         return (branching - 1) * levels**3 - 2 * (branching + 1) * levels**2 / 3
 
-    return min(range(2, _checks.integer("size", size, low=2) + 1), key=cost)
+    return min(range(2, checks.integer("size", size, low=2) + 1), key=cost)
 
 
 def wavelet(size: int) -> np.ndarray:
@@ -122,4 +122,4 @@ def _levels(size: int, branching: int) -> int:
 
 
 def _size(size: int) -> int:
-    return _checks.integer("the size of a strategy's attribute", size, low=1)
+    return checks.integer("the size of a strategy's attribute", size, low=1)

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks, ops
+from pgmjax import ops
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique, marginal_of
 from pgmjax.domain import Domain
 from pgmjax.measurements import LinearMeasurement
@@ -169,7 +170,7 @@ def check_cells(domain: Domain, cliques: Iterable[Clique], max_cells: int = MAX_
     used = {name for clique in cliques for name in clique}
     names = tuple(name for name in domain.attributes if name in used)
     cells = domain.size(names)
-    if cells > _checks.integer("max_cells", max_cells, low=1):
+    if cells > checks.integer("max_cells", max_cells, low=1):
         raise ValueError(
             f"global least squares needs a vector of {cells:,} cells, above the limit of {max_cells:,}: use "
             "the model or local least squares."

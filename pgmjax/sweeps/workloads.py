@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.domain import Domain
 from pgmjax.sweeps.fields import Fields
 from pgmjax.sweeps.tables import located
@@ -72,5 +72,5 @@ def read_spec(at: int, content: Any, folder: pathlib.Path, tables: Sequence[str]
         raise ValueError(f"{fields.where}: 'max_cells' goes with 'all_kway'.")
     for key, value in (("all_kway", k), ("max_cells", cells)):
         if value is not None:
-            _checks.integer(f"{fields.where}: {key!r}", value, low=1)
+            checks.integer(f"{fields.where}: {key!r}", value, low=1)
     return WorkloadSpec(name, k, cells, located(fields.where, file, folder) if file else "", only)

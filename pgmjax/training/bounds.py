@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.laws import Law
 
 
@@ -72,11 +72,11 @@ def model_bound(records: int, count: int, beta: float = 0.05, hypotheses: float 
         135.8
     """
     beta = _beta(beta)
-    _checks.integer("records", records, low=0)
-    _checks.integer("count", count, low=1)
-    hypotheses = _checks.number("hypotheses", hypotheses, at_least=1)
+    checks.integer("records", records, low=0)
+    checks.integer("count", count, low=1)
+    hypotheses = checks.number("hypotheses", hypotheses, at_least=1)
     return records * math.sqrt(math.log(2 * hypotheses / beta) / (2 * count))
 
 
 def _beta(beta: float) -> float:
-    return _checks.number("beta", beta, above=0, below=1)
+    return checks.number("beta", beta, above=0, below=1)

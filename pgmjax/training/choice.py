@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.queries import AttributeQuery, Product, Query, identity, marginal, ranges
@@ -65,7 +65,7 @@ def training_query(
         >>> query.num_rows(Domain({"a": 4})), query.l1_sensitivity(Relation.ADD_REMOVE, Domain({"a": 4}))
         (7, 3)
     """
-    _checks.choice("training", training, (*COVERING, *RANDOM))
+    checks.choice("training", training, (*COVERING, *RANDOM))
     if training == "identity":
         return marginal(clique)
     if training in ("tree", "hb"):
@@ -90,7 +90,7 @@ def validation_query(clique: Clique, domain: Domain, most: int = 31) -> Query:
         >>> query.num_rows(Domain({"a": 100})), query.l1_sensitivity(Relation.ADD_REMOVE, Domain({"a": 100}))
         (31, 5)
     """
-    _checks.integer("the number of validation queries", most, low=1)
+    checks.integer("the number of validation queries", most, low=1)
     depths = dict.fromkeys(clique, 0)
     while True:
         name = max(clique, key=lambda each: domain[each] >> depths[each])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.training.choice import training_query
@@ -79,11 +79,11 @@ def error_terms(
         >>> terms.best
         32
     """
-    records = _checks.integer("the expected number of records", records, low=1)
+    records = checks.integer("the expected number of records", records, low=1)
     cells = domain.size(clique)
-    concentration = _checks.number("concentration", concentration, above=0)
+    concentration = checks.number("concentration", concentration, above=0)
     scale = records**2 / (cells * (cells * concentration + 1))
-    most, fresh_ones = _checks.integer("most", most, low=1), _ASKED
+    most, fresh_ones = checks.integer("most", most, low=1), _ASKED
     if training == "random":
         existing = ranges_there_are(domain, clique)
         most, fresh_ones = min(most, existing), min(_ASKED, existing)

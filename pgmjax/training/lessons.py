@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.queries import Query
@@ -73,7 +73,7 @@ def learned_together(
         >>> learned_together([("b", "a"), ("a",), ("b", "c")], domain, Cells())
         {('a', 'b'): (('a', 'b'),), ('b', 'c'): (('b', 'c'),)}
     """
-    _checks.choice("universe", universe, UNIVERSES)
+    checks.choice("universe", universe, UNIVERSES)
     named = {name for clique in asked for name in clique}
     everything = tuple(name for name in domain.attributes if name in named)
     if universe == "auto":

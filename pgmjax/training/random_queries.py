@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from pgmjax import _checks, random
+from pgmjax import random
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.queries import DenseMatrix, Product, Query, ranges
@@ -35,7 +36,7 @@ def random_ranges(domain: Domain, clique: Clique, number: int, seed: int = 0) ->
         >>> sorted(query.blocks[0].bounds)[:4], query.num_rows(Domain({"a": 4}))
         ([(0, 0), (0, 1), (0, 2), (0, 3)], 10)
     """
-    number = _checks.integer("the number of queries", number, low=1)
+    number = checks.integer("the number of queries", number, low=1)
     bounds = _boxes(domain.shape_of(clique), number, ranges_there_are(domain, clique), seed)
     if len(clique) == 1:
         return Product({clique[0]: ranges(bounds[:, 0].tolist())})
@@ -61,7 +62,7 @@ def random_subsets(domain: Domain, clique: Clique, number: int, seed: int = 0) -
     Raises:
         ValueError: the matrix would have more than 50 million entries.
     """
-    number = _checks.integer("the number of queries", number, low=1)
+    number = checks.integer("the number of queries", number, low=1)
     check_matrix(domain, clique, number)
     drawn = random.generator(seed).integers(0, 2, (number, domain.size(clique)))
     return DenseMatrix(clique, drawn.astype(np.int64))

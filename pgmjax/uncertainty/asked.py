@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.constraints import Constraint, StructuralZeros
 from pgmjax.domain import Domain
@@ -27,7 +27,7 @@ def queries_of(domain: Domain, queries: Any) -> tuple[Query, ...]:
     if isinstance(queries, Query):
         raise TypeError("queries must be a list, got a single query: write [it].")
     found = []
-    for asked in _checks.several("queries", queries, "queries or cliques"):
+    for asked in checks.several("queries", queries, "queries or cliques"):
         if not isinstance(asked, Query):
             if not isinstance(asked, tuple | list):
                 raise TypeError(
@@ -50,7 +50,7 @@ def measurements_of(domain: Domain, measurements: Any) -> tuple[LinearMeasuremen
     """
     if isinstance(measurements, LinearMeasurement):
         raise TypeError("measurements must be a list, got a single one: write [it].")
-    found = _checks.several("measurements", measurements, "LinearMeasurement")
+    found = checks.several("measurements", measurements, "LinearMeasurement")
     for one in found:
         if not isinstance(one, LinearMeasurement):
             raise TypeError(f"measurements must be LinearMeasurement, got {type(one).__name__}.")

@@ -8,7 +8,7 @@ import statistics
 
 import numpy as np
 
-from pgmjax import _checks, html_view
+from pgmjax._internal import checks, html
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -67,7 +67,7 @@ class ErrorBars:
         rows = ((n, v, s, *pair, d) for n, (v, s, pair, d) in enumerate(zip(*columns, strict=True)))
         header = ("answer", "estimate", "standard deviation", "from", "to", "determined")
         facts = {"method": self.method, "level": self.level, "answers": len(self.values)}
-        return html_view.card("ErrorBars", facts, html_view.table(header, rows, len(self.values)))
+        return html.card("ErrorBars", facts, html.table(header, rows, len(self.values)))
 
 
 def of_stddevs(
@@ -93,5 +93,5 @@ def normal_quantile(level: float) -> float:
         >>> round(normal_quantile(0.95), 3)
         1.96
     """
-    level = _checks.number("level", level, above=0, below=1)
+    level = checks.number("level", level, above=0, below=1)
     return statistics.NormalDist().inv_cdf(0.5 + 0.5 * level)

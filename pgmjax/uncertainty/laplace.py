@@ -25,8 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax import ops, oracles
+from pgmjax._internal.jit import jit
 from pgmjax.cliques import Clique, marginal_of
-from pgmjax.compiling import jit
 from pgmjax.losses.base import unique_cliques
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.constraints import Constraint, FixedMarginal, total_of
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.known import Known
@@ -96,11 +96,11 @@ def error_bars(
     model = fit.model if isinstance(fit, Fit) else fit
     if not isinstance(model, GraphicalModel):
         raise TypeError(f"error bars are of a Fit or a GraphicalModel, got {type(fit).__name__}.")
-    _checks.choice("method", method, METHODS)
+    checks.choice("method", method, METHODS)
     normal_quantile(level)
-    draws = _checks.integer("draws", draws, low=2)
+    draws = checks.integer("draws", draws, low=2)
     if total is not None:
-        total = _checks.number("total", total, above=0)
+        total = checks.number("total", total, above=0)
     domain = model.domain
     noisy = measurements_of(domain, measurements)
     asked = queries_of(domain, queries)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.compiling import cache_size
+from pgmjax._internal.jit import cache_size
 from pgmjax.gradients import DifferentiableFit, FitParameters
 from pgmjax.queries import marginal
 from tests.gradients.cases import (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgmjax import losses, queries
-from pgmjax.compiling import cache_size
+from pgmjax._internal.jit import cache_size
 from pgmjax.constraints import StructuralZeros
 from pgmjax.domain import Domain
 from pgmjax.estimate import Estimator

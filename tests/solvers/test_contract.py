@@ -10,7 +10,8 @@ import pytest
 import scipy.optimize
 
 import pgmjax as pj
-from pgmjax import compiling, losses, solvers
+from pgmjax import losses, solvers
+from pgmjax._internal import jit
 from pgmjax.solvers import loop
 from pgmjax.solvers.problem import Problem
 
@@ -102,9 +103,9 @@ def test_one_trace_for_two_settings(solver):
     other = dataclasses.replace(solvers.build(solver), **build)
     measured = noisy(CASES["chain"])
     pj.Estimator(solver=solvers.build(solver), max_steps=50).fit(DOMAIN, measured, total=1000)
-    before = compiling.cache_size(loop._block)
+    before = jit.cache_size(loop._block)
     pj.Estimator(solver=other, max_steps=50).fit(DOMAIN, noisy(CASES["chain"], seed=4), total=990)
-    assert compiling.cache_size(loop._block) == before
+    assert jit.cache_size(loop._block) == before
 
 
 @pytest.mark.parametrize("solver", NAMES)

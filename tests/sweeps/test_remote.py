@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from pgmjax import _checks, sweeps
+from pgmjax import sweeps
+from pgmjax._internal import checks
 from pgmjax.sweeps.store import CIRCUMSTANCES, COLUMNS, ResultFile
 
 EXACT = [
@@ -23,7 +24,7 @@ def test_without_ray_the_extra_is_named(monkeypatch):
     def missing(module, extra):
         raise ImportError(f"{module} is not installed: run  pip install 'pgmjax[{extra}]'")
 
-    monkeypatch.setattr(_checks, "optional", missing)
+    monkeypatch.setattr(checks, "optional", missing)
     with pytest.raises(ImportError, match="pip install 'pgmjax\\[ray\\]'"):
         sweeps.on_ray("local")
 

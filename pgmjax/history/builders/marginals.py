@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.domain import Domain
 from pgmjax.queries import Product, marginal
 
@@ -23,5 +23,5 @@ def all_marginals(domain: Domain, k: int) -> list[Product]:
         >>> [query.clique for query in all_marginals(Domain({"a": 2, "b": 2, "c": 3}), 2)]
         [('a', 'b'), ('a', 'c'), ('b', 'c')]
     """
-    k = _checks.integer("k", k, low=1, high=len(domain))
+    k = checks.integer("k", k, low=1, high=len(domain))
     return [marginal(clique) for clique in itertools.combinations(domain.attributes, k)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import as_clique
 from pgmjax.domain import Domain
 from pgmjax.queries import AttributeQuery, Product, total
@@ -60,7 +60,7 @@ def moments(
         [('age',), ('pay',), ('age',), ('age', 'pay'), ('pay',)]
     """
     clique = as_clique(domain, list(attributes))
-    order = _checks.integer("order", order, low=1)
+    order = checks.integer("order", order, low=1)
     chosen = (
         names
         for size in range(1, order + 1)
@@ -97,7 +97,7 @@ def _values(domain: Domain, values: Mapping[str, Any] | None) -> dict[str, np.nd
 
 
 def _power(domain: Domain, name: str, power: Any, values: dict[str, np.ndarray]) -> AttributeQuery:
-    power = _checks.integer(f"the power of {name!r}", power, low=0)
+    power = checks.integer(f"the power of {name!r}", power, low=0)
     if power == 0:
         return total()
     codes = values.get(name, np.arange(domain[name]))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmjax import _checks, random
+from pgmjax import random
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.queries import DenseMatrix, Product
@@ -70,8 +71,8 @@ def random_tables(domain: Domain, count: int, *, dimensions: int = 2, seed: int)
 def _cliques(
     domain: Domain, count: int, dimensions: int, seed: int
 ) -> tuple[np.random.Generator, list[Clique]]:
-    count = _checks.integer("count", count, low=1)
-    dimensions = _checks.integer("dimensions", dimensions, low=1, high=len(domain))
+    count = checks.integer("count", count, low=1)
+    dimensions = checks.integer("dimensions", dimensions, low=1, high=len(domain))
     rng = random.generator(seed)
     chosen = [np.sort(rng.choice(len(domain), dimensions, replace=False)) for _ in range(count)]
     return rng, [tuple(domain.attributes[place] for place in places) for places in chosen]

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import as_clique
 from pgmjax.domain import Domain
 from pgmjax.queries import Product, matrix, total
@@ -42,7 +42,7 @@ def fourier(domain: Domain, attributes: Iterable[str], order: int | None = None)
         [[[1, 1]], [[1, -1]], [[1, -1]]]
     """
     clique = as_clique(domain, list(attributes))
-    order = len(clique) if order is None else _checks.integer("order", order, low=0, high=len(clique))
+    order = len(clique) if order is None else checks.integer("order", order, low=0, high=len(clique))
     wide = [name for name in clique if domain[name] > 1]
     waves = {name: matrix(_waves(domain[name])) for name in wide}
     result = [Product({clique[0]: total()})]

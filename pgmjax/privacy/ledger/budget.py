@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon
 from pgmjax.privacy.ledger.meter import Meter
 from pgmjax.relation import Relation
@@ -42,7 +42,7 @@ def budget_row(
         "orders": json.dumps(meter.orders),
         "caps": json.dumps(meter.caps),
         "research": int(flag("research", research)),
-        "max_attempts": _checks.integer("max_attempts", max_attempts, low=1, high=_MOST_ATTEMPTS),
+        "max_attempts": checks.integer("max_attempts", max_attempts, low=1, high=_MOST_ATTEMPTS),
     }
 
 

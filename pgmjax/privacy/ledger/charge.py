@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.privacy.ledger import chain as ledger_chain
 from pgmjax.privacy.ledger.errors import AttemptsExhausted, IdempotencyConflict
 from pgmjax.privacy.ledger.file import LedgerFile
@@ -82,7 +82,7 @@ class Charge:
             AttemptsExhausted: the charge was tried too often without a new answer.
             LedgerError: the answer could not be stored, and is not shown.
         """
-        step = _checks.integer("step", step, low=0, high=_LARGEST_STEP)
+        step = checks.integer("step", step, low=0, high=_LARGEST_STEP)
         asked = ledger_chain.digest_of("request", request)
         with self._file.reading() as connection:
             stored = self._stored(connection, step, asked)
@@ -119,7 +119,7 @@ class Charge:
             ValueError: a step out of range.
             LedgerError: it could not be stored.
         """
-        step = _checks.integer("step", step, low=0, high=_LARGEST_STEP)
+        step = checks.integer("step", step, low=0, high=_LARGEST_STEP)
         if not isinstance(payload, bytes):
             raise TypeError(f"a record must be bytes, got {type(payload).__name__}.")
         asked = hashlib.sha256(payload).hexdigest()

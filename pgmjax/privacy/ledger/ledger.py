@@ -13,7 +13,8 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgmjax import _checks, fingerprint
+from pgmjax import fingerprint
+from pgmjax._internal import checks
 from pgmjax.privacy.event_base import Event
 from pgmjax.privacy.ledger import account as ledger_account
 from pgmjax.privacy.ledger import chain as ledger_chain
@@ -74,7 +75,7 @@ class Ledger:
             LedgerError: the file exists, or budgets could not be kept there.
         """
         place = ledger_place.resolve(path)
-        ledger_new.make(place, _checks.number("timeout", timeout, above=0))
+        ledger_new.make(place, checks.number("timeout", timeout, above=0))
         return cls.open(place, timeout=timeout)
 
     @classmethod
@@ -84,7 +85,7 @@ class Ledger:
         Raises:
             LedgerError: no ledger, one of a later format, or one that cannot be written safely.
         """
-        ledger = cls(LedgerFile(ledger_place.resolve(path), _checks.number("timeout", timeout, above=0)))
+        ledger = cls(LedgerFile(ledger_place.resolve(path), checks.number("timeout", timeout, above=0)))
         with ledger._file.reading() as connection:
             ledger_chain.head(connection)
         return ledger

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.event_base import Event, check_relation
@@ -63,7 +63,7 @@ class Reservation:
         """
         if not isinstance(request, Mapping):
             raise TypeError(f"request must be a mapping, got {type(request).__name__}.")
-        events = _checks.several("events", events, "events")
+        events = checks.several("events", events, "events")
         for event in events:
             check_relation(event, relation)
         if relation is not account.relation:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.privacy.scores.base import Score, exact_answers, unique
@@ -49,7 +49,7 @@ class ParentScore(Score):
     records: int
 
     def __init__(self, queries: Iterable[Product], records: int) -> None:
-        parts = _checks.several("queries", queries, "queries")
+        parts = checks.several("queries", queries, "queries")
         if not parts:
             raise ValueError("a selection needs at least one candidate, got none.")
         for part in parts:
@@ -61,7 +61,7 @@ class ParentScore(Score):
                     "compression blocks only."
                 )
         object.__setattr__(self, "queries", parts)
-        object.__setattr__(self, "records", _checks.integer("records", records, low=1))
+        object.__setattr__(self, "records", checks.integer("records", records, low=1))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

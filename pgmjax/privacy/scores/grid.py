@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.privacy.amounts import as_text
@@ -83,7 +83,7 @@ class Weights:
     @classmethod
     def of(cls, weights: Iterable[Any]) -> Weights:
         """Round real weights to the grid; refuse those that are not positive or vanish on it."""
-        given = [_checks.number("a weight of a score", weight, above=0) for weight in weights]
+        given = [checks.number("a weight of a score", weight, above=0) for weight in weights]
         rounded = [on_grid("a weight of a score", weight, WEIGHT_BITS) for weight in given]
         if not all(rounded):
             raise ValueError(
@@ -102,12 +102,12 @@ class Weights:
 
 def grid_bits(bits: Any) -> int:
     """Return the bits of a score's grid, checked."""
-    return _checks.integer("the bits of a score", bits, low=0, high=_MAX_BITS)
+    return checks.integer("the bits of a score", bits, low=0, high=_MAX_BITS)
 
 
 def on_grid(name: str, value: Any, bits: int) -> int:
     """Return a finite number times `2**bits`, rounded to an integer below `LIMIT`."""
-    return int(_on_grid(name, np.array([_checks.number(name, value)]), bits)[0])
+    return int(_on_grid(name, np.array([checks.number(name, value)]), bits)[0])
 
 
 def _on_grid(name: str, values: np.ndarray, bits: int) -> np.ndarray:

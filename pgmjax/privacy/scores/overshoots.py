@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.privacy.scores.base import LIMIT, Score, exact_answers, unique
@@ -56,7 +56,7 @@ class Overshoots(Score):
     count: int
 
     def __init__(self, queries: Iterable[Query], records: Any, count: int) -> None:
-        parts = _checks.several("queries", queries, "queries")
+        parts = checks.several("queries", queries, "queries")
         if not parts:
             raise ValueError("a selection needs at least one query, got none.")
         for part in parts:
@@ -67,7 +67,7 @@ class Overshoots(Score):
             raise TypeError(f"the records of a score must be integer codes, got {codes.array.dtype}.")
         object.__setattr__(self, "queries", parts)
         object.__setattr__(self, "records", codes)
-        object.__setattr__(self, "count", _checks.integer("count", count, low=1, high=LIMIT - 1))
+        object.__setattr__(self, "count", checks.integer("count", count, low=1, high=LIMIT - 1))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 from pgmjax.cliques import Clique
 from pgmjax.domain import Domain
 from pgmjax.privacy.scores.base import Score, unique
@@ -40,7 +40,7 @@ class Stack(Score):
     scores: tuple[Score, ...]
 
     def __init__(self, scores: Iterable[Score]) -> None:
-        parts = _checks.several("scores", scores, "scores")
+        parts = checks.several("scores", scores, "scores")
         if not parts:
             raise ValueError("a selection needs at least one score, got none.")
         for part in parts:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pgmjax import record_file
+from pgmjax._internal import record_file
 
 GOOD = {"format": "pgmjax.thing", "format_version": 3, "a": 1}
 

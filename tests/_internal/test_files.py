@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from pgmjax.new_folder import check_target, reserve
+from pgmjax._internal.files import check_target, reserve
 
 
 def test_a_folder_appears_when_it_is_complete(tmp_path):

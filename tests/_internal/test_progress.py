@@ -2,7 +2,7 @@
 
 import pytest
 
-from pgmjax.progress import Progress
+from pgmjax._internal.progress import Progress
 
 
 def test_silent_when_piped(capsys):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pgmjax.behind import Behind
+from pgmjax._internal.worker import Behind
 
 
 def test_jobs_are_done_in_order_by_another_thread():
@@ -56,7 +56,7 @@ def test_a_thread_that_nobody_waits_for_ends():
 
 INTERRUPTED = """
 import faulthandler, random, signal
-from pgmjax.behind import Behind
+from pgmjax._internal.worker import Behind
 
 def stop(*_):
     raise KeyboardInterrupt

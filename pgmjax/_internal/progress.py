@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from types import TracebackType
 
-from pgmjax import _checks
+from pgmjax._internal import checks
 
 
 class Progress:
@@ -24,7 +24,7 @@ class Progress:
         try:
             with warnings.catch_warnings():  # a notebook without widgets still gets a plain bar
                 warnings.simplefilter("ignore")
-                tqdm = _checks.optional("tqdm.auto", extra="report").tqdm
+                tqdm = checks.optional("tqdm.auto", extra="report").tqdm
         except ImportError:
             return
         # disable=None is tqdm's word for "only where the output is a terminal or notebook"

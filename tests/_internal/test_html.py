@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax import html_view
+from pgmjax._internal import html as html_view
 
 
 def parsed(html):

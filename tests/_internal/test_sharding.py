@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax import sharding
+from pgmjax._internal import sharding
 
 COMMON = """
 import jax, jax.numpy as jnp, numpy as np

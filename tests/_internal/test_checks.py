@@ -1,0 +1,67 @@
+"""Messages of argument checks: what was expected and what came."""
+
+import numpy as np
+import pytest
+
+from pgmjax._internal import checks
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: checks.integer("rows", True), TypeError, "rows must be an integer, got bool"),
+        (lambda: checks.integer("rows", 2.0), TypeError, "rows must be an integer, got float"),
+        (lambda: checks.integer("rows", -1, low=0), ValueError, "rows must be an integer >= 0, got -1"),
+        (lambda: checks.integer("rows", 9, low=0, high=5), ValueError, r"in 0\.\.5, got 9"),
+        (lambda: checks.integer("rows", 9, high=5), ValueError, "<= 5, got 9"),
+        (lambda: checks.number("tol", "1"), TypeError, "tol must be a number, got str"),
+        (lambda: checks.number("tol", True), TypeError, "tol must be a number, got bool"),
+        (lambda: checks.number("tol", float("nan")), ValueError, "tol must be finite"),
+        (lambda: checks.number("tol", 0, above=0), ValueError, "tol must be > 0, got 0"),
+        (lambda: checks.number("tol", -1, at_least=0), ValueError, "tol must be >= 0, got -1"),
+        (lambda: checks.number("tol", 2, below=1), ValueError, "tol must be < 1, got 2"),
+        (lambda: checks.choice("loss", "l3", ("l1", "l2")), ValueError, "'l1', 'l2', got 'l3'"),
+        (
+            lambda: checks.optional("no_such_module_here", extra="tables"),
+            ImportError,
+            r"pip install 'pgmjax\[tables\]'",
+        ),
+    ],
+)
+def test_messages(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_good_values_come_back():
+    assert checks.integer("rows", np.int64(3)) == 3
+    assert checks.number("tol", np.float32(0.5), above=0, below=1) == 0.5
+    assert checks.choice("loss", "l1", ("l1", "l2")) == "l1"
+    assert checks.optional("math", extra="x").pi > 3
+
+
+def test_several():
+    assert checks.several("sizes", (n for n in [1, 2]), "integers") == (1, 2)
+    assert checks.several("sizes", np.array([1, 2]), "integers") == (1, 2)
+    assert checks.several("sizes", [], "integers") == ()
+
+
+@pytest.mark.parametrize("value", [3, None, "12", b"12", {1: 2}, np.array(3), len])
+def test_what_is_no_sequence(value):
+    with pytest.raises(TypeError, match=r"^sizes must be a sequence of integers, got .*: give a list"):
+        checks.several("sizes", value, "integers")
+
+
+def broken():
+    yield 1
+    raise TypeError("of the caller's own")
+
+
+def test_a_sequences_own_error_passes():
+    with pytest.raises(TypeError, match=r"^of the caller's own$"):
+        checks.several("sizes", broken(), "integers")
+
+
+def test_an_integer_beyond_floats_is_not_finite():
+    with pytest.raises(ValueError, match="x must be finite"):
+        checks.number("x", 10**400)
