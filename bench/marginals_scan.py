@@ -34,7 +34,7 @@ def name_of(column):
 
 def make_domain(kind):
     """Return the domain of the table; the last code of a binned column is the missing one."""
-    from pgmjax.domain import Domain
+    from pgmjax.data.domain import Domain
 
     spec = {name_of(column): size for column, size in enumerate(SIZES)}
     if kind == "mixed":
@@ -88,7 +88,7 @@ def scan(path, kind, out):
     """Count all two-way marginals of the file; print seconds and peak memory."""
     import numpy as np
 
-    from pgmjax.dataset import Dataset
+    from pgmjax.data.dataset import Dataset
 
     domain = make_domain(kind)
     pairs = list(itertools.combinations(domain, 2))

@@ -25,19 +25,19 @@ from pgmjax import (
 )
 from pgmjax._internal import moved
 from pgmjax._version import __version__
-from pgmjax.attribute import Attribute
 from pgmjax.calibrated_model import CalibratedModel
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.compression import Compression
 from pgmjax.constraints import AllowedSet, FixedMarginal, FunctionalDependency, StructuralZeros
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.plan.growth import candidate_cells
-from pgmjax.relation import Relation
 from pgmjax.release import Release
 from pgmjax.saved import load
 from pgmjax.solvers.loop import Status

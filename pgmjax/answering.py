@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.value_codes import codes_of
 from pgmjax.oracles.host import HostModel
 from pgmjax.plan.forecast import require_cells
 from pgmjax.plan.structure import Variables
 from pgmjax.queries import AttributeQuery, DenseMatrix, Query
-from pgmjax.value_codes import codes_of
 
 
 def answer(

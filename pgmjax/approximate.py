@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.known import Known
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mixture.fit import fit_mixture

@@ -14,7 +14,7 @@ import numpy as np
 
 from pgmjax import multipliers, oracles
 from pgmjax._internal import checks
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.fit_pictures import batch_html
 from pgmjax.fitting import End, course
 from pgmjax.measurements import LinearMeasurement

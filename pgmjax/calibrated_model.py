@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, html
-from pgmjax.cliques import Clique, as_clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.oracles.host import HostModel
 from pgmjax.oracles.host_tree import CACHE_BYTES, HostTree
 

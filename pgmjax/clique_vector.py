@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from pgmjax.cliques import Clique, same_attributes
+from pgmjax.data.cliques import Clique, same_attributes
 
 
 @jax.tree_util.register_dataclass

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.attribute import Attribute
 from pgmjax.clique_vector import CliqueVector
-from pgmjax.cliques import Clique, as_clique
-from pgmjax.domain import Domain
-from pgmjax.encoding import code_dtype
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.encoding import code_dtype
+from pgmjax.data.values import Label, text_of
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.queries import AttributeQuery, Product, compression, identity
-from pgmjax.values import Label, text_of
 
 SPREADS = ("uniform", "counts")
 

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax import certificate, solvers
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.losses.augmented import Augmented
 from pgmjax.losses.base import BoundLoss
 from pgmjax.ops.flat import host_join

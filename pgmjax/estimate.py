@@ -14,9 +14,9 @@ from pgmjax._internal import checks, sharding
 from pgmjax._internal.progress import Progress
 from pgmjax.batch import BatchFit
 from pgmjax.clique_vector import CliqueVector, summed
-from pgmjax.cliques import Clique, as_clique
 from pgmjax.constraints import Constraint, FixedMarginal, total_of
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.fit_pictures import FitPictures
 from pgmjax.fitting import End, solve_task
 from pgmjax.known import Known, listed

@@ -10,7 +10,7 @@ import dataclasses
 
 import numpy as np
 
-from pgmjax.dataset import Dataset
+from pgmjax.data.dataset import Dataset
 from pgmjax.model import GraphicalModel
 from pgmjax.release import Release
 from pgmjax.workload import Workload

@@ -11,9 +11,9 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.clique_vector import summed
-from pgmjax.cliques import Clique
 from pgmjax.constraints import Constraint, FixedMarginal, StructuralZeros, require_feasible, require_kinds
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.model import GraphicalModel
 
 

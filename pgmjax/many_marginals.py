@@ -25,7 +25,7 @@ def many_marginals(model: GraphicalModel, cliques: Iterable[Sequence[str]]) -> l
         ValueError: an unknown or repeated attribute, or a table larger than memory.
 
     Example:
-        >>> from pgmjax.domain import Domain
+        >>> from pgmjax.data.domain import Domain
         >>> model = GraphicalModel.from_potentials(Domain({"a": 2, "b": 2}), {("a",): [0.0, 0.0]}, total=8)
         >>> [table.tolist() for table in many_marginals(model, [("b",), ("a", "b")])]
         [[4.0, 4.0], [[2.0, 2.0], [2.0, 2.0]]]

@@ -10,8 +10,8 @@ import numpy as np
 
 from pgmjax import drawing
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.measured import NoisyMarginal
 
 MOST_PANELS = 60

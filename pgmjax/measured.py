@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgmjax.cliques import Clique, marginal_of
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, marginal_of
+from pgmjax.data.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import Product, Query, WeightedSum, marginal
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, html
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.laws import Law
 from pgmjax.queries import Query, as_query
 from pgmjax.queries.base import attribute_names

@@ -14,8 +14,8 @@ from pgmjax import answering, model_io
 from pgmjax._internal import checks
 from pgmjax.calibrated_model import CalibratedModel
 from pgmjax.clique_vector import CliqueVector, summed
-from pgmjax.cliques import Clique, as_clique, marginal_of
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique, marginal_of
+from pgmjax.data.domain import Domain
 from pgmjax.model_pictures import ModelPictures
 from pgmjax.model_rows import ModelRows
 from pgmjax.oracles.host import HostModel

@@ -11,8 +11,8 @@ import numpy as np
 from pgmjax import marginal_pictures, tree_picture
 from pgmjax._internal import checks, html
 from pgmjax.clique_vector import CliqueVector
-from pgmjax.cliques import Clique, as_clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.measured import noisy_marginal
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.oracles.host import HostModel

@@ -13,8 +13,8 @@ import numpy as np
 from pgmjax import completion, device_rows, row_check, row_file, sampling
 from pgmjax._internal import checks
 from pgmjax.clique_vector import CliqueVector
-from pgmjax.cliques import Clique, as_clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.oracles.host import HostModel
 
 

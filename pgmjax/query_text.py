@@ -14,9 +14,9 @@ import re
 from collections.abc import Callable
 
 from pgmjax import queries
-from pgmjax.attribute import Attribute
-from pgmjax.domain import Domain
-from pgmjax.encoding import MISSING
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.domain import Domain
+from pgmjax.data.encoding import MISSING
 
 _OPERATORS = ("<=", ">=", "!=", "==", "=", "<", ">")
 _ORDER: dict[str, Callable[[float, float], bool]] = {
@@ -48,7 +48,7 @@ def parse(text: str, domain: Domain) -> queries.Product:
             leaves no value of an attribute.
 
     Example:
-        >>> from pgmjax.domain import Domain
+        >>> from pgmjax.data.domain import Domain
         >>> domain = Domain({"age": {"bins": [0, 20, 30, 99]}, "sex": {"labels": ["F", "M"]}})
         >>> parse("sex=M, age<30", domain).clique
         ('sex', 'age')
@@ -61,7 +61,7 @@ def selection(text: str, domain: Domain) -> dict[str, tuple[int, ...]]:
     """Return for each attribute named in the text the codes that satisfy all its conditions.
 
     Example:
-        >>> from pgmjax.domain import Domain
+        >>> from pgmjax.data.domain import Domain
         >>> selection("age>=20,age<99", Domain({"age": {"bins": [0, 20, 30, 99, 120]}}))
         {'age': (1, 2)}
     """

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, html
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Fit
 from pgmjax.measurements import LinearMeasurement, spread_of
 from pgmjax.model import GraphicalModel
 from pgmjax.privacy.amounts import as_text
 from pgmjax.queries.words import in_words
-from pgmjax.relation import Relation
 from pgmjax.strategies import global_least_squares, local_least_squares
 from pgmjax.transcript import Transcript
 from pgmjax.workload import Workload

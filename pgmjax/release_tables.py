@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
+from pgmjax.data.cliques import Clique
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.release import Release
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import scipy.special
 
-from pgmjax.cliques import Clique
+from pgmjax.data.cliques import Clique
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,8 +14,8 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax._internal.worker import Behind
-from pgmjax.attribute import Attribute
-from pgmjax.domain import Domain
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.domain import Domain
 
 SUFFIXES = (".parquet", ".csv")
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from pgmjax import losses, oracles
 from pgmjax._internal.progress import Progress
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.known import Known
 from pgmjax.losses.base import BoundLoss
 from pgmjax.measurements import LinearMeasurement

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import AttributeQuery, Product, compression
 

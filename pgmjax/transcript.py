@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.queries import Query, indicators
 from pgmjax.workload import Workload
 

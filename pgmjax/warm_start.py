@@ -24,8 +24,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmjax import ops
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.model import GraphicalModel
 from pgmjax.oracles.host import HostModel
 from pgmjax.plan.forecast import ModelTooLargeError

@@ -12,8 +12,8 @@ from os import PathLike
 from typing import Any
 
 from pgmjax._internal import checks, html
-from pgmjax.cliques import Clique, as_clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.plan.elimination import total_cells
 from pgmjax.queries import DenseMatrix, Query, marginal
 from pgmjax.queries.words import in_words

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from pgmjax.cliques import Clique
+from pgmjax.data.cliques import Clique
 from pgmjax.queries import DenseMatrix, Product, Query, WeightedSum, as_query, marginal
 
 _KEYS = ("clique", "queries", "matrix", "terms", "weight")

@@ -8,8 +8,8 @@ from typing import Any
 
 from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax.cliques import as_clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.queries import as_query
 from pgmjax.workload import Workload
 from pgmjax.workload_entry import Entry

@@ -59,7 +59,7 @@ def data_dir():
 @pytest.fixture(scope="session")
 def small_domain():
     """A public domain with every kind of attribute and names that need care."""
-    from pgmjax.domain import Domain
+    from pgmjax.data.domain import Domain
 
     return Domain(
         {
@@ -93,10 +93,10 @@ def small_release(small_domain, small_columns):
     """A release of `small_columns` with repeatable noise: two pairs, a single and cumulative counts."""
     import pandas
 
-    from pgmjax.dataset import Dataset
+    from pgmjax.data.dataset import Dataset
+    from pgmjax.data.relation import Relation
     from pgmjax.mechanisms import Marginals
     from pgmjax.privacy.backend_seeded import SeededBackend
-    from pgmjax.relation import Relation
     from pgmjax.workload import Workload
 
     data = Dataset.from_frame(small_domain, pandas.DataFrame(small_columns))

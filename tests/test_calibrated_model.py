@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.model import GraphicalModel
 from tests.models import STRUCTURES, joint, potentials
 

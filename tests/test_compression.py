@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from pgmjax import queries
 from pgmjax.compression import Compression
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.laws import DiscreteGaussian
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
-from pgmjax.relation import Relation
 
 DOMAIN = Domain({"a": 5, "b": {"labels": ["x", "y", "other"], "missing": "?"}, "c": 3})
 COMPRESSION = Compression(DOMAIN, {"a": [1, 3, 4], "b": [0, 2]}, {"a": [50, 3, 40, -2, 1]})

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.many_marginals import many_marginals
 from pgmjax.model import GraphicalModel
 

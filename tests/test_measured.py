@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.measured import is_marginal, noisy_marginal, other_queries
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, all_ranges, identity, prefix, total

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries as q
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 
 DOMAIN = Domain({"age": 3, "sex": 2})

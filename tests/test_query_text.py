@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgmjax import query_text
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 
 DOMAIN = Domain(
     {

@@ -6,12 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.backend_seeded import SeededBackend
-from pgmjax.relation import Relation
 from pgmjax.release import Release, Spent
 from pgmjax.workload import Workload
 

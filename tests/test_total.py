@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pgmjax import queries as q
 from pgmjax import total as module
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.total import estimate_total
 

@@ -7,7 +7,7 @@ import pytest
 
 from pgmjax import queries as q
 from pgmjax import transcript as transcripts
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.transcript import Transcript
 
 DOMAIN = Domain({"a": 3, "b": 2})

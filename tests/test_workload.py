@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries as q
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.plan.elimination import total_cells
 from pgmjax.workload import Workload
 from pgmjax.workload_entry import Entry

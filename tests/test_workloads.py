@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from pgmjax import queries, workloads
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.workload import Workload
 
 ROOT = pathlib.Path(__file__).parent.parent

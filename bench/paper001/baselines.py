@@ -26,9 +26,9 @@ import scipy.linalg
 from common import CLIQUE, Histogram, histogram, rows, sampled
 
 import pgmjax as pj
+from pgmjax.data.relation import Relation
 from pgmjax.learners import as_learner
 from pgmjax.queries import Query, matrix
-from pgmjax.relation import Relation
 from pgmjax.strategies import fixed, strategy
 from pgmjax.training.choice import training_query
 from pgmjax.training.random_queries import random_ranges, random_subsets

@@ -20,9 +20,9 @@ from common import CELLS, harness, histogram, rows, sampled
 from showing import markdown
 
 import pgmjax as pj
+from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.privacy.backend_seeded import SeededBackend
-from pgmjax.relation import Relation
 
 PATH = harness.RESULTS / "paper001-online-weights.jsonl"
 DATA = ("NETTRACE", "SEARCHLOGS", "FACEBOOK")

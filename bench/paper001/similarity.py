@@ -22,11 +22,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 import harness
 
 import pgmjax as pj
+from pgmjax.data.ratings import Ratings
 from pgmjax.mechanisms.mldp_similarity import SimilarityMLDP
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.private_ratings import PrivateRatings
-from pgmjax.ratings import Ratings
 
 PATH = harness.RESULTS / "paper001-similarity.jsonl"
 EPSILONS = ("0.1", "0.3", "1", "3", "10")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 import pgmjax as pj
-from pgmjax import demo
+from pgmjax.data import demo
 
 
 def main(path: str) -> None:

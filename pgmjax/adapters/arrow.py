@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import row_file, source_arrow
+from pgmjax import row_file
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique, as_clique
-from pgmjax.domain import Domain
+from pgmjax.data import arrow as source_arrow
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel

@@ -23,10 +23,10 @@ from pgmjax.adapters.mbi_objects import (
     MbiModel,
     vector,
 )
-from pgmjax.attribute import Attribute
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.constraints import StructuralZeros
-from pgmjax.domain import Domain
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel

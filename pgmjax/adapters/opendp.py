@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax.adapters.mbi import from_mbi
-from pgmjax.attribute import Attribute
-from pgmjax.domain import Domain
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 
 

@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.privacy.amounts import exact_delta, exact_epsilon
 from pgmjax.privacy.backend_seeded import SeededBackend
-from pgmjax.relation import Relation
 
 _STEPS = 5
 _TAKEN = ("epsilon", "relation", "delta", "backend")

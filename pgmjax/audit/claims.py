@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pgmjax.dataset import Dataset
+from pgmjax.data.dataset import Dataset
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting import rho_for
 from pgmjax.privacy.amounts import exact_delta, exact_epsilon, exact_rho

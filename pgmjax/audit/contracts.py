@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from pgmjax.audit.primitives import AuditFailure, must_refuse
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy import accounting
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.backend_seeded import SeededBackend
@@ -22,7 +23,6 @@ from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries import marginal
-from pgmjax.relation import Relation
 
 _DOMAIN = Domain({"a": 2})
 _AWKWARD = (Fraction(1, 10), Fraction(1, 3), Fraction(3), Fraction(7, 5), Fraction(2, 7))

@@ -8,9 +8,9 @@ from typing import Any
 from pgmjax.audit.case import AuditCase
 from pgmjax.audit.replay import Replayed, check_pairs
 from pgmjax.audit.tables import neighbours
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
-from pgmjax.relation import Relation
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})

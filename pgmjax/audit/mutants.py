@@ -21,14 +21,14 @@ from pgmjax.audit import mutations_response as answers
 from pgmjax.audit.mechanism import replay_mechanism
 from pgmjax.audit.replay import check_pairs
 from pgmjax.audit.specimen import SelectAndMeasure
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.tape import NonInterferenceError
 from pgmjax.queries import DenseMatrix, marginal
-from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
 _PAIRS = 16

@@ -12,6 +12,7 @@ from unittest import mock
 import numpy as np
 
 from pgmjax.audit.specimen import SelectAndMeasure
+from pgmjax.data.relation import Relation
 from pgmjax.laws import DiscreteGaussian
 from pgmjax.privacy import measuring, scales, scores, selection
 from pgmjax.privacy.backend_seeded import SeededBackend
@@ -19,7 +20,6 @@ from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import DenseMatrix, exact
-from pgmjax.relation import Relation
 
 
 @contextlib.contextmanager

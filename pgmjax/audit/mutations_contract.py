@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax.audit.mutations import replaced
-from pgmjax.dataset import Dataset
+from pgmjax.data.dataset import Dataset
 from pgmjax.privacy import accounting, backend_opendp, budget, response, scales, selection
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from pgmjax.audit import exact, exact_laws, goodness, repetition
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.laws import DiscreteGaussian
 from pgmjax.privacy import accounting, scales
 from pgmjax.privacy.backend import NoiseBackend, default_backend
@@ -25,7 +26,6 @@ from pgmjax.privacy.scores import Counts
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries import marginal
-from pgmjax.relation import Relation
 
 ALPHA = 1e-9
 """False-alarm level of each statistical check."""

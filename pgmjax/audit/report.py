@@ -13,9 +13,9 @@ from pgmjax.audit.mechanism import DOMAIN, replay_case
 from pgmjax.audit.replay import CannotAuditError
 from pgmjax.audit.smoke import NoMeasurementsError, bound_case, fits_in_every_run
 from pgmjax.audit.tables import neighbours
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.tape import NonInterferenceError
-from pgmjax.relation import Relation
 
 _COLUMNS = ("mechanism", "relation", "claimed", "L1 pairs", "calls", "L3 lower bound", "verdict")
 _NOT_BY_DEFAULT = "L3 is not run: each run fits a model, so that enough of them take long. Give their number."

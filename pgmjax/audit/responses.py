@@ -14,14 +14,14 @@ import numpy as np
 
 from pgmjax.audit import exact, goodness
 from pgmjax.audit.primitives import ALPHA, AuditFailure, must_refuse
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.responding import ENCODINGS
-from pgmjax.relation import Relation
 
 _SIZE = 3
 _RECORDS = 60_000

@@ -16,11 +16,11 @@ from pgmjax.audit.blackbox import LowerBound, epsilon_lower_bound
 from pgmjax.audit.case import AuditCase, short_fit
 from pgmjax.audit.differences import differences
 from pgmjax.audit.mechanism import DOMAIN
-from pgmjax.dataset import Dataset
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.settings import FitError
-from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
 QUERY = Workload([["a"]])

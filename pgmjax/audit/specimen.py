@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.dataset import Dataset
+from pgmjax.data.cliques import Clique
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.relation import Relation
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.settings import Settings, read_settings
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores import Distances
 from pgmjax.queries import marginal
-from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
 

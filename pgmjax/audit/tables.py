@@ -8,9 +8,9 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
-from pgmjax.relation import Relation
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 
 KINDS = ("random", "nearly empty", "all alike", "extreme")
 _SIZES = 28

@@ -9,11 +9,11 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-from pgmjax import csv_layout, demo
+from pgmjax.data import csv_layout, demo
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger
 from pgmjax.privacy.ledger.budget import budget_row
-from pgmjax.relation import Relation
 
 _TABLES = (".parquet", *csv_layout.SUFFIXES)
 

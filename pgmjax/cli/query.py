@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax import query_text, release_folder
-from pgmjax.cliques import as_clique
+from pgmjax.data.cliques import as_clique
 from pgmjax.mixture.model import MixtureModel
 from pgmjax.model import GraphicalModel
 

@@ -11,18 +11,19 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pgmjax import demo, mechanisms, release_folder, report_text
+from pgmjax import mechanisms, release_folder, report_text
 from pgmjax._internal import checks, files
 from pgmjax.cli import interrupts, mechanism_options, output, spending
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data import demo
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from pgmjax import query_text
 from pgmjax._internal import checks
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.history.session import Session
 from pgmjax.history.session_opening import NAME
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.relation import Relation
 
 
 def add_parser(commands: Any) -> None:

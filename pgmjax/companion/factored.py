@@ -40,7 +40,7 @@ def answer_queries(
 
     Example:
         >>> from pgmjax.companion.responses import PerturbedCodes
-        >>> from pgmjax.domain import Domain
+        >>> from pgmjax.data.domain import Domain
         >>> from pgmjax.privacy.response import RandomizedResponse
         >>> from pgmjax.queries import Product, point
         >>> bits = Universe(Domain({f"b{k}": 2 for k in range(20)}))

@@ -10,7 +10,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.companion.channel import Channel
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.privacy.response import LARGEST_SIZE
 
 NORMS = ("max", "euclidean")

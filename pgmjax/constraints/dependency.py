@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.cliques import Clique, as_clique
 from pgmjax.constraints.allowed import combination
 from pgmjax.constraints.zeros import StructuralZeros
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.value_codes import codes_of
 from pgmjax.queries import FrozenArray
 from pgmjax.queries.base import attribute_names
-from pgmjax.value_codes import codes_of
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)

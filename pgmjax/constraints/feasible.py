@@ -14,7 +14,7 @@ from pgmjax.constraints.allowed import AllowedSet
 from pgmjax.constraints.dependency import FunctionalDependency
 from pgmjax.constraints.fixed import FixedMarginal
 from pgmjax.constraints.zeros import StructuralZeros
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.oracles.host import HostModel
 from pgmjax.plan import contraction
 from pgmjax.plan.forecast import require_cells

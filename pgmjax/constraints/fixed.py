@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.cliques import Clique, as_clique
 from pgmjax.constraints.zeros import StructuralZeros
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.queries import FrozenArray
 from pgmjax.queries.base import attribute_names
 

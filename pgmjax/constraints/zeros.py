@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.cliques import Clique, as_clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.queries import FrozenArray
 from pgmjax.queries.base import attribute_names
 

@@ -14,8 +14,9 @@ import numpy as np
 from pgmjax import oracles
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
-from pgmjax.cliques import Clique, maximal
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, maximal
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.gradients.implicit import optimum
 from pgmjax.gradients.parameters import Diagnostics, FitParameters
 from pgmjax.gradients.problem import FitProblem, holder
@@ -24,7 +25,6 @@ from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.structure import Structure
 from pgmjax.queries import Query
-from pgmjax.relation import Relation
 from pgmjax.solvers.loop import precision
 from pgmjax.total import estimate_total
 from pgmjax.uncertainty.asked import measurements_of, queries_of

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 
 from pgmjax import ops
-from pgmjax.cliques import Clique
+from pgmjax.data.cliques import Clique
 from pgmjax.gradients.marginals import infer
 from pgmjax.gradients.parameters import Diagnostics, FitParameters
 from pgmjax.ops.flat import join, split

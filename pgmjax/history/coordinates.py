@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.history import left_over
 from pgmjax.history.kernel import kernel
 from pgmjax.history.rows import Rows

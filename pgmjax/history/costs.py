@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.data.relation import Relation
 from pgmjax.laws import DiscreteLaplace
-from pgmjax.relation import Relation
 
 _BLOCK = 1 << 24
 

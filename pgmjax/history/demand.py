@@ -9,8 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax._internal import checks
-from pgmjax.counting import check_memory
-from pgmjax.domain import Domain
+from pgmjax.data.counting import check_memory
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.history.cell_account import PLACES
 from pgmjax.history.costs import least_epsilon
 from pgmjax.history.inference import Inference
@@ -18,7 +19,6 @@ from pgmjax.history.noise_laws import DISCRETE
 from pgmjax.laws import DiscreteLaplace
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query
-from pgmjax.relation import Relation
 
 _ROUNDING = 1e-6  # of a length: ends of exact laws are moved outwards by less
 _HOPELESS = 0.9

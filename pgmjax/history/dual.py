@@ -16,8 +16,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmjax import oracles
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.history.features import Features
 from pgmjax.history.penalties import Penalty
 from pgmjax.history.prior import ProductPrior

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from pgmjax.cliques import Clique
+from pgmjax.data.cliques import Clique
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 

@@ -23,8 +23,8 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal.jit import jit
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 
 METHODS = ("gibbs", "metropolis")
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.history import joint_noise, storage
 from pgmjax.history.rows import Rows
 from pgmjax.laws import Law
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import Query
-from pgmjax.relation import Relation
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)

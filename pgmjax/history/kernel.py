@@ -41,7 +41,7 @@ def kernel(
         ValueError: rows over another domain, or `out` of another shape or type.
 
     Example:
-        >>> from pgmjax.domain import Domain
+        >>> from pgmjax.data.domain import Domain
         >>> from pgmjax.queries import marginal
         >>> kernel(Rows.of(marginal(["sex"]), Domain({"age": 50, "sex": 2}))).tolist()
         [[0.5, 0.0], [0.0, 0.5]]

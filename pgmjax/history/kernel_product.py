@@ -29,7 +29,7 @@ class KernelProduct:
         ValueError: rows over another domain.
 
     Example:
-        >>> from pgmjax.domain import Domain
+        >>> from pgmjax.data.domain import Domain
         >>> from pgmjax.queries import marginal
         >>> KernelProduct(Rows.of(marginal(["sex"]), Domain({"sex": 2}))).apply(np.array([4.0, 2.0])).tolist()
         [2.0, 1.0]

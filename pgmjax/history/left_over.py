@@ -36,7 +36,7 @@ def is_covered(
         constants: a multiple of the query that counts all records, added to the combination [asked].
 
     Example:
-        >>> from pgmjax.domain import Domain
+        >>> from pgmjax.data.domain import Domain
         >>> from pgmjax.queries import Product, marginal, point
         >>> domain = Domain({"a": 3, "b": 2})
         >>> asked, rows = (Rows.of(query, domain) for query in (marginal(["b"]), marginal(["a", "b"])))

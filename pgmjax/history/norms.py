@@ -25,7 +25,7 @@ def squared_norms(rows: Rows, prior: ProductPrior | None = None) -> np.ndarray:
         float64 [rows], >= 0.
 
     Example:
-        >>> from pgmjax.domain import Domain
+        >>> from pgmjax.data.domain import Domain
         >>> from pgmjax.queries import marginal
         >>> squared_norms(Rows.of(marginal(["age"]), Domain({"age": 4}))).tolist()
         [0.25, 0.25, 0.25, 0.25]

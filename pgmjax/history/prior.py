@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.history.smoothing import SMOOTHINGS, positive_counts
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.privacy.amounts import exact_epsilon, exact_rho

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.history import terms
 from pgmjax.history.prior import ProductPrior
 from pgmjax.queries import Query

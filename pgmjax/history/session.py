@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from pgmjax.counting import check_memory
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.counting import check_memory
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.history.blue import Blue
 from pgmjax.history.cell_account import PLACES
 from pgmjax.history.consistent import ConsistentAnswers, consistent_answers
@@ -30,7 +31,6 @@ from pgmjax.privacy.ledger import AttemptsExhausted, Ledger
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query
-from pgmjax.relation import Relation
 
 _NO_TABLE = "the session was opened without its table, so that nothing can be measured"
 _MOST_ROWS = 1 << 14  # the kernel of so many answers has 2 GiB

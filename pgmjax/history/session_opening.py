@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.dataset import Dataset
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.relation import Relation
 from pgmjax.history.history import History
 from pgmjax.history.session_log import FORMAT, SessionLog, turn
 from pgmjax.laws import DiscreteLaplace
@@ -17,7 +18,6 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.events import Pure
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.chain import digest_of
-from pgmjax.relation import Relation
 
 NAME = "session"
 _PREFIX = "session "

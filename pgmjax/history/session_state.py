@@ -6,7 +6,8 @@ import dataclasses
 from fractions import Fraction
 from typing import Any
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.history.blue import Blue
 from pgmjax.history.cell_account import CellAccount
 from pgmjax.history.coordinates import NotEstimableError
@@ -18,7 +19,6 @@ from pgmjax.history.session_answer import SessionAnswer
 from pgmjax.laws import DiscreteLaplace
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import Query
-from pgmjax.relation import Relation
 from pgmjax.workload_entry import as_entry
 
 _REFACTOR = 64  # answers after which the estimator is made anew: at the same ones in every process

@@ -19,7 +19,7 @@ import numpy as np
 
 from pgmjax._internal import record_file
 from pgmjax._version import __version__
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import DenseMatrix, Query

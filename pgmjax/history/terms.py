@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.queries import DenseMatrix, Query
 from pgmjax.queries.block import AttributeQuery
 

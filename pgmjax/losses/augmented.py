@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax.cliques import Clique
+from pgmjax.data.cliques import Clique
 from pgmjax.losses.base import BoundLoss
 from pgmjax.ops.flat import host_join
 

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.losses.base import BoundLoss, Loss
 from pgmjax.losses.custom import Custom
 from pgmjax.losses.l1 import L1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.queries import DenseMatrix, Product, Query
 from pgmjax.queries.block import contract
-from pgmjax.relation import Relation
 
 _MAX_ENTRIES = 4_000_000
 

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax.clique_vector import CliqueVector
-from pgmjax.cliques import Clique, as_clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.losses.base import BoundLoss, Loss, check_arguments, unique_cliques
 from pgmjax.measurements import LinearMeasurement
 

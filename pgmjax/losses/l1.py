@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.losses.base import BoundLoss, Loss
 from pgmjax.losses.linear import LinearResiduals, linear_residuals
 from pgmjax.measurements import LinearMeasurement

@@ -18,14 +18,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.losses.base import check_arguments, unique_cliques
 from pgmjax.losses.curvature import curvature
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.ops.flat import host_join, join, split
 from pgmjax.queries import DenseMatrix, Product, Query
-from pgmjax.relation import Relation
 
 Asked = tuple[tuple[int, Query], ...]
 

@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.losses.base import BoundLoss, Loss, check_arguments, unique_cliques
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import Query

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.dual_query import DualQuery
 from pgmjax.mechanisms.hdmm import HDMM
@@ -20,7 +21,6 @@ from pgmjax.mechanisms.mst import MST
 from pgmjax.mechanisms.mwem import MWEM
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
-from pgmjax.relation import Relation
 
 __all__ = ["AIM", "HDMM", "MLDP", "MST", "MWEM", "DualQuery", "Marginals", "PrivBayes", "RandomizedResponse"]
 

@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 
 from pgmjax import solvers
-from pgmjax.cliques import Clique
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.settings import check_table_and_workload, paid_for

@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.counting import check_memory
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.counting import check_memory
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.many_marginals import many_marginals
 from pgmjax.mechanisms.adaptive import Purse, check_adaptive, check_cells
@@ -31,7 +32,6 @@ from pgmjax.mechanisms.settings import Settings, read_settings
 from pgmjax.privacy.amounts import exact
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.relation import Relation
 from pgmjax.release import Release
 from pgmjax.workload import Workload
 

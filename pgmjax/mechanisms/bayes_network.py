@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.settings import paid_for

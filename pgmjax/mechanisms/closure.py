@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.plan import elimination
 from pgmjax.plan.growth import candidate_cells
 from pgmjax.workload import Workload

@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from pgmjax._internal import checks
-from pgmjax.dataset import Dataset
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.losses.transcript import Draws
 from pgmjax.mechanisms import dual_query_records as synthetic
@@ -19,7 +20,6 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Query, indicators
-from pgmjax.relation import Relation
 from pgmjax.release import Release, Spent
 from pgmjax.transcript import Transcript
 from pgmjax.workload import Workload

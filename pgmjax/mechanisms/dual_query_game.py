@@ -10,7 +10,7 @@ import numpy as np
 from pgmjax import random
 from pgmjax._internal.progress import Progress
 from pgmjax.clique_vector import CliqueVector
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.mechanisms.dual_query_cost import Game
 from pgmjax.model import GraphicalModel
 from pgmjax.privacy.noise import PrivateTable

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pgmjax.clique_vector import CliqueVector
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.losses.transcript import Draws
 from pgmjax.model import GraphicalModel

@@ -8,11 +8,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.queries import Query
-from pgmjax.relation import Relation
 from pgmjax.strategies import Strategy
 from pgmjax.workload import Workload
 

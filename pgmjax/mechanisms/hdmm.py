@@ -8,16 +8,16 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms.error_report import ErrorReport
 from pgmjax.mechanisms.settings import Settings, check_request, check_table_and_workload, read_settings
 from pgmjax.mechanisms.unfitted import Unfitted
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.relation import Relation
 from pgmjax.release import ANSWERS, Release
 from pgmjax.strategies import NAMES, SPLITS, Strategy, answered_alone, candidates, check_cells, strategy
 from pgmjax.workload import Workload
@@ -63,7 +63,7 @@ class HDMM:
         privacy"; McKenna et al. 2019, sections 3 and 5.
 
     Example:
-        >>> from pgmjax.relation import Relation
+        >>> from pgmjax.data.relation import Relation
         >>> mechanism = HDMM(epsilon=1, relation=Relation.ADD_REMOVE, restarts=1)
         >>> workload = Workload([{"clique": ["age"], "queries": {"age": "prefix"}}])
         >>> report = mechanism.expected_errors(workload, Domain({"age": 64}))

@@ -7,13 +7,13 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from pgmjax._internal import checks
-from pgmjax.dataset import Dataset
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms.settings import Settings, check_request, read_settings
 from pgmjax.mechanisms.unfitted import Unfitted
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.relation import Relation
 from pgmjax.release import Release
 from pgmjax.workload import Workload
 
@@ -50,7 +50,7 @@ class Marginals:
         McKenna et al. 2019, section 3.
 
     Example:
-        >>> from pgmjax.relation import Relation
+        >>> from pgmjax.data.relation import Relation
         >>> Marginals(epsilon=1, relation=Relation.ADD_REMOVE).epsilon
         Fraction(1, 1)
     """

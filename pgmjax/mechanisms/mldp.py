@@ -8,8 +8,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from pgmjax._internal import checks
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.learners import Learner, as_learner
 from pgmjax.measurements import LinearMeasurement
@@ -21,7 +22,6 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Product, Query, total
-from pgmjax.relation import Relation
 from pgmjax.total import estimate_total
 from pgmjax.training.choice import COVERING, RANDOM
 from pgmjax.training.encodings import as_encoding

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.cliques import Clique
+from pgmjax.data.cliques import Clique
+from pgmjax.data.relation import Relation
 from pgmjax.laws import Law
 from pgmjax.queries import Query
-from pgmjax.relation import Relation
 from pgmjax.release import Release
 from pgmjax.training.bounds import model_bound, noise_bound
 from pgmjax.training.predictor import Predictor

@@ -9,6 +9,8 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks
+from pgmjax.data.ratings import Ratings, check_pairs
+from pgmjax.data.relation import Relation
 from pgmjax.learners import Learner, as_learner
 from pgmjax.learners.base import FittedLearner
 from pgmjax.privacy.amounts import exact_epsilon
@@ -16,8 +18,6 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.private_ratings import NoisySimilarities, PrivateRatings
 from pgmjax.privacy.similarity import MEASURES, PROTECTS, value_range
-from pgmjax.ratings import Ratings, check_pairs
-from pgmjax.relation import Relation
 
 _LARGEST_FEATURE = 1e60  # learners square products of two of them
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.learners import Learner
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Query
-from pgmjax.relation import Relation
 from pgmjax.training.choice import RANDOM, training_query, validation_query
 from pgmjax.training.counts import error_terms
 from pgmjax.training.encodings import Encoding

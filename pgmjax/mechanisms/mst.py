@@ -9,10 +9,11 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique, as_clique
 from pgmjax.compression import Compression
-from pgmjax.counting import check_memory
-from pgmjax.dataset import Dataset
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.counting import check_memory
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.many_marginals import many_marginals
 from pgmjax.measurements import LinearMeasurement
@@ -25,7 +26,6 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.scores import Distances
 from pgmjax.queries.base import attribute_names
-from pgmjax.relation import Relation
 from pgmjax.release import Release
 from pgmjax.workload import Workload
 

@@ -25,14 +25,14 @@ import numpy as np
 
 from pgmjax import ops
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique, marginal_of
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, marginal_of
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.queries import Query
 from pgmjax.queries.transpose import transposed
-from pgmjax.relation import Relation
 
 BYTES = 24
 """Bytes a cell: its log-weight, its probability and one more table while they are updated."""

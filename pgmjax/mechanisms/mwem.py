@@ -6,7 +6,8 @@ import dataclasses
 from typing import Any, ClassVar
 
 from pgmjax._internal import checks
-from pgmjax.dataset import Dataset
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms.mwem_candidates import Candidates
 from pgmjax.mechanisms.mwem_estimates import ARMS, Estimate, make
@@ -15,7 +16,6 @@ from pgmjax.mechanisms.settings import Settings, check_table_and_workload, read_
 from pgmjax.privacy.amounts import as_text, exact
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.relation import Relation
 from pgmjax.release import Release
 from pgmjax.workload import Workload
 

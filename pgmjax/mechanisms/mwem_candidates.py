@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.counting import check_memory
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.counting import check_memory
+from pgmjax.data.domain import Domain
 from pgmjax.mechanisms.noise_sizes import whole_weights
 from pgmjax.mechanisms.query_rows import row
 from pgmjax.privacy.scores import Distances, Errors, Score, Stack

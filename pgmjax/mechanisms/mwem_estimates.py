@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.many_marginals import many_marginals
 from pgmjax.measurements import LinearMeasurement

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from pgmjax import queries
 from pgmjax._internal.progress import Progress
+from pgmjax.data.relation import Relation
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.mwem_candidates import Candidates
 from pgmjax.mechanisms.mwem_estimates import Estimate
@@ -20,7 +21,6 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import Query
-from pgmjax.relation import Relation
 from pgmjax.total import estimate_total
 
 PENALTIES = ("cells", "noise", "none")

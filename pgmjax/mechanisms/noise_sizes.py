@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.laws import DiscreteLaplace, Law
 from pgmjax.privacy import scales
 from pgmjax.privacy.scores import Distances
@@ -17,7 +18,6 @@ from pgmjax.privacy.scores.grid import DEFAULT_BITS
 from pgmjax.privacy.selection import exponential_for
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import marginal
-from pgmjax.relation import Relation
 
 GAUSSIAN_FROM = 4.0
 _GRID_LIMIT = 2.0**52

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.multiplicative_weights import FullVector
 from pgmjax.mechanisms.settings import Settings, check_table_and_workload, read_settings
@@ -22,7 +23,6 @@ from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.thresholding import ThresholdTest
 from pgmjax.queries import DenseMatrix, Query
 from pgmjax.queries.base import MAX_MATRIX_ENTRIES
-from pgmjax.relation import Relation
 from pgmjax.release import Spent
 from pgmjax.workload import Workload
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax import random
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.mechanisms.taxonomies import Candidate, Levels, Parents
 from pgmjax.plan.growth import candidate_cells
 

@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from pgmjax._internal import checks
-from pgmjax.dataset import Dataset
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms.bayes_network import check_memory, conditional_fit
 from pgmjax.mechanisms.network_search import SCORES, Search
@@ -17,7 +18,6 @@ from pgmjax.privacy.amounts import as_text, exact
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.scores.bayes import BinaryF
-from pgmjax.relation import Relation
 from pgmjax.release import Release
 from pgmjax.workload import Workload
 

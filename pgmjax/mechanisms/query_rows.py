@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pgmjax import queries
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, WeightedSum
 
 

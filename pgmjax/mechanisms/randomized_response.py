@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 
 from pgmjax._internal import checks
 from pgmjax._internal.files import check_target, reserve
-from pgmjax.cliques import Clique, as_clique, maximal
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique, maximal
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms.response_universes import (
     USELESS,
@@ -31,7 +32,6 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.response_blocks import Responses
-from pgmjax.relation import Relation
 from pgmjax.release import Release
 from pgmjax.workload import Workload
 

@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.perturbed.factor import predicted_error
 from pgmjax.perturbed.tally import factors_of
 from pgmjax.privacy.amounts import as_text, exact, shortened, split

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.dataset import Dataset
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.privacy.accounting import rho_for
@@ -21,7 +22,6 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Query
-from pgmjax.relation import Relation
 from pgmjax.release import Release, Spent
 from pgmjax.total import estimate_total
 from pgmjax.transcript import Transcript

@@ -10,8 +10,8 @@ import numpy as np
 from pgmjax import model_io
 from pgmjax._internal import record_file
 from pgmjax._version import __version__
-from pgmjax.cliques import Clique, as_clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
 
 FORMAT, FORMAT_VERSION = "pgmjax.mixture", 1
 

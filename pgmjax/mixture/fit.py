@@ -12,9 +12,9 @@ import numpy as np
 from pgmjax import losses
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
-from pgmjax.cliques import Clique
 from pgmjax.constraints import StructuralZeros
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.losses.base import BoundLoss
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mixture import layout, start

@@ -13,8 +13,8 @@ import numpy as np
 
 from pgmjax import answering, ops
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique, as_clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.mixture import files
 from pgmjax.model_rows import ModelRows, known_codes
 from pgmjax.oracles.host import HostModel

@@ -10,7 +10,7 @@ import numpy as np
 from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax.constraints import StructuralZeros
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.mixture.layout import Logits, Places
 from pgmjax.mixture.model import MixtureModel
 

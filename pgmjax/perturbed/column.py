@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
+from pgmjax.data.cliques import Clique
 from pgmjax.privacy.amounts import as_text, exact_epsilon
 from pgmjax.privacy.drawable import ResponseLaw
 from pgmjax.privacy.response import RandomizedResponse

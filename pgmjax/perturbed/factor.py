@@ -11,8 +11,8 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.privacy.drawable import ResponseLaw
 from pgmjax.privacy.unary_response import UnaryResponse
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.perturbed.factor import Factor, predicted_error
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, identity, matrix

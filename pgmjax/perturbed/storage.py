@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.encoding import code_dtype
+from pgmjax.data.encoding import code_dtype
 from pgmjax.perturbed.column import ResponseColumn
 from pgmjax.perturbed.table import answers_name
 from pgmjax.privacy.responding import Planned

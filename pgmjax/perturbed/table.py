@@ -16,8 +16,8 @@ from pgmjax._internal import checks, record_file
 from pgmjax._internal.files import reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
-from pgmjax.cliques import Clique, as_clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.perturbed.column import ResponseColumn, read_column
 from pgmjax.perturbed.marginal import ResponseMarginal

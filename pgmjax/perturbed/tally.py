@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.perturbed.factor import Factor
 from pgmjax.perturbed.marginal import ResponseMarginal
 from pgmjax.privacy.drawable import ResponseLaw

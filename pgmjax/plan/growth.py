@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from pgmjax.cliques import as_clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.plan import elimination, junction_tree
 from pgmjax.plan.carrying import Carrier, Change
 from pgmjax.plan.clique_forest import CliqueForest, members

@@ -1,5 +1,6 @@
 """Differential privacy: budgets, noise, accounting, ledgers, and the one place where counts meet noise."""
 
+from pgmjax.data.relation import Relation
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting import epsilon_of, rho_for
 from pgmjax.privacy.backend import NoiseBackend, default_backend
@@ -26,7 +27,6 @@ from pgmjax.privacy.scores import Counts, Distances, Errors, Score, Stack
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.privacy.tape import NonInterferenceError, Tape
-from pgmjax.relation import Relation
 
 __all__ = [
     "Account",

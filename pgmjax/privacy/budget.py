@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.data.relation import Relation
 from pgmjax.privacy import renyi
 from pgmjax.privacy.amounts import as_text, exact, exact_delta, exact_epsilon, exact_rho, split
 from pgmjax.privacy.event_base import Record
 from pgmjax.privacy.events import Concentrated, Event, Pure, check_relation
-from pgmjax.relation import Relation
 
 Cost = Fraction | int | float | str | Event | Iterable[Event]
 """A number in the budget's own unit, an event, or several events."""

@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax._internal import checks
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.laws import Law
 from pgmjax.privacy.accounting import rho_for
 from pgmjax.privacy.amounts import exact_delta, exact_epsilon, shortened, split
@@ -21,7 +22,6 @@ from pgmjax.privacy.search import largest
 from pgmjax.privacy.sensitivity import check_measurable
 from pgmjax.privacy.shifts import Shifts, shifts_of
 from pgmjax.queries import Query
-from pgmjax.relation import Relation
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from pgmjax.data.relation import Relation
 from pgmjax.privacy import divergence
 from pgmjax.privacy.amounts import MOST, as_text, ceil_float, exact_epsilon, exact_rho
-from pgmjax.relation import Relation
 
 _ROUNDING = 1e-12  # relative, outward, as in `accounting`
 

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.budget import Budget
-from pgmjax.relation import Relation
 
 
 class Journal(Protocol):

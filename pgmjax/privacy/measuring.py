@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal.progress import Progress
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.laws import Law
 from pgmjax.privacy.amounts import exact_epsilon, exact_rho
 from pgmjax.privacy.backend import NoiseBackend
@@ -21,7 +22,6 @@ from pgmjax.privacy.events import Event, Gaussian, Laplace
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.privacy.shifts import shifts_of
 from pgmjax.queries import Query, wide
-from pgmjax.relation import Relation
 
 _SATURATED = 2**62
 _CHUNK = 1 << 16

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.counting import check_memory
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.counting import check_memory
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.privacy import measuring, responding, response_blocks, selecting
 from pgmjax.privacy import tape as tapes
@@ -28,7 +29,6 @@ from pgmjax.privacy.measuring import Planned, TableReadError
 from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import Query
-from pgmjax.relation import Relation
 
 __all__ = ["PrivateTable", "TableReadError"]
 

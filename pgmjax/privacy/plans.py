@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.data.relation import Relation
 from pgmjax.privacy import loss_distributions
 from pgmjax.privacy.accounting import FINE_ORDERS, epsilon_of
 from pgmjax.privacy.amounts import LEAST, MOST, exact_delta, shortened
 from pgmjax.privacy.events import Event, check_relation
 from pgmjax.privacy.loss_distributions import Unsupported
 from pgmjax.privacy.renyi import epsilon_at
-from pgmjax.relation import Relation
 
 METHODS = ("best", "basic", "zcdp", "rdp", "pld")
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.data.ratings import Ratings, check_pairs
+from pgmjax.data.relation import Relation
 from pgmjax.laws import Law
 from pgmjax.privacy.amounts import exact_epsilon
 from pgmjax.privacy.backend import NoiseBackend, default_backend
@@ -20,8 +22,6 @@ from pgmjax.privacy.similarity import (
     pair_sensitivity,
     value_range,
 )
-from pgmjax.ratings import Ratings, check_pairs
-from pgmjax.relation import Relation
 
 GRID = 2.0**-20
 """Similarities are rounded to multiples of this before noise is added, which is whole numbers of it."""
@@ -90,7 +90,7 @@ class PrivateRatings:
         backend: NoiseBackend | None = None,
     ) -> None:
         if not isinstance(ratings, Ratings):
-            raise TypeError(f"ratings must be pgmjax.ratings.Ratings, got {type(ratings).__name__}.")
+            raise TypeError(f"ratings must be pgmjax.data.ratings.Ratings, got {type(ratings).__name__}.")
         if Relation.parse(relation) is not Relation.REPLACE_ONE:
             raise ValueError(
                 "similarities are released under replace-one only: that of a record which is added or "

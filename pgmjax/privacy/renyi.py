@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.amounts import exact_delta, exact_epsilon, floor_float
 from pgmjax.privacy.events import Event, check_relation
-from pgmjax.relation import Relation
 
 _ROUNDING = 1e-12  # of the sum of the terms' sizes: a hundred times what float64 can lose in them
 _SUM = 2.0**-51

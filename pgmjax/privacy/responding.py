@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique, as_clique
-from pgmjax.domain import Domain
-from pgmjax.encoding import code_dtype
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.encoding import code_dtype
+from pgmjax.data.relation import Relation
 from pgmjax.privacy import response, unary_response
 from pgmjax.privacy.amounts import exact_epsilon
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.drawable import ResponseLaw
 from pgmjax.privacy.events import Response
-from pgmjax.relation import Relation
 
 ENCODINGS = ("direct", "optimal-unary", "symmetric-unary")
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal.progress import Progress
-from pgmjax.dataset import Dataset
-from pgmjax.encoding import code_dtype
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.encoding import code_dtype
+from pgmjax.data.relation import Relation
 from pgmjax.privacy import tape as tapes
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.responding import Planned
 from pgmjax.privacy.sensitivity import RECORDS, Sensitivity
-from pgmjax.relation import Relation
 
 _MOST_ROWS = 1 << 20
 _FEWEST_ROWS = 1 << 10

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.amounts import exact_epsilon, exact_rho
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.events import Selection
 from pgmjax.privacy.scores import Score
 from pgmjax.privacy.selection import SelectionLaw
 from pgmjax.privacy.sensitivity import Sensitivity
-from pgmjax.relation import Relation
 
 METHODS = ("permute-and-flip", "exponential")
 MOST_DRAWS = 10**6

@@ -13,10 +13,10 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax._internal import checks
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.queries import wide
 from pgmjax.queries.base import Query
-from pgmjax.relation import Relation
 
 NORMS = ("l1", "l2_squared", "linf")
 RECORDS = "records"

@@ -13,9 +13,9 @@ from fractions import Fraction
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.queries import Product, Query
-from pgmjax.relation import Relation
 
 Shifts = tuple[int, ...]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.counting import check_memory
+from pgmjax.data.counting import check_memory
 from pgmjax.privacy import measuring
 from pgmjax.privacy import tape as tapes
 from pgmjax.privacy.amounts import exact_epsilon
@@ -49,11 +49,11 @@ class ThresholdTest:
         and 2, so that it holds for discrete noise on integers.
 
     Example:
-        >>> from pgmjax.dataset import Dataset
-        >>> from pgmjax.domain import Domain
+        >>> from pgmjax.data.dataset import Dataset
+        >>> from pgmjax.data.domain import Domain
         >>> from pgmjax.privacy.budget import Budget
         >>> from pgmjax.queries import Product, point
-        >>> from pgmjax.relation import Relation
+        >>> from pgmjax.data.relation import Relation
         >>> data = Dataset.from_columns(Domain({"sex": 2}), {"sex": [1] * 500})
         >>> test = ThresholdTest(PrivateTable(data, Relation.REPLACE_ONE, Budget(2)), 100, epsilon=2)
         >>> query = Product({"sex": point(1)})

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique, as_clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.exact import Exact
-from pgmjax.relation import Relation
 
 MAX_MATRIX_ENTRIES = 50_000_000
 """The most entries an explicit matrix may have (400 MB)."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.cliques import same_attributes
+from pgmjax.data.cliques import same_attributes
 from pgmjax.queries.base import Query, attribute_names
 from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.blocks import Identity

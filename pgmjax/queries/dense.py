@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.queries import exact, extremes, sensitivity
 from pgmjax.queries.base import Query, Term, attribute_names
 from pgmjax.queries.block import contract

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.queries.base import Query
 from pgmjax.queries.dense import DenseMatrix
-from pgmjax.relation import Relation
 
 
 def check(query: Query, domain: Domain) -> None:

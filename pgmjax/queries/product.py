@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.cliques import Clique, same_attributes
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, same_attributes
+from pgmjax.data.domain import Domain
 from pgmjax.queries import extremes, sensitivity
 from pgmjax.queries.base import Query, Term, attribute_names, specs_of
 from pgmjax.queries.block import AttributeQuery
@@ -30,7 +30,7 @@ class Product(Query):
         ValueError: no attribute.
 
     Example:
-        >>> from pgmjax.domain import Domain
+        >>> from pgmjax.data.domain import Domain
         >>> from pgmjax.queries import prefix, total
         >>> query = Product({"age": prefix(), "sex": total()})
         >>> query.apply(np.array([[1, 2], [3, 4]])).tolist()

@@ -14,7 +14,8 @@ from typing import Any, cast
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.queries import extremes, wide
 from pgmjax.queries.base import Query
 from pgmjax.queries.dense import DenseMatrix
@@ -22,7 +23,6 @@ from pgmjax.queries.grid import Grid, finite, round_to, share
 from pgmjax.queries.numeric_blocks import Matrix
 from pgmjax.queries.product import Product
 from pgmjax.queries.sums import WeightedSum
-from pgmjax.relation import Relation
 
 MAX_BITS = 32
 """The finest grid is 2**-32."""

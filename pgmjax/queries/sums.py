@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique, same_attributes
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, same_attributes
+from pgmjax.data.domain import Domain
 from pgmjax.queries import exact, extremes, sensitivity
 from pgmjax.queries.base import Query, Term
 from pgmjax.queries.exact import Exact

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.queries.base import Query
 from pgmjax.queries.block import contract
 from pgmjax.queries.blocks import Identity

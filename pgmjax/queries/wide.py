@@ -11,10 +11,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.queries.base import Query
 from pgmjax.queries.sums import WeightedSum
-from pgmjax.relation import Relation
 
 LARGEST_ENTRY = 2**30
 """The largest entry of a query that is measured or scored; see `answers`."""

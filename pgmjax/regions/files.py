@@ -11,7 +11,7 @@ from pgmjax import model_io
 from pgmjax._internal import record_file
 from pgmjax._version import __version__
 from pgmjax.clique_vector import CliqueVector
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 
 FORMAT, FORMAT_VERSION = "pgmjax.regions", 1
 

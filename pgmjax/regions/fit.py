@@ -25,9 +25,9 @@ from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
 from pgmjax._internal.progress import Progress
 from pgmjax.clique_vector import CliqueVector
-from pgmjax.cliques import Clique, as_clique
 from pgmjax.constraints import StructuralZeros, require_feasible
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.losses.base import BoundLoss
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.oracles.choose import memory_limit

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.cliques import Clique, marginal_of
+from pgmjax.data.cliques import Clique, marginal_of
 
 
 def conditionals(cliques: Sequence[Clique], tables: Sequence[np.ndarray]) -> dict[Clique, np.ndarray]:

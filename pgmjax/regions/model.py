@@ -10,8 +10,8 @@ import numpy as np
 
 from pgmjax._internal import html
 from pgmjax.clique_vector import CliqueVector
-from pgmjax.cliques import Clique, as_clique, marginal_of
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, as_clique, marginal_of
+from pgmjax.data.domain import Domain
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import require_cells
 from pgmjax.queries import Query

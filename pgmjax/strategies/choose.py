@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.queries import Product, marginal, total
-from pgmjax.relation import Relation
 from pgmjax.strategies import groups, weighted_marginals
 from pgmjax.strategies.errors import NORMS
 from pgmjax.strategies.least_squares import serving

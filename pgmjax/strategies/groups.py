@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, marginal, matrix, total
-from pgmjax.relation import Relation
 from pgmjax.strategies import kron
 from pgmjax.strategies.attribute import Factor, is_identity
 from pgmjax.strategies.grams import Term, query_terms

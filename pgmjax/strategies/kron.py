@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.random import generator
 from pgmjax.strategies.attribute import Factor, best_factor, fixed_factor
 from pgmjax.strategies.grams import Term, trace

@@ -18,8 +18,8 @@ import numpy as np
 
 from pgmjax import ops
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique, marginal_of
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique, marginal_of
+from pgmjax.data.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, total
 from pgmjax.queries.block import contract

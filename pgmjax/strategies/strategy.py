@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, quantise, total
 from pgmjax.queries.quantise import MAX_BITS
-from pgmjax.relation import Relation
 from pgmjax.strategies.grams import Term, block_gram, query_terms, trace
 from pgmjax.strategies.weighted_marginals import Spectrum
 from pgmjax.workload import Workload

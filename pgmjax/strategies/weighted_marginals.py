@@ -24,8 +24,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.random import generator
 from pgmjax.strategies.grams import Term
 from pgmjax.strategies.together import best_end

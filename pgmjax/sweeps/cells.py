@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax._version import __version__
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.amounts import as_text
-from pgmjax.relation import Relation
 from pgmjax.sweeps.grid import Grid, MechanismSpec
 from pgmjax.sweeps.tables import Table
 from pgmjax.workload import Workload

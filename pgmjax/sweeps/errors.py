@@ -9,7 +9,7 @@ import dataclasses
 
 import numpy as np
 
-from pgmjax.dataset import Dataset
+from pgmjax.data.dataset import Dataset
 from pgmjax.many_marginals import many_marginals
 from pgmjax.queries import marginal
 from pgmjax.release import Release

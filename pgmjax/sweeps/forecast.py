@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from pgmjax import batch, mechanisms
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator
 from pgmjax.plan.forecast import ModelTooLargeError, readable_bytes
 from pgmjax.sweeps.cells import Group

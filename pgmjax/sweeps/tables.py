@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
 from pgmjax.sweeps.fields import Fields
 
 _KEY = b"pgmjax sweeps: the digest is public"

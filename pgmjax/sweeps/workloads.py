@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgmjax._internal import checks
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.sweeps.fields import Fields
 from pgmjax.sweeps.tables import located
 from pgmjax.workload import Workload

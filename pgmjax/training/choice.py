@@ -9,10 +9,10 @@ import math
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.queries import AttributeQuery, Product, Query, identity, marginal, ranges
-from pgmjax.relation import Relation
 from pgmjax.strategies import fixed
 from pgmjax.strategies.choose import strategy
 from pgmjax.training.random_queries import random_ranges, random_subsets

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.training.choice import training_query
 from pgmjax.training.factor_rows import cell_rows
 from pgmjax.training.random_queries import check_matrix, ranges_there_are

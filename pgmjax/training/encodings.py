@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.queries import Query
 from pgmjax.queries.base import MAX_MATRIX_ENTRIES
 from pgmjax.training.factor_rows import cell_rows, factor_rows

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.queries import Query
 from pgmjax.queries.base import MAX_MATRIX_ENTRIES
 from pgmjax.training.encodings import Cells, Encoding, Factors

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.laws import Law
 from pgmjax.learners.base import FittedLearner, Learner
 from pgmjax.measurements import LinearMeasurement

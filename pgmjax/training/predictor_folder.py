@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import record_file
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.learners import Learner, as_learner
 from pgmjax.learners.base import FittedLearner

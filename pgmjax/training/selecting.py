@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.queries import Query
 
 

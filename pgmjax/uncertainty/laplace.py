@@ -26,7 +26,7 @@ import numpy as np
 
 from pgmjax import ops, oracles
 from pgmjax._internal.jit import jit
-from pgmjax.cliques import Clique, marginal_of
+from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.losses.base import unique_cliques
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel

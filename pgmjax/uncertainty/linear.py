@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pgmjax.cliques import Clique
 from pgmjax.constraints import FixedMarginal, StructuralZeros
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries.transpose import transposed
 from pgmjax.uncertainty.asked import row_tables

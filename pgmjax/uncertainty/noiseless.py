@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.cliques import Clique
 from pgmjax.constraints import FixedMarginal, StructuralZeros
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.model import GraphicalModel
 from pgmjax.uncertainty.effects import Effects
 

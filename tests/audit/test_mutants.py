@@ -14,10 +14,10 @@ import pytest
 from pgmjax import mechanisms
 from pgmjax.audit import contracts, mutants, primitives, responses
 from pgmjax.audit.specimen import SelectAndMeasure
+from pgmjax.data.relation import Relation
 from pgmjax.privacy import measuring, scales
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity
-from pgmjax.relation import Relation
 
 # an unmutated check may fail by chance once in 5e7 for each of its statistics (fresh entropy): 10 of noise,
 # 2 of choices, 12 and 18 of responses; below a mutant such a failure only catches it

@@ -9,7 +9,8 @@ from pgmjax import queries
 from pgmjax.audit import mechanism, replay, smoke
 from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.audit.tables import neighbours
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
@@ -18,7 +19,6 @@ from pgmjax.privacy.scores import Counts
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.privacy.tape import Call, NonInterferenceError
-from pgmjax.relation import Relation
 
 FALSE_ALARMS = 0.0  # everything is seeded or exact
 

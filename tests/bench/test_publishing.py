@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries as q
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.history import History, MaxEntropy
 from pgmjax.laws import DiscreteLaplace
 

@@ -7,7 +7,7 @@ import pytest
 from pgmjax import audit, mechanisms
 from pgmjax.audit import mutations
 from pgmjax.cli import main
-from pgmjax.relation import Relation
+from pgmjax.data.relation import Relation
 
 # three audits (that pass) of the secure noise with fresh entropy, 24 statistics each, at 2e-8 at most
 FALSE_ALARMS = 3 * 24 * 2e-8

@@ -5,8 +5,8 @@ import sqlite3
 
 import pytest
 
-from pgmjax import demo
 from pgmjax.cli import main
+from pgmjax.data import demo
 from pgmjax.privacy.events import Pure
 from pgmjax.privacy.ledger import Ledger
 

@@ -16,7 +16,7 @@ import pytest
 from pgmjax import release_folder
 from pgmjax.cli import main, spending
 from pgmjax.cli import release as release_command
-from pgmjax.dataset import Dataset
+from pgmjax.data.dataset import Dataset
 from pgmjax.estimate import Estimator
 from pgmjax.privacy import opendp_calls
 from pgmjax.privacy.backend_seeded import SeededBackend

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pgmjax.constraints import AllowedSet
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 
 DOMAIN = Domain({"age": 3, "job": {"labels": ["none", "clerk"]}, "year": {"labels": [1999, 2000]}})
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pgmjax.constraints import FunctionalDependency
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 
 DOMAIN = Domain({"zip": 4, "street": 2, "state": {"labels": ["MA", "NY", "CT"]}})
 

@@ -12,7 +12,7 @@ from pgmjax.constraints import (
     require_feasible,
     total_of,
 )
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 2})
 PAIR = np.array([[10.0, 20, 30], [5, 25, 10]])

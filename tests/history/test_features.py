@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries as q
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.history import features as module
 from pgmjax.history.features import Features
 from pgmjax.history.prior import ProductPrior

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.history.drawing import draw
 from pgmjax.history.gibbs import Chains
 from pgmjax.model import GraphicalModel

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.history import History, KernelPCA, ProductPrior, Rows
 from pgmjax.history.blue import Blue
 from pgmjax.history.coordinates import NotEstimableError

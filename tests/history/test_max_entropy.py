@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from pgmjax import queries as q
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator
 from pgmjax.history.history import History
 from pgmjax.history.max_entropy import MaxEntropy

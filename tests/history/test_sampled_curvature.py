@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries as q
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.history.features import Features
 from pgmjax.history.history import History
 from pgmjax.history.max_entropy import MaxEntropy

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from pgmjax import release_folder
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.learners import LEARNERS, MLP, GaussianBasis, as_learner
 from pgmjax.mechanisms import MLDP
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.queries import Product, ranges
-from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
 DOMAIN = Domain({"a": 24})

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from pgmjax import losses
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 
 DOMAIN = Domain({"a": 2, "b": 3})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pgmjax import losses
 from pgmjax import queries as q
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})

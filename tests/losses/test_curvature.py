@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pgmjax import losses
 from pgmjax import queries as q
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.losses import curvature
 from pgmjax.measurements import LinearMeasurement
 

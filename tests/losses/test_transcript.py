@@ -10,7 +10,7 @@ import pytest
 
 from pgmjax import losses
 from pgmjax import queries as q
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator
 from pgmjax.losses.transcript import Draws
 from pgmjax.measurements import LinearMeasurement

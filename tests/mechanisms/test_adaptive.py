@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator
 from pgmjax.laws import DiscreteLaplace
 from pgmjax.measurements import LinearMeasurement

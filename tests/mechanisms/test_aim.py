@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from pgmjax.audit import replay, replay_mechanism
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms import aim
 from pgmjax.mechanisms.aim import AIM
@@ -18,7 +19,6 @@ from pgmjax.privacy import accounting
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.noise import PrivateTable
-from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
 DOMAIN = Domain({"a": 2, "b": 2, "c": 2, "d": 3, "e": 3})

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from pgmjax import mechanisms
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms import AIM, HDMM, MST, MWEM, DualQuery, Marginals, PrivBayes
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.queries import DenseMatrix
-from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE

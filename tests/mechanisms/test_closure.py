@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.mechanisms.closure import affordable, downward_closure
 from pgmjax.plan import elimination, junction_tree
 from pgmjax.plan.structure import Structure

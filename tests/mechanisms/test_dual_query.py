@@ -9,8 +9,9 @@ import pytest
 from pgmjax import queries as q
 from pgmjax import release_folder
 from pgmjax.audit import replay, replay_mechanism
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.losses.transcript import Draws
 from pgmjax.mechanisms import dual_query_records
@@ -21,7 +22,6 @@ from pgmjax.privacy.accounting import rho_for
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
 FALSE_ALARMS = 0.0  # the noise is seeded, or its values play no part

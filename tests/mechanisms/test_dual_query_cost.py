@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import pytest
 
+from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.dual_query_cost import ACCOUNTS, Game
 from pgmjax.privacy.accounting import epsilon_of, rho_for
 from pgmjax.privacy.events import Selection
 from pgmjax.privacy.plans import Plan
-from pgmjax.relation import Relation
 
 DELTA = Fraction(1, 1000)
 

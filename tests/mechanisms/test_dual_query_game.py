@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from pgmjax import queries as q
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.dual_query_cost import Game
 from pgmjax.mechanisms.dual_query_game import Player, first_round, play
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable
-from pgmjax.relation import Relation
 
 FALSE_ALARMS = 0.0  # the noise is seeded
 

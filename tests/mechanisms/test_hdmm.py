@@ -8,8 +8,9 @@ import pytest
 
 from pgmjax import queries, strategies
 from pgmjax.audit import replay_mechanism
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.laws import DiscreteLaplace
 from pgmjax.mechanisms import hdmm
@@ -18,7 +19,6 @@ from pgmjax.privacy import accounting
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.queries import DenseMatrix, Product, prefix
-from pgmjax.relation import Relation
 from pgmjax.strategies import NAMES, MarginalStrategy
 from pgmjax.workload import Workload
 

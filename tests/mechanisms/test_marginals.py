@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from pgmjax import queries
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.mechanisms import Marginals
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy import accounting
 from pgmjax.privacy.backend_seeded import SeededBackend
-from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})

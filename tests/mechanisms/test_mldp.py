@@ -8,8 +8,9 @@ import pytest
 
 from pgmjax import release_folder
 from pgmjax.audit import replay_mechanism
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.laws import DiscreteLaplace
 from pgmjax.learners import Linear
@@ -19,7 +20,6 @@ from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.queries import DenseMatrix, Product, all_ranges, marginal, prefix, range, ranges, total
-from pgmjax.relation import Relation
 from pgmjax.training.encodings import Cells, Encoding
 from pgmjax.training.random_queries import random_ranges
 from pgmjax.training.selecting import Validation

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from pgmjax.data.ratings import Ratings
+from pgmjax.data.relation import Relation
 from pgmjax.learners import Linear
 from pgmjax.mechanisms.mldp_similarity import SimilarityMLDP, covering_pairs, encode_pairs
 from pgmjax.privacy.backend_seeded import SeededBackend
-from pgmjax.ratings import Ratings
-from pgmjax.relation import Relation
 
 REPLACE = Relation.REPLACE_ONE
 

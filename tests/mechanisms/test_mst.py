@@ -9,8 +9,9 @@ import pytest
 from pgmjax import queries
 from pgmjax.audit import replay, replay_mechanism
 from pgmjax.compression import Compression
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms.mst import MST
 from pgmjax.mechanisms.settings import FitError
@@ -18,7 +19,6 @@ from pgmjax.privacy import accounting
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.noise import PrivateTable
-from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
 DOMAIN = Domain({"a": 4, "b": 3, "c": 2, "d": 3, "e": 5})

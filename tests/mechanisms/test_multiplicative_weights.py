@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.factored_weights import FactoredWeights
 from pgmjax.mechanisms.multiplicative_weights import FullVector, exponents

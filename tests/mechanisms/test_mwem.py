@@ -7,8 +7,9 @@ import pytest
 
 from pgmjax import queries
 from pgmjax.audit import replay_mechanism
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms import MWEM
@@ -22,7 +23,6 @@ from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.noise import PrivateTable
-from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE

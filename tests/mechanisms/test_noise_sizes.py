@@ -6,7 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.mechanisms.noise_sizes import (
     expected_size,
@@ -15,7 +16,6 @@ from pgmjax.mechanisms.noise_sizes import (
     on_grid,
     whole_weights,
 )
-from pgmjax.relation import Relation
 
 DOMAIN = Domain({"a": 2, "b": 3, "one": 1})
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from pgmjax.audit import check_pairs, neighbours
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.queries import DenseMatrix, Product, point, prefix, range, ranges
-from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
 REPLACE = Relation.REPLACE_ONE

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.mechanisms import parent_sets
 from pgmjax.mechanisms.taxonomies import Candidate, Levels
 from pgmjax.plan.growth import candidate_cells

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from pgmjax.audit import replay, replay_mechanism
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.laws import DiscreteLaplace
 from pgmjax.measurements import LinearMeasurement
@@ -24,7 +25,6 @@ from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, TotalVariation
 from pgmjax.queries import Product, compression, identity, marginal
-from pgmjax.relation import Relation
 from pgmjax.solvers.loop import Status
 from pgmjax.workload import Workload
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pgmjax.cli import main
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms import RandomizedResponse
 from pgmjax.privacy import response_blocks

@@ -9,7 +9,7 @@ import pytest
 from pgmjax import losses, queries
 from pgmjax._internal.jit import cache_size
 from pgmjax.constraints import StructuralZeros
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mixture import MixtureModel, descent, fit_mixture

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.mixture import layout as layouts
 from pgmjax.mixture.layout import Places, layout, numbers
 

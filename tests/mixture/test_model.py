@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.mixture import MixtureModel
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.saved import load

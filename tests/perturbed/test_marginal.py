@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.perturbed.factor import Factor, predicted_error
 from pgmjax.perturbed.marginal import ResponseMarginal
 from pgmjax.perturbed.tally import Tally, factors_of

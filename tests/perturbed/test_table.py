@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pgmjax import perturbed
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
 from pgmjax.mechanisms import RandomizedResponse
 from pgmjax.privacy.backend_seeded import SeededBackend
 

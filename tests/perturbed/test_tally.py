@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.perturbed import tally as tallies
 from pgmjax.perturbed.tally import Tally
 from pgmjax.privacy.response import response_for

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from pgmjax import queries as q
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.scores import bayes
 from pgmjax.privacy.scores.bayes import (
     MOST_RECORDS_OF_F,
@@ -17,7 +18,6 @@ from pgmjax.privacy.scores.bayes import (
     ParentScore,
     TotalVariation,
 )
-from pgmjax.relation import Relation
 
 REPLACE = Relation.REPLACE_ONE
 PAIR = q.marginal(("x", "y"))

@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import pytest
 
+from pgmjax.data.relation import Relation
 from pgmjax.privacy import amounts, events
 from pgmjax.privacy import budget as b
 from pgmjax.privacy.renyi import RenyiAccount
-from pgmjax.relation import Relation
 
 
 def test_a_budget_adds_up_to_its_cap_and_not_beyond():

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.calibration import calibrate
 from pgmjax.privacy.plans import Plan
 from pgmjax.queries import DenseMatrix, Product, identity, marginal, prefix
-from pgmjax.relation import Relation
 
 da = pytest.importorskip("dp_accounting")
 

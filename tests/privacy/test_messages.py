@@ -16,14 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pgmjax import queries
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable, TableReadError
 from pgmjax.privacy.scores import Counts, Distances
-from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
 DOMAIN = Domain({"color": {"labels": ["red", "blue"]}, "size": {"bins": [0, 10, 20]}, "kind": 3})

@@ -8,8 +8,9 @@ import pytest
 
 from pgmjax import queries
 from pgmjax.audit import replay, tables
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.privacy import noise, tape
@@ -17,7 +18,6 @@ from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.scores import Counts
-from pgmjax.relation import Relation
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 COLUMNS = {"a": [0, 1, 2, 2, 0], "b": [0, 1, 1, 0, 0], "c": [3, 2, 1, 0, 3]}
@@ -402,7 +402,7 @@ def test_tables_too_large_to_count_cost_nothing(monkeypatch):
     domain = Domain({"a": 3000, "b": 3000})
     data = Dataset.from_columns(domain, {"a": [1], "b": [2]})
     watched = Watched(monkeypatch)
-    monkeypatch.setattr("pgmjax.counting.available_bytes", lambda: 2**20)
+    monkeypatch.setattr("pgmjax.data.counting.available_bytes", lambda: 2**20)
     budget = Budget(1)
     table = noise.PrivateTable(data, Relation.ADD_REMOVE, budget, Silent())
     with pytest.raises(ValueError, match=r"needs 68.7 MiB and 1 MiB is available"):

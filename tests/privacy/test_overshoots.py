@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from pgmjax import queries as q
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.scores import Overshoots
 from pgmjax.privacy.selection import ExponentialMechanism
-from pgmjax.relation import Relation
 
 DOMAIN = Domain({"a": 2, "b": 2})
 QUERIES = [q.marginal(["b", "a"]), q.Product({"a": q.prefix()}), q.marginal(["b"])]

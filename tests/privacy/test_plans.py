@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.events import Concentrated, Gaussian, Laplace, Pure, Response, Selection
 from pgmjax.privacy.plans import METHODS, Plan
-from pgmjax.relation import Relation
 
 da = pytest.importorskip("dp_accounting")
 from dp_accounting import pld, rdp  # noqa: E402

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from pgmjax.data.ratings import Ratings
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.private_ratings import GRID, PrivateRatings
-from pgmjax.ratings import Ratings
-from pgmjax.relation import Relation
 
 REPLACE = Relation.REPLACE_ONE
 PAIRS = np.array([(0, 1), (1, 2), (3, 4), (0, 5), (0, 2)])

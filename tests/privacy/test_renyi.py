@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
+from pgmjax.data.relation import Relation
 from pgmjax.privacy import divergence, renyi
 from pgmjax.privacy.accounting import epsilon_of, rho_for
 from pgmjax.privacy.events import Concentrated, Gaussian, Laplace, Pure, Response, Selection
-from pgmjax.relation import Relation
 
 ORDERS = renyi.ORDERS
 EVENTS = st.one_of(

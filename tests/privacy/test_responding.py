@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from pgmjax.audit.replay import check_pair
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy import response_blocks
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
@@ -16,7 +17,6 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.noise import PrivateTable, TableReadError
 from pgmjax.privacy.tape import NonInterferenceError, Tape
-from pgmjax.relation import Relation
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 5})
 REPLACE = Relation.REPLACE_ONE

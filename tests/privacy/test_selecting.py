@@ -8,15 +8,15 @@ import pytest
 
 from pgmjax import queries
 from pgmjax.audit import replay
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy import noise, tape
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.scores import Counts
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
-from pgmjax.relation import Relation
 
 FALSE_ALARMS = 1e-26  # the noise is seeded but in one test
 

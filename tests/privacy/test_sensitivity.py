@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pgmjax import queries as q
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.sensitivity import NORMS, Sensitivity
-from pgmjax.relation import Relation
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 DOMAIN = Domain({"a": 3, "b": 2})

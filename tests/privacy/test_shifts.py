@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.shifts import shifts_of
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, identity, marginal, point, prefix, total
-from pgmjax.relation import Relation
 
 DOMAIN = Domain({"a": 4, "b": 3, "c": 1})
 AR, RO = Relation.ADD_REMOVE, Relation.REPLACE_ONE

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from pgmjax.audit import replay as r
+from pgmjax.data.relation import Relation
 from pgmjax.laws import DiscreteLaplace
 from pgmjax.privacy import tape as t
 from pgmjax.privacy.sensitivity import Sensitivity
-from pgmjax.relation import Relation
 
 
 def call(exact, kind="laplace", parameters=("q",), norm="l1", bound=1):

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from pgmjax.audit import check_pair, check_pairs, cost, neighbours
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy import Budget, BudgetExceeded, PrivateTable
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
@@ -18,7 +19,6 @@ from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.threshold_law import ThresholdLaw
 from pgmjax.privacy.thresholding import ThresholdTest
 from pgmjax.queries import DenseMatrix, Product, marginal, point, total
-from pgmjax.relation import Relation
 
 DOMAIN = Domain({"a": 4})
 REPLACE = Relation.REPLACE_ONE

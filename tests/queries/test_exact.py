@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from pgmjax import queries
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.queries import exact
-from pgmjax.relation import Relation
 
 
 def python_column(matrix, power):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries as q
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.queries import indicators
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})

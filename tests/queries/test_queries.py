@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmjax import queries as q
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2})
 QUERIES = {

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgmjax import queries
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.queries import wide
 
 DOMAIN = Domain({"a": 4, "b": 3})

@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 
 from pgmjax import queries
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.queries import Product
 
 DOMAIN = Domain({"sex": 2, "hispanic": 2, "race": 64, "age": 115})

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from pgmjax import queries, strategies
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, prefix
-from pgmjax.relation import Relation
 from pgmjax.strategies import strategy as made
 from pgmjax.strategies.strategy import unit_variances, weighted_error, whole
 from pgmjax.workload import Workload

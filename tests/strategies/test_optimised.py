@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pgmjax import queries
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.queries import Product, all_ranges, prefix
 from pgmjax.strategies import (
     attribute,

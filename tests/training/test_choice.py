@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.queries import Product, all_ranges
-from pgmjax.relation import Relation
 from pgmjax.strategies import fixed
 from pgmjax.training.choice import COVERING, RANDOM, training_query, validation_query
 from pgmjax.workload import Workload

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.training.choice import training_query
 from pgmjax.training.counts import _OTHER_SEED, ErrorTerms, error_terms
 

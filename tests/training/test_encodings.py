@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, all_ranges, marginal, prefix, subset
 from pgmjax.training.encodings import ENCODINGS, Cells, Corners, Encoding, Factors, as_encoding
 from pgmjax.training.random_queries import random_ranges

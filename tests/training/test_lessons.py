@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.queries import DenseMatrix, Product, marginal, matrix, ranges
 from pgmjax.training.encodings import Cells, Corners, Encoding, Factors
 from pgmjax.training.lessons import MAX_JOINT_CELLS, Lesson, learned_together

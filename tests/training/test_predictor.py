@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.learners import Linear
 from pgmjax.measurements import LinearMeasurement

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.laws import DiscreteLaplace
 from pgmjax.learners import Linear
 from pgmjax.learners.base import FittedLearner, Learner, NotDescribedError

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.queries import DenseMatrix
-from pgmjax.relation import Relation
 from pgmjax.training.random_queries import random_ranges, random_subsets, ranges_there_are
 
 SMALL = Domain({"a": 4, "b": 3})

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.queries import Product, prefix
 from pgmjax.training.selecting import Validation, best_of
 

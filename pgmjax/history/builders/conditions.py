@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.history.builders.boxes import Decomposer
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, matrix, point, subset, total
 from pgmjax.queries import range as code_range

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from pgmjax._internal import checks
-from pgmjax.domain import Domain
+from pgmjax.data.domain import Domain
 from pgmjax.queries import Product, marginal
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import as_clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, Product, total
 from pgmjax.queries import matrix as Matrix
 

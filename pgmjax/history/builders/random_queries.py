@@ -10,8 +10,8 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
 from pgmjax.queries import DenseMatrix, Product
 from pgmjax.queries import range as code_range
 

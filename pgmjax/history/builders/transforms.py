@@ -15,8 +15,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import as_clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import as_clique
+from pgmjax.data.domain import Domain
 from pgmjax.queries import Product, matrix, total
 from pgmjax.strategies import fixed
 

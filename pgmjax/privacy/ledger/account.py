@@ -8,9 +8,9 @@ import sqlite3
 from fractions import Fraction
 from typing import Any
 
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.amounts import as_text, exact
 from pgmjax.privacy.ledger.meter import Meter
-from pgmjax.relation import Relation
 
 _BUDGET = (
     "SELECT budget.account, measure, relation, epsilon, delta, places, orders, caps, digest, research, "

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon
 from pgmjax.privacy.ledger.meter import Meter
-from pgmjax.relation import Relation
 
 _LONGEST = 200
 _MOST_ATTEMPTS = 10**6

@@ -13,8 +13,9 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgmjax import fingerprint
 from pgmjax._internal import checks
+from pgmjax.data import fingerprint
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.event_base import Event
 from pgmjax.privacy.ledger import account as ledger_account
 from pgmjax.privacy.ledger import chain as ledger_chain
@@ -29,7 +30,6 @@ from pgmjax.privacy.ledger.file import LedgerFile
 from pgmjax.privacy.ledger.meter import Meter
 from pgmjax.privacy.ledger.reserve import Reservation
 from pgmjax.privacy.ledger.verify import Verification
-from pgmjax.relation import Relation
 
 
 class Ledger:

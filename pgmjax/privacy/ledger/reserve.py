@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.event_base import Event, check_relation
@@ -21,7 +22,6 @@ from pgmjax.privacy.ledger.errors import IdempotencyConflict
 from pgmjax.privacy.ledger.file import LedgerFile
 from pgmjax.privacy.ledger.meter import Meter
 from pgmjax.privacy.ledger.schema import LIMIT
-from pgmjax.relation import Relation
 
 _OUTCOME = "Nothing was granted. If it was recorded all the same, the same key finds it, free of charge."
 

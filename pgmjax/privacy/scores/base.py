@@ -25,12 +25,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import wide
 from pgmjax.queries.base import Query
-from pgmjax.relation import Relation
 
 LIMIT = 2**53
 """Scores are saturated below this, so that floats hold them too."""

@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.scores.base import Score, exact_answers, unique
 from pgmjax.privacy.sensitivity import check_measurable
 from pgmjax.queries import Product, compression, identity, wide
-from pgmjax.relation import Relation
 
 MOST_RECORDS_OF_F = 10_000_000
 """The score F takes time and memory in proportion to the records; beyond this it is refused."""

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.scores.base import Score, exact_answers
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries.base import Query
-from pgmjax.relation import Relation
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.scores.base import Score, unique
 from pgmjax.privacy.scores.grid import DEFAULT_BITS, Target, Weights, grid_bits, on_grid
 from pgmjax.queries import wide
 from pgmjax.queries.base import Query
-from pgmjax.relation import Relation
 
 
 @dataclasses.dataclass(frozen=True, init=False)

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.scores.base import LIMIT, exact_answers
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import wide
 from pgmjax.queries.base import Query
 from pgmjax.queries.frozen_array import FrozenArray
-from pgmjax.relation import Relation
 
 DEFAULT_BITS = 8
 """Estimates of counts are rounded to multiples of 1/256, far below any noise."""

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.scores.base import LIMIT, Score, exact_answers, unique
 from pgmjax.privacy.sensitivity import check_measurable
 from pgmjax.queries import indicators, wide
 from pgmjax.queries.base import Query
 from pgmjax.queries.frozen_array import FrozenArray
-from pgmjax.relation import Relation
 
 
 @dataclasses.dataclass(frozen=True, init=False)

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.cliques import Clique
-from pgmjax.domain import Domain
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.scores.base import Score, unique
 from pgmjax.queries import wide
-from pgmjax.relation import Relation
 
 
 @dataclasses.dataclass(frozen=True, init=False)

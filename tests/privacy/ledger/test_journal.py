@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from pgmjax import queries
-from pgmjax.dataset import Dataset
-from pgmjax.domain import Domain
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.backend_opendp import OpenDPBackend
@@ -17,7 +18,6 @@ from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
 from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores import Counts
-from pgmjax.relation import Relation
 from pgmjax.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2})

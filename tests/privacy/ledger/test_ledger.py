@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pgmjax.data.relation import Relation
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.events import Concentrated, Pure
 from pgmjax.privacy.ledger import AttemptsExhausted, IdempotencyConflict, Ledger, LedgerError
-from pgmjax.relation import Relation
 
 RULES = {"relation": Relation.ADD_REMOVE, "secure": True}
 
@@ -392,7 +392,7 @@ def test_digests_of_tables(ledger, tmp_path):
 def test_a_dataset_is_known_again(ledger, small_domain, small_columns):
     import pandas
 
-    from pgmjax.dataset import Dataset
+    from pgmjax.data.dataset import Dataset
 
     datasets = [Dataset.from_frame(small_domain, pandas.DataFrame(small_columns)) for _ in range(2)]
     first, second = map(ledger.digest_of, datasets)

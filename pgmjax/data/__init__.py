@@ -1,0 +1,1 @@
+"""Tables: domain and attributes, readers of files, exact counts, the neighbouring relation."""

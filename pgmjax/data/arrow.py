@@ -1,0 +1,117 @@
+"""Arrow columns and tables (pandas and polars among them) as batches of codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.data.encoding import Coder, Encoded
+from pgmjax.data.values import MISSING
+
+
+def encode_array(coder: Coder, array: Any) -> Encoded:
+    """Encode an Arrow array [rows] by the rules of one attribute.
+
+    Raises:
+        TypeError: the array is of a type that no attribute takes.
+    """
+    pa = checks.optional("pyarrow", extra="tables")
+    kind = pa.types
+    if kind.is_dictionary(array.type):
+        return _encode_dictionary(coder, array)
+    if _is_text(pa, array.type):
+        try:
+            # views are not dictionary-encoded by every release of Arrow, nor cast by the oldest
+            plain = array if kind.is_string(array.type) else array.cast(pa.large_string())
+        except pa.ArrowNotImplementedError:
+            return coder.encode_objects(array.to_pylist())
+        numbers = _as_numbers(coder, plain) if coder.marks_of_bins is not None else None
+        return _encode_dictionary(coder, plain.dictionary_encode()) if numbers is None else numbers
+    if kind.is_null(array.type):
+        return coder.finish(np.full(len(array), MISSING, dtype=np.int64))
+    if kind.is_decimal(array.type):
+        array = array.cast(pa.float64())
+    if not (kind.is_integer(array.type) or kind.is_floating(array.type) or kind.is_boolean(array.type)):
+        raise TypeError(f"its values are of type {array.type}: cast them to numbers or text")
+    if not array.null_count:
+        return coder.encode_numbers(array.to_numpy(zero_copy_only=False))
+    null = array.is_null().to_numpy(zero_copy_only=False)
+    filled = array.fill_null(False if kind.is_boolean(array.type) else 0)
+    return coder.encode_numbers(filled.to_numpy(zero_copy_only=False), null)
+
+
+def _is_text(pa: Any, dtype: Any) -> bool:
+    view = getattr(pa.types, "is_string_view", lambda _: False)
+    return pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or view(dtype)
+
+
+def _as_numbers(coder: Coder, texts: Any) -> Encoded | None:
+    """Encode texts that are all numbers or missing ones at once; None where there are others."""
+    pa = checks.optional("pyarrow", extra="tables")
+    compute = checks.optional("pyarrow.compute", extra="tables")
+    trimmed = compute.utf8_trim_whitespace(texts)
+    marks = pa.array(["", *(coder.marks_of_bins or ())], type=trimmed.type)
+    try:
+        numbers = compute.if_else(compute.is_in(trimmed, marks), None, trimmed).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    return encode_array(coder, numbers)
+
+
+def _encode_dictionary(coder: Coder, array: Any) -> Encoded:
+    # only the distinct values are looked at one by one; unused ones may lie outside the domain
+    table = np.append(coder.raw_codes(array.dictionary.to_pylist()), MISSING)
+    return coder.finish(table[array.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)])
+
+
+def column_names(frame: Any) -> list[Any]:
+    """Return the names of the columns of a pandas, polars or Arrow table.
+
+    Raises:
+        TypeError: something else.
+    """
+    library = _library(frame)
+    known = library and type(frame).__name__ != "LazyFrame"
+    names = getattr(frame, "schema" if library == "pyarrow" else "columns", None) if known else None
+    if names is None:
+        raise TypeError(
+            "The frame must be a pandas or polars DataFrame or an Arrow table, got "
+            f"{type(frame).__name__} (collect a lazy one; from_columns takes columns of codes)."
+        )
+    return list(names.names if library == "pyarrow" else names)
+
+
+def encode_column(frame: Any, name: str, coder: Coder) -> Encoded:
+    """Encode the column of that name.
+
+    Raises:
+        TypeError: the column is of a type that no attribute takes.
+    """
+    column = _column(frame, name)
+    if isinstance(column, list):
+        return coder.encode_objects(column)
+    parts = [encode_array(coder, chunk) for chunk in getattr(column, "chunks", [column])]
+    codes = np.concatenate([np.zeros(0, coder.dtype), *(part.codes for part in parts)])
+    return Encoded(codes, sum(part.outside for part in parts), sum(part.missing for part in parts))
+
+
+def _library(frame: Any) -> str:
+    library = type(frame).__module__.split(".")[0]
+    return library if library in ("pandas", "polars", "pyarrow") else ""
+
+
+def _column(frame: Any, name: str) -> Any:
+    """Return an Arrow array, or a list where values are of mixed types."""
+    pa = checks.optional("pyarrow", extra="tables")
+    library = _library(frame)
+    if library == "pyarrow":
+        return frame.column(name)
+    series = frame[name]
+    if library == "polars":
+        return series.to_list() if str(series.dtype) == "Object" else series.to_arrow()
+    try:
+        return pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # values of mixed types
+        return series.tolist()

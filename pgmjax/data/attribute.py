@@ -1,0 +1,213 @@
+"""One attribute of a table: which values there are, and which integer code each has."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.data import attribute_spec
+from pgmjax.data.encoding import Coder, Encoded
+from pgmjax.data.values import Label, text_of
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute: integer codes, labels, or public bins of a number; perhaps a missing bucket.
+
+    Attributes:
+        name: the name of the column.
+        size: the number of codes, the missing one included.
+        labels: the values in the order of their codes, or None.
+        bins: edges e_0 < ... < e_k of the cells [e_i, e_i+1), the last one closed, or None.
+        missing: whether the last code, size - 1, stands for "no value".
+        missing_markers: values read as "no value" beside null, NaN and empty text, such as "?".
+        clip: (bins) whether numbers beyond the edges count in the end cells; otherwise an error.
+
+    Example:
+        >>> sex = Attribute.from_spec("sex", {"labels": ["Female", "Male"], "missing": "?"})
+        >>> sex.size, sex.encode(["Male", "?", "Female"]).tolist()
+        (3, [1, 2, 0])
+    """
+
+    name: str
+    size: int
+    labels: tuple[Label, ...] | None = None
+    bins: tuple[float, ...] | None = None
+    missing: bool = False
+    missing_markers: tuple[Label, ...] = ()
+    clip: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise TypeError(f"An attribute's name must be a string, got {type(self.name).__name__}.")
+        if not self.name:
+            raise ValueError("An attribute's name must not be empty.")
+        said = f"The size of attribute {self.name!r}"
+        object.__setattr__(self, "size", checks.integer(said, self.size, low=1))
+        if self.labels is not None and self.bins is not None:
+            raise ValueError(f"Attribute {self.name!r} must have labels or bins, not both.")
+        regular = self.size - bool(self.missing)
+        if self.labels is not None:
+            object.__setattr__(self, "labels", attribute_spec.labels(self.name, "labels", self.labels))
+            expected = len(self.labels)
+        elif self.bins is not None:
+            object.__setattr__(self, "bins", attribute_spec.bins(self.name, self.bins))
+            expected = len(self.bins) - 1
+        else:
+            expected = max(regular, 1)
+        if regular != expected:
+            raise ValueError(f"{said} must be {expected + bool(self.missing)}, got {self.size}.")
+        self._check_missing(regular)
+
+    def _check_missing(self, regular: int) -> None:
+        markers = self.missing_markers
+        if markers:
+            markers = attribute_spec.labels(self.name, "missing markers", markers)
+            object.__setattr__(self, "missing_markers", markers)
+        if markers and not self.missing:
+            raise ValueError(f"Attribute {self.name!r} has missing markers but no missing bucket.")
+        if self.clip and self.bins is None:
+            raise ValueError(f"Attribute {self.name!r} has no bins, so nothing to clip.")
+        both = {text_of(label) for label in self.labels or ()} & {text_of(mark) for mark in markers}
+        if self.labels is None and self.bins is None:
+            both |= {text for text in map(text_of, markers) if text.isdecimal() and int(text) < regular}
+        if both:
+            raise ValueError(f"Attribute {self.name!r}: {sorted(both)} both a value and a missing marker.")
+
+    @classmethod
+    def from_spec(cls, name: str, spec: Any) -> Attribute:
+        """Make an attribute from a size, or from a mapping as in a domain file.
+
+        Args:
+            name: its name.
+            spec: the size n (codes 0..n-1), or {"size": n}, {"labels": [...]} or {"bins": [edges]},
+                each with optional "missing": true or marker or list of markers (one more code,
+                the last), and "clip": true beside bins.
+
+        Raises:
+            TypeError: a size or another entry of the wrong type.
+            ValueError: an unknown key, none or several of size, labels and bins, or bad values.
+        """
+        if isinstance(spec, Attribute):
+            if spec.name != name:
+                raise ValueError(f"The attribute under the name {name!r} calls itself {spec.name!r}.")
+            return spec
+        return cls(
+            name, **(attribute_spec.fields(name, spec) if isinstance(spec, Mapping) else {"size": spec})
+        )
+
+    def to_spec(self) -> dict[str, Any]:
+        """Return the mapping of a domain file that `from_spec` reads back."""
+        spec: dict[str, Any] = {}
+        if self.labels is not None:
+            spec["labels"] = list(self.labels)
+        elif self.bins is not None:
+            spec["bins"] = list(self.bins)
+        else:
+            spec["size"] = self.size - self.missing
+        if self.missing:
+            spec["missing"] = list(self.missing_markers) or True
+        if self.clip:
+            spec["clip"] = True
+        return spec
+
+    @functools.cached_property
+    def coder(self) -> Coder:
+        """The encoder behind `encode`, which readers of tables use batch by batch."""
+        return Coder(self.size, self.labels, self.bins, self.missing, self.missing_markers, self.clip)
+
+    def encode(self, values: Any) -> np.ndarray:
+        """Return the codes [rows] of raw values [rows].
+
+        Args:
+            values: a one-dimensional array or list of labels, numbers or codes; text is read by
+                the attribute's kind.
+
+        Returns:
+            Codes of the smallest unsigned integer type that holds them.
+
+        Raises:
+            TypeError: float values where integer codes are due.
+            ValueError: values outside the domain, or missing ones without a missing bucket. The
+                message counts them and shows none.
+        """
+        if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
+            raise TypeError(f"Attribute {self.name!r}: values must be a list or an array.")
+        array = values if isinstance(values, np.ndarray) else np.array([*values, None], dtype=object)[:-1]
+        if array.ndim != 1:
+            raise ValueError(f"Attribute {self.name!r}: values must be one-dimensional, got {array.ndim}.")
+        if array.dtype.kind in "biuf":
+            try:
+                encoded = self.coder.encode_numbers(array)
+            except TypeError as error:
+                raise TypeError(f"Attribute {self.name!r}: {error}.") from None
+        else:
+            encoded = self.coder.encode_objects(array.tolist())
+        problem = self.problem(encoded)
+        if problem:
+            raise ValueError(problem)
+        return encoded.codes
+
+    def problem(self, encoded: Encoded) -> str:
+        """Say how many rows have no code and what to do, or return empty text if all have one."""
+        said = []
+        if encoded.outside:
+            remedy = " (clip: true counts them in the end cells)" if self.bins and not self.clip else ""
+            said.append(f"{encoded.outside} rows lie outside its {self._what()}{remedy}")
+        if encoded.missing:
+            said.append(f"{encoded.missing} rows have no value and it has no missing bucket (missing: true)")
+        return f"Attribute {self.name!r}: {' and '.join(said)}." if said else ""
+
+    def _what(self) -> str:
+        if self.labels is not None:
+            return f"{len(self.labels)} labels"
+        if self.bins is not None:
+            return f"bins {self.code_names()[0]} to {self.code_names()[len(self.bins) - 2]}"
+        return f"codes 0..{self.size - self.missing - 1}"
+
+    def decode(self, codes: Any) -> np.ndarray:
+        """Return what codes [rows] stand for [rows]: labels, bin texts or codes; None where missing.
+
+        Raises:
+            TypeError: the codes are not integers.
+            ValueError: a code is not in 0..size-1.
+        """
+        index = np.asarray(codes)
+        if index.dtype.kind not in "iu":
+            raise TypeError(f"Codes of attribute {self.name!r} must be integers, got {index.dtype}.")
+        if index.size and not (index.min() >= 0 and index.max() < self.size):
+            raise ValueError(f"Codes of attribute {self.name!r} must lie in 0..{self.size - 1}.")
+        if self.labels is None and self.bins is None and not self.missing:
+            return index.astype(np.int64)
+        values: list[Any] = list(self.labels or ())
+        if self.labels is None:
+            regular = self.size - self.missing
+            values = self.code_names()[:regular] if self.bins else list(range(regular))
+        mixed = self.missing or len({type(value) for value in values}) > 1
+        table = np.array([*values, None], dtype=object)[: self.size]
+        return table[index] if mixed else np.array(values)[index]
+
+    def code_names(self) -> list[str]:
+        """Return a name for every code, for tables and plots; the missing bucket's is `missing`.
+
+        Example:
+            >>> Attribute.from_spec("age", {"bins": [0, 20, 65.5], "missing": True}).code_names()
+            ['[0, 20)', '[20, 65.5]', 'missing']
+        """
+        if self.labels is not None:
+            names = [str(label) for label in self.labels]
+        elif self.bins is not None:
+            edges = [str(int(edge)) if edge.is_integer() else repr(edge) for edge in self.bins]
+            names = [f"[{low}, {high})" for low, high in itertools.pairwise(edges)]
+            names[-1] = names[-1][:-1] + "]"
+        else:
+            names = [str(code) for code in range(self.size - self.missing)]
+        if self.missing:
+            names.append("(missing)" if "missing" in names else "missing")
+        return names

@@ -1,0 +1,154 @@
+"""Exact histograms of many cliques in one pass over batches of codes.
+
+Small cliques are counted together: one joint histogram over the union of their attributes, where
+that has few cells, gives each by summing. For all two-way marginals of ten attributes that takes
+some twenty passes over a batch instead of forty-five.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pgmjax.data.cliques import Clique, marginal_of, maximal
+from pgmjax.data.domain import Domain
+from pgmjax.plan.forecast import available_bytes, readable_bytes
+
+# a joint histogram of this many int64 cells stays in the second-level cache of a core
+_JOINT_CELLS = 1 << 16
+
+
+def joint_cliques(
+    domain: Domain, cliques: Sequence[Clique], limit: int = _JOINT_CELLS
+) -> dict[Clique, list[Clique]]:
+    """Return few cliques such that each given one lies within one of them.
+
+    A union grows, from the smallest clique not yet within one, by the attribute that takes in most
+    others, while it has at most `limit` cells. A clique with more cells stays as it is.
+
+    Args:
+        domain: the domain.
+        cliques: the cliques, none within another.
+        limit: the most cells of a union.
+
+    Returns:
+        For every union the cliques within it that are in none before.
+
+    Example:
+        >>> domain = Domain({"a": 2, "b": 3, "c": 4})
+        >>> joint_cliques(domain, [("a", "b"), ("b", "c"), ("a", "c")])
+        {('a', 'b', 'c'): [('a', 'b'), ('a', 'c'), ('b', 'c')]}
+        >>> joint_cliques(domain, [("a", "b"), ("b", "c"), ("a", "c")], limit=12)
+        {('a', 'b'): [('a', 'b')], ('a', 'c'): [('a', 'c')], ('b', 'c'): [('b', 'c')]}
+    """
+    ordered = sorted(cliques, key=domain.size)
+    place = {name: k for k, name in enumerate(domain)}
+    member = np.zeros((len(ordered), len(domain)), dtype=np.int32)
+    for row, clique in enumerate(ordered):
+        member[row, [place[name] for name in clique]] = 1
+    width = member.sum(axis=1)
+    within = np.zeros(len(ordered), dtype=bool)
+    unions: dict[Clique, list[Clique]] = {}
+    for first, clique in enumerate(ordered):
+        if within[first]:
+            continue
+        union = _grown(domain, member, np.where(within, len(domain) + 1, width), clique, limit)
+        taken = np.flatnonzero(~within & (member[:, [place[name] for name in union]].sum(axis=1) == width))
+        within[taken] = True
+        unions[union] = [ordered[row] for row in taken]
+    return unions
+
+
+def _grown(domain: Domain, member: np.ndarray, width: np.ndarray, clique: Clique, limit: int) -> Clique:
+    """Grow a clique by one attribute after another; see `joint_cliques`."""
+    sizes = np.array(domain.shape, dtype=np.float64)
+    union = [domain.attributes.index(name) for name in clique]
+    lacking = width - member[:, union].sum(axis=1)
+    while True:
+        gain = member[lacking == 1].sum(axis=0)
+        gain[union] = 0
+        gain[sizes * math.prod(sizes[union]) > limit] = 0
+        # of equal gains the fewest cells
+        best = int(np.lexsort((sizes, -gain))[0])
+        if not gain[best]:
+            return tuple(domain.attributes[k] for k in union)
+        union.append(best)
+        lacking = lacking - member[:, best]
+
+
+class Histograms:
+    """Exact counts over cliques, filled batch by batch.
+
+    Args:
+        domain: the domain of the codes.
+        cliques: the cliques to count, valid ones.
+
+    Raises:
+        ValueError: the tables together exceed the memory of this machine.
+    """
+
+    def __init__(self, domain: Domain, cliques: Sequence[Clique]):
+        self._domain = domain
+        self._cliques = list(cliques)
+        unions = joint_cliques(domain, maximal(self._cliques))
+        self._union_of = {frozenset(part): union for union, parts in unions.items() for part in parts}
+        for clique in self._cliques:
+            if frozenset(clique) not in self._union_of:
+                self._union_of[frozenset(clique)] = next(u for u in unions if set(clique) <= set(u))
+        check_memory(domain, [*unions, *self._cliques])
+        self._counts = {union: np.zeros(domain.size(union), dtype=np.int64) for union in unions}
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that are needed, in the domain's order."""
+        used = {name for union in self._counts for name in union}
+        return tuple(name for name in self._domain if name in used)
+
+    def add(self, columns: Mapping[str, np.ndarray], weights: np.ndarray | None = None) -> None:
+        """Count a batch.
+
+        Args:
+            columns: valid codes [rows] by attribute, unsigned.
+            weights: a non-negative integer weight of every row [rows], or None for 1 each.
+        """
+        value = 1 if weights is None else weights.astype(np.int64)
+        wide: dict[tuple[str, np.dtype], np.ndarray] = {}
+        for union, counts in self._counts.items():
+            dtype = np.dtype(np.uint16 if counts.size < 1 << 16 else np.intp)
+            for name in union:
+                if (name, dtype) not in wide:
+                    wide[name, dtype] = columns[name].astype(dtype)
+            cell = wide[union[0], dtype].copy()
+            for name in union[1:]:
+                np.multiply(cell, dtype.type(self._domain[name]), out=cell)
+                np.add(cell, wide[name, dtype], out=cell)
+            # faster than bincount, no new table a batch, and exact with weights, where that adds floats
+            np.add.at(counts, cell.astype(np.intp, copy=False), value)
+
+    def marginals(self) -> list[np.ndarray]:
+        """Return the counts of every clique, int64, of the shape of the clique."""
+        return [self._marginal(clique) for clique in self._cliques]
+
+    def _marginal(self, clique: Clique) -> np.ndarray:
+        union = self._union_of[frozenset(clique)]
+        table = self._counts[union].reshape(self._domain.shape_of(union))
+        counts: np.ndarray = marginal_of(union, table, clique).copy()
+        return counts
+
+
+def check_memory(domain: Domain, cliques: Sequence[Clique]) -> None:
+    """Refuse tables of counts that do not fit in memory. Reads no record.
+
+    Raises:
+        ValueError: with the figures and the largest clique.
+    """
+    needed, free = 8 * sum(domain.size(clique) for clique in cliques), available_bytes()
+    if needed > free:
+        largest = max(cliques, key=domain.size)
+        raise ValueError(
+            f"Counting these marginals needs {readable_bytes(needed)} and {readable_bytes(free)} is "
+            f"available; the largest is over {largest} with {domain.size(largest):,} cells: leave it out or "
+            "coarsen its attributes."
+        )

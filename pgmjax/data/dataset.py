@@ -1,0 +1,315 @@
+"""A table of records, and its exact marginals: the private side of the library."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.data import arrow, files, source_recoded
+from pgmjax.data.cliques import as_clique
+from pgmjax.data.counting import Histograms
+from pgmjax.data.domain import Domain
+from pgmjax.data.encoding import Encoded
+from pgmjax.data.sources import LARGEST_TOTAL, Batch, ColumnSource, Source, Tally, code_coder, weight_coder
+
+
+class Dataset:
+    """The records of a private table, over a public domain.
+
+    Make one with `from_columns`, `from_frame` or `read`. What its methods return is exact and
+    private: nothing of it may be shown or released without noise.
+
+    Every record is checked against the domain before any count is given out: at once where the
+    table is in memory, in the first scan where it is in files.
+
+    Attributes:
+        domain: the domain of the records.
+        max_weight: the largest weight of a record, a public bound; 1 without weights.
+        weighted: whether records have weights.
+
+    Example:
+        >>> domain = Domain({"age": 3, "sex": 2})
+        >>> data = Dataset.from_columns(domain, {"age": [0, 2, 2], "sex": [1, 1, 0]})
+        >>> data.marginals([("sex", "age")])[0].tolist()
+        [[0, 0, 1], [1, 0, 1]]
+    """
+
+    def __init__(self, domain: Domain, source: Source, max_weight: int | None, total: int | None = None):
+        self.domain = domain
+        self.weighted = max_weight is not None
+        self.max_weight = 1 if max_weight is None else max_weight
+        self._source = source
+        self._total = total
+
+    @classmethod
+    def from_columns(
+        cls,
+        domain: Domain,
+        columns: Mapping[str, Any],
+        *,
+        weights: Any = None,
+        max_weight: int | None = None,
+    ) -> Dataset:
+        """Make a dataset from columns of integer codes.
+
+        Args:
+            domain: the domain of the records.
+            columns: for every attribute its codes [rows], integers in 0..size-1; columns that are
+                not in the domain are left out.
+            weights: a non-negative integer weight of every record [rows].
+            max_weight: the largest weight a record may have, chosen without looking at the table.
+
+        Raises:
+            TypeError: codes or weights that are not integers.
+            ValueError: a column is not there, columns differ in length, there is no record, or a code
+                or weight is out of range.
+        """
+        if not isinstance(columns, Mapping):
+            raise TypeError(f"columns must be a mapping from name to codes, got {type(columns).__name__}.")
+        bound = _weight_bound(weights, max_weight)
+        arrays = {}
+        for name in domain:
+            if name not in columns:
+                raise ValueError(f"There is no column for the attribute {name!r} of the domain.")
+            arrays[name] = _integers(f"Column {name!r}", columns[name])
+        encoded = {name: code_coder(domain[name]).encode_numbers(array) for name, array in arrays.items()}
+        given = None
+        if bound is not None:
+            given = weight_coder(bound).encode_numbers(_integers("weights", weights))
+        lengths = {len(column.codes) for column in (*encoded.values(), *([given] if given else []))}
+        if len(lengths) != 1:
+            raise ValueError(f"Columns (and weights) must have equally many rows, got {sorted(lengths)}.")
+        return cls._in_memory(domain, encoded, given, bound)
+
+    @classmethod
+    def from_frame(
+        cls, domain: Domain, frame: Any, *, weights: str | None = None, max_weight: int | None = None
+    ) -> Dataset:
+        """Make a dataset from a pandas or polars DataFrame or an Arrow table of raw values.
+
+        Args:
+            domain: the domain of the records; it says how raw values are encoded.
+            frame: the table; columns that are not in the domain are left out.
+            weights: the name of a column of non-negative integer weights.
+            max_weight: the largest weight a record may have, chosen without looking at the table.
+
+        Raises:
+            TypeError: not a table, or a column of a type that its attribute does not take.
+            ValueError: a column is not there exactly once, there is no record, or values or weights
+                are out of range.
+        """
+        bound = _weight_bound(weights, max_weight)
+        names = arrow.column_names(frame)
+        coders = {name: domain.attribute(name).coder for name in domain}
+        if bound is not None:
+            coders[_weight_name(domain, weights)] = weight_coder(bound)
+        encoded = {}
+        for name, coder in coders.items():
+            if names.count(name) != 1:
+                raise ValueError(
+                    f"The table has {names.count(name) or 'no'} columns named {name!r}, not one."
+                )
+            try:
+                encoded[name] = arrow.encode_column(frame, name, coder)
+            except TypeError as error:
+                raise TypeError(f"Column {name!r}: {error}.") from None
+        return cls._in_memory(domain, encoded, None if weights is None else encoded.pop(weights), bound)
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        domain: Domain,
+        *,
+        header: bool = True,
+        weights: str | None = None,
+        max_weight: int | None = None,
+    ) -> Dataset:
+        """Open a table in files, of whatever size; records are read when counts are asked for.
+
+        Args:
+            path: a .parquet file or a folder of them; a .csv, .tsv, .data or .txt file, or one of these
+                compressed as .gz; or a .npy file of integer codes [rows, attributes], columns in the
+                domain's order. White space around fields of text is dropped, an empty one is a
+                missing value; blank lines are skipped.
+            domain: the domain of the records; columns are found by name, others are left out.
+            header: (text) whether the first line names the columns; if not, the columns stand in the
+                domain's order.
+            weights: the name of a column of non-negative integer weights.
+            max_weight: the largest weight a record may have, chosen without looking at the table.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: another kind of file, or a column is not there exactly once.
+        """
+        bound = _weight_bound(weights, max_weight)
+        if bound is None:
+            return cls(domain, files.open_files(path, domain, header, None, None), None)
+        name = _weight_name(domain, weights)
+        return cls(domain, files.open_files(path, domain, header, name, weight_coder(bound)), bound)
+
+    @classmethod
+    def _in_memory(
+        cls, domain: Domain, encoded: dict[str, Encoded], weights: Encoded | None, bound: int | None
+    ) -> Dataset:
+        tally = Tally(domain, bound or 1)
+        tally.add(Batch(encoded, weights, len(next(iter(encoded.values())).codes)))
+        tally.check()
+        columns = {name: column.codes for name, column in encoded.items()}
+        return cls(domain, ColumnSource(columns, weights.codes if weights else None), bound, tally.total)
+
+    def recode(self, domain: Domain, codes: Mapping[str, Any]) -> Dataset:
+        """Return the same records over another domain, such as a compressed one. Still private.
+
+        Each record becomes one record of the same weight, so that neighbouring tables stay neighbours: what
+        is released of the result under some guarantee has that guarantee for this table too. A ledger knows
+        it as this table and charges the same account. Records are mapped when they are read.
+
+        Args:
+            domain: with the same attributes. Like any domain it must not depend on the table, unless through
+                released numbers (see `pgmjax.Compression`).
+            codes: for some attributes the new code of each old one [old size]; the others keep theirs.
+
+        Raises:
+            TypeError: codes that are no integers.
+            ValueError: other attributes, or codes that do not fit the sizes.
+
+        Example:
+            >>> data = Dataset.from_columns(Domain({"age": 3}), {"age": [0, 2, 2, 1]})
+            >>> data.recode(Domain({"age": 2}), {"age": [0, 1, 1]}).marginals([("age",)])[0].tolist()
+            [1, 3]
+        """
+        tables = source_recoded.code_tables(self.domain, domain, codes)
+        source = source_recoded.RecodedSource(self._source, tables)
+        return Dataset(domain, source, self.max_weight if self.weighted else None, self._total)
+
+    def validate(self) -> None:
+        """Check every record against the domain, if that has not been done.
+
+        Raises:
+            TypeError: a column is of a type that its attribute does not take.
+            ValueError: records that do not fit, counted by attribute; no value is shown.
+        """
+        if self._total is None:
+            self._scan(None)
+
+    def count(self) -> int:
+        """Return the exact number of records, or their total weight. Private."""
+        self.validate()
+        assert self._total is not None
+        return self._total
+
+    def marginals(self, cliques: Iterable[Sequence[str]]) -> list[np.ndarray]:
+        """Return the exact counts over every clique, in one scan of the table. Private.
+
+        Args:
+            cliques: lists of attribute names.
+
+        Returns:
+            For every clique the counts, or total weights, int64, of shape `domain.shape_of(clique)`.
+
+        Raises:
+            TypeError: a clique is not a list of names.
+            ValueError: a clique is empty or names an attribute twice or an unknown one, the counts
+                exceed the machine's memory, or records do not fit the domain (see `validate`).
+        """
+        wanted = [as_clique(self.domain, clique) for clique in cliques]
+        if not wanted:
+            return []
+        histograms = Histograms(self.domain, wanted)
+        self._scan(histograms)
+        return histograms.marginals()
+
+    @property
+    def layout(self) -> dict[str, str]:
+        """The file's columns by attribute, "" for the weights; empty in memory. Public."""
+        return self._source.layout
+
+    def fingerprint(self, key: bytes) -> str:
+        """Return a keyed digest by which the table is known again; without the key it says nothing.
+
+        A table in files has the digest of the files' bytes, one in memory that of its names, codes and
+        weights: the same records in another form have another one.
+
+        Args:
+            key: a secret, at least 16 bytes; see `privacy.Ledger`.
+        """
+        return self._source.fingerprint(key)
+
+    def records(self, names: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
+        """Yield codes [rows] by attribute, batch by batch, in the order of the table. Private.
+
+        Args:
+            names: attributes.
+
+        Raises:
+            ValueError: a batch holds a record that does not fit the domain; it is not handed out.
+        """
+        tally = Tally(self.domain, self.max_weight)
+        for batch in self._source.batches(as_clique(self.domain, names), ordered=True):
+            if not tally.add(batch):
+                tally.check()
+            yield {name: encoded.codes for name, encoded in batch.columns.items()}
+
+    def _scan(self, histograms: Histograms | None) -> None:
+        """Count, and check what is not checked yet, in one pass."""
+        names = self.domain.attributes
+        if histograms is not None and self._total is not None:
+            names = histograms.attributes
+        tally = Tally(self.domain, self.max_weight)
+        for batch in self._source.batches(names):
+            # once a record does not fit, the rest is only looked through for more of them
+            if tally.add(batch) and histograms is not None:
+                columns = {name: batch.columns[name].codes for name in histograms.attributes}
+                histograms.add(columns, None if batch.weights is None else batch.weights.codes)
+        tally.check()
+        self._total = tally.total
+
+    def __repr__(self) -> str:
+        weighted = f", max_weight={self.max_weight}" if self.weighted else ""
+        return f"Dataset({self.domain!r}{weighted})"
+
+
+def _weight_bound(weights: Any, max_weight: int | None) -> int | None:
+    if weights is None:
+        if max_weight is not None:
+            raise ValueError("max_weight is given without weights: leave it out, or name the weights.")
+        return None
+    if max_weight is None:
+        raise ValueError(
+            "weights need max_weight, the largest weight that a record may have: choose it without "
+            "looking at the table, since the noise will depend on it."
+        )
+    return checks.integer("max_weight", max_weight, low=1, high=LARGEST_TOTAL - 1)
+
+
+def _weight_name(domain: Domain, weights: Any) -> str:
+    if not isinstance(weights, str):
+        raise TypeError(f"weights must be the name of a column, got {type(weights).__name__}.")
+    if weights in domain:
+        raise ValueError(f"weights names {weights!r}, which is an attribute of the domain.")
+    return weights
+
+
+def _integers(said: str, values: Any) -> np.ndarray:
+    """Return a copy of values [rows] that are integers by type."""
+    masked = isinstance(values, np.ma.MaskedArray)
+    try:
+        array = None if masked or isinstance(values, str) else np.array(values)
+    except (TypeError, ValueError):
+        array = None
+    if array is not None and array.ndim == 1 and not array.size:
+        raise ValueError(f"{said} is empty: the table must hold at least one record.")
+    if array is None or array.ndim != 1:
+        shape = "" if array is None else f", got shape {array.shape}"
+        raise ValueError(f"{said} must be one-dimensional integers without gaps{shape}.")
+    if array.dtype.kind not in "iu":
+        raise TypeError(
+            f"{said} must hold integers without gaps, got {array.dtype}: "
+            "encode raw values with Dataset.from_frame or Attribute.encode."
+        )
+    return array

@@ -1,0 +1,184 @@
+"""The public description of a table: its attributes, in order, and the size of each.
+
+A domain is always given, never read off the records: what values a private table happens to hold
+is itself private.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import html
+from pgmjax.data import domain_file, public_domain
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.cliques import Clique, as_clique
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Domain:
+    """The attributes of a table with their sizes; hashable, and compared by value.
+
+    Args:
+        spec: a mapping from name to a size (codes 0..size-1), to a mapping as in a domain file
+            (see `Attribute.from_spec`), or to an `Attribute`.
+
+    Raises:
+        TypeError: not a mapping, or a name or size of the wrong type.
+        ValueError: no attribute, an empty name, or a size below 1.
+
+    Example:
+        >>> domain = Domain({"age": 85, "sex": {"labels": ["Female", "Male"]}})
+        >>> domain.shape, domain["sex"], domain.size()
+        ((85, 2), 2, 170)
+    """
+
+    _attributes: tuple[Attribute, ...]
+
+    def __init__(self, spec: Mapping[str, Any]):
+        if not isinstance(spec, Mapping):
+            raise TypeError(
+                f"A domain must be a mapping from attribute name to size, got {type(spec).__name__}."
+            )
+        if not spec:
+            raise ValueError("A domain must have at least one attribute, got none.")
+        attributes = tuple(Attribute.from_spec(name, entry) for name, entry in spec.items())
+        object.__setattr__(self, "_attributes", attributes)
+
+    @functools.cached_property
+    def _by_name(self) -> dict[str, Attribute]:
+        return {attribute.name: attribute for attribute in self._attributes}
+
+    @functools.cached_property
+    def attributes(self) -> tuple[str, ...]:
+        """The names, in order."""
+        return tuple(self._by_name)
+
+    @functools.cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes, in order."""
+        return tuple(attribute.size for attribute in self._attributes)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """A new dict from name to size."""
+        return dict(zip(self.attributes, self.shape, strict=True))
+
+    def __getitem__(self, name: str) -> int:
+        return self.attribute(name).size
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __len__(self) -> int:
+        return len(self._attributes)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.attributes)
+
+    def attribute(self, name: str) -> Attribute:
+        """Return the attribute of that name.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if name not in self._by_name:
+            raise ValueError(f"{name!r} is not an attribute of the domain; there are {_some(self)}.")
+        return self._by_name[name]
+
+    def shape_of(self, clique: Iterable[str]) -> tuple[int, ...]:
+        """Return the sizes of some attributes, in the order given."""
+        return tuple(self[name] for name in clique)
+
+    def size(self, clique: Iterable[str] | None = None) -> int:
+        """Return the exact number of cells over some attributes, or over all."""
+        return math.prod(self.shape if clique is None else self.shape_of(clique))
+
+    def project(self, clique: Clique) -> Domain:
+        """Return the domain of some of the attributes, in the order given."""
+        return Domain({name: self._by_name[name] for name in as_clique(self, clique)})
+
+    def decode(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return, for columns of codes [rows], what the codes stand for [rows]."""
+        return {name: self.attribute(name).decode(codes) for name, codes in columns.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a domain file holds: a plain size, or a mapping where there is more to say."""
+        specs = {name: attribute.to_spec() for name, attribute in self._by_name.items()}
+        return {name: spec["size"] if list(spec) == ["size"] else spec for name, spec in specs.items()}
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Domain:
+        """Read a domain file: .json, .yaml or .yml.
+
+        Raises:
+            ValueError: another kind of file, a name given twice, or text that is not JSON or YAML.
+        """
+        try:
+            return cls(domain_file.read(path))
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"Domain file {os.fspath(path)}: {error}") from error
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write a domain file: .json, .yaml or .yml."""
+        domain_file.write(path, self.to_dict())
+
+    @classmethod
+    def from_public_data(
+        cls, frame: Any, *, bins: int | Mapping[str, Any] | None = None, max_labels: int = 100
+    ) -> Domain:
+        """Infer a domain from data that is public. Never use it on the table to be protected.
+
+        Args:
+            frame: a pandas, polars or Arrow table, or a mapping from name to list of values.
+            bins: edges by attribute, or a number of cells of equal width for every attribute (or,
+                by attribute, for some) that holds numbers.
+            max_labels: the most distinct values of an attribute without bins.
+
+        Raises:
+            ValueError: an attribute without values, with too many distinct ones, or without numbers
+                to bin.
+
+        Warns:
+            UserWarning: always. A domain taken from private data reveals values that occur in it.
+        """
+        warnings.warn(
+            "This domain shows which values occur in the table it was taken from: use it only where "
+            "that table is public, and write the domain of a private table by hand.",
+            UserWarning,
+            stacklevel=2,
+        )
+        return cls(public_domain.infer(frame, bins, max_labels))
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}: {size}" for name, size in self.sizes.items())
+        return f"Domain({{{sizes}}})"
+
+    def _repr_html_(self) -> str:
+        rows = ((a.name, a.size, _kind(a)) for a in self._attributes)
+        facts = {"attributes": len(self), "cells": self.size()}
+        return html.card("Domain", facts, html.table(("attribute", "size", "codes"), rows, len(self)))
+
+
+def _kind(attribute: Attribute, most: int = 6) -> str:
+    """What the codes of an attribute stand for, in a few words."""
+    if attribute.labels is None and attribute.bins is None:
+        said = "numbers from 0"
+    else:
+        names = attribute.code_names()[: attribute.size - attribute.missing]
+        ends = names if len(names) <= most else (*names[: most - 1], "…", names[-1])
+        said = ("bins " if attribute.bins is not None else "") + ", ".join(ends)
+    return f"{said}; the last: missing" if attribute.missing else said
+
+
+def _some(domain: Domain, most: int = 12) -> str:
+    names = ", ".join(domain.attributes[:most])
+    return names if len(domain) <= most else f"{names} and {len(domain) - most} more"

@@ -1,0 +1,159 @@
+"""From columns of raw values to integer codes, by the rules of `pgmjax.values`.
+
+Rows that have no code are counted and never shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmjax.data.values import MISSING, OUTSIDE, Label, ValueRules
+
+_LARGEST_TABLE = 1 << 12
+
+
+def code_dtype(size: int) -> np.dtype:
+    """Return the smallest unsigned integer type that holds the codes 0..size-1."""
+    return np.dtype(np.min_scalar_type(size - 1))
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Codes of some rows, and how many of the rows have none.
+
+    Attributes:
+        codes: [rows] of the attribute's smallest unsigned type; 0 where a row has no code.
+        outside: rows whose value is not in the domain.
+        missing: rows without a value, where the attribute has no missing bucket.
+    """
+
+    codes: np.ndarray
+    outside: int = 0
+    missing: int = 0
+
+
+class Coder:
+    """The encoder of one attribute; see `pgmjax.data.attribute.Attribute` for what the fields mean."""
+
+    def __init__(
+        self,
+        size: int,
+        labels: tuple[Label, ...] | None = None,
+        bins: tuple[float, ...] | None = None,
+        missing: bool = False,
+        markers: tuple[Label, ...] = (),
+        clip: bool = False,
+    ):
+        self.size = size
+        self.dtype = code_dtype(size)
+        self._regular = size - missing
+        self._has_missing = missing
+        self._labels = labels
+        self._edges = None if bins is None else np.asarray(bins, dtype=np.float64)
+        self._clip = clip
+        self._rules = ValueRules(self._regular, labels, bins, markers, clip)
+
+    @property
+    def marks_of_bins(self) -> list[str] | None:
+        """The texts that stand for no number, or None where the attribute has no bins."""
+        return None if self._edges is None else list(self._rules.by_text)
+
+    def raw_code(self, value: Any) -> int:
+        """Return the code of one value, or OUTSIDE or MISSING."""
+        return self._rules.raw_code(value)
+
+    def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
+        """Return the codes [values], or OUTSIDE or MISSING, of values looked at one by one."""
+        return np.fromiter(map(self._rules.raw_code, values), dtype=np.int64)
+
+    def finish(self, raw: np.ndarray) -> Encoded:
+        """Turn raw codes [rows] into codes, counting the rows that have none."""
+        outside = int(np.count_nonzero(raw == OUTSIDE))
+        missing = int(np.count_nonzero(raw == MISSING))
+        if self._has_missing and missing:
+            raw, missing = np.where(raw == MISSING, self.size - 1, raw), 0
+        if outside or missing:
+            raw = np.maximum(raw, 0)
+        return Encoded(raw.astype(self.dtype), outside, missing)
+
+    def encode_objects(self, values: Iterable[Any]) -> Encoded:
+        """Encode Python objects of whatever types."""
+        known: dict[tuple[type, Any], int] = {}
+        raw = []
+        for value in values:
+            try:
+                key = (type(value), value)
+                if key not in known:
+                    known[key] = self._rules.raw_code(value)
+                raw.append(known[key])
+            except TypeError:  # not hashable, so no value of any attribute
+                raw.append(OUTSIDE)
+        return self.finish(np.array(raw, dtype=np.int64))
+
+    def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
+        """Encode numbers or bools [rows]; `null` [rows] tells where there is none.
+
+        Raises:
+            TypeError: the attribute takes integer codes and the values are floats.
+        """
+        if self._labels is None and self._edges is None and values.dtype.kind == "f":
+            raise TypeError(
+                f"it takes integer codes 0..{self._regular - 1} and its values are {values.dtype}: "
+                "cast them to an integer type (a nullable one where values are missing)"
+            )
+        if null is None and self._fits_as_it_is(values):
+            return Encoded(values.astype(self.dtype, copy=False))
+        if null is not None and null.any():
+            raw = np.full(len(values), MISSING, dtype=np.int64)
+            raw[~null] = self._raw_numbers(values[~null])
+        else:
+            raw = self._raw_numbers(values)
+        return self.finish(raw)
+
+    def _fits_as_it_is(self, values: np.ndarray) -> bool:
+        if self._labels is not None or self._edges is not None or self._rules.by_number or not len(values):
+            return False
+        return bool(values.min() >= 0) and bool(values.max() < self._regular)
+
+    def _raw_numbers(self, values: np.ndarray) -> np.ndarray:
+        if values.dtype.kind == "b":
+            values = values.view(np.uint8)
+        if self._labels is None and self._edges is None:
+            inside = (values >= 0) & (values < self._regular)
+            raw = np.where(inside, values, 0).astype(np.int64)
+            raw[~inside] = OUTSIDE
+        elif values.dtype.kind in "iu" and _few_between(values):
+            low = int(values.min())
+            return self.raw_codes(range(low, int(values.max()) + 1))[values.astype(np.int64) - low]
+        elif self._labels is not None:
+            distinct, index = np.unique(values, return_inverse=True)
+            return self.raw_codes(distinct.tolist())[index]
+        else:
+            raw = self._into_bins(values.astype(np.float64, copy=False))
+        for marker, code in self._rules.by_number.items():
+            raw[values == marker] = code
+        return raw
+
+    def _into_bins(self, values: np.ndarray) -> np.ndarray:
+        edges = self._edges
+        assert edges is not None
+        nan = np.isnan(values)
+        if self._clip:
+            values = np.clip(values, edges[0], edges[-1])
+        raw = np.searchsorted(edges, values, side="right").astype(np.int64) - 1
+        raw[values == edges[-1]] = len(edges) - 2
+        raw[~((values >= edges[0]) & (values <= edges[-1]))] = OUTSIDE
+        raw[nan] = MISSING
+        return raw
+
+
+def _few_between(values: np.ndarray) -> bool:
+    """Whether every integer between the least and the largest can be looked at on its own."""
+    if not len(values):
+        return False
+    low, high = int(values.min()), int(values.max())
+    return high - low < _LARGEST_TABLE and high <= np.iinfo(np.int64).max

@@ -1,0 +1,221 @@
+"""CSV and Parquet files of whatever size, as batches of codes: streamed by DuckDB.
+
+Text files are read as text and encoded by each attribute's kind. Nothing is guessed from records,
+and no message of the reader is passed on, since it may quote one.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgmjax._internal import checks
+from pgmjax.data import csv_layout, fingerprint
+from pgmjax.data.arrow import encode_array
+from pgmjax.data.domain import Domain
+from pgmjax.data.encoding import Coder, Encoded
+from pgmjax.data.source_npy import NpySource, open_npy
+from pgmjax.data.sources import BATCH_ROWS, Batch
+
+_MEMORY_LIMIT = "1GB"
+_THREADS = 4
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """A table in files, scanned anew each time.
+
+    Attributes:
+        domain: the domain of its records.
+        path: what to call it in messages.
+        table: what to select from, in SQL.
+        columns: the columns' names in SQL, by attribute.
+        weights: the name of the weights' column in SQL and its encoder, or None.
+        text: whether its fields are text.
+    """
+
+    domain: Domain
+    path: str
+    table: str
+    columns: dict[str, str]
+    weights: tuple[str, Coder] | None
+    text: bool
+
+    def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
+        """Yield all records in batches, with the attributes named.
+
+        Args:
+            names: the attributes.
+            ordered: whether records come in the order of the files, and files in that of their names.
+
+        Raises:
+            TypeError: a column is of a type that its attribute does not take.
+            ValueError: the file cannot be read.
+        """
+        columns = [self.columns[name] for name in names] + ([self.weights[0]] if self.weights else [])
+        selected = ", ".join(f"{_identifier(column)} AS c{k}" for k, column in enumerate(columns))
+        coders = [(f"Attribute {name!r}", self.domain.attribute(name).coder) for name in names]
+        if self.weights:
+            coders.append(("Weights", self.weights[1]))
+        for batch in _stream(f"SELECT {selected} FROM {self.table}", self.path, ordered):
+            encoded = [
+                self._encode(said, coder, array)
+                for (said, coder), array in zip(coders, batch.columns, strict=True)
+            ]
+            weights = encoded.pop() if self.weights else None
+            yield Batch(dict(zip(names, encoded, strict=True)), weights, batch.num_rows)
+
+    @property
+    def layout(self) -> dict[str, str]:
+        """The files' columns by attribute, "" for weights."""
+        return {**self.columns, **({"": self.weights[0]} if self.weights else {})}
+
+    def fingerprint(self, key: bytes) -> str:
+        """Return a keyed digest of the files' bytes."""
+        return fingerprint.of_path(self.path, key)
+
+    def _encode(self, said: str, coder: Coder, array: Any) -> Encoded:
+        try:
+            # DuckDB reads an empty field as null
+            return encode_array(coder, array.fill_null("") if self.text else array)
+        except TypeError as error:
+            raise TypeError(f"{said}: {error}.") from None
+
+
+def open_files(
+    path: str | os.PathLike[str], domain: Domain, header: bool, weights: str | None, coder: Coder | None
+) -> FileSource | NpySource:
+    """Find the columns of a table in files, reading no record.
+
+    Args:
+        path: a .parquet file or a folder of them; a .csv, .tsv, .data or .txt file, or one of these
+            compressed as .gz; or a .npy file of codes.
+        domain: the domain of the records.
+        header: (text) whether the first line names the columns.
+        weights: the name of the column of weights, or None.
+        coder: the encoder of the weights, if any.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        TypeError: a .npy file that holds no integers.
+        ValueError: another kind of file, or a column is not there exactly once.
+    """
+    file = pathlib.Path(path).absolute()
+    if not file.exists():
+        raise FileNotFoundError(f"There is no table at {file}.")
+    names = list(domain) + ([weights] if weights is not None else [])
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
+    if kind == ".npy" and file.is_file():
+        return open_npy(file, domain, weights)
+    if file.is_dir() or kind == ".parquet":
+        table = f"read_parquet({_files(file)}, hive_types_autocast=false)"
+        columns = _parquet_columns(file, table, names)
+    elif kind in csv_layout.SUFFIXES:
+        if weights is not None and not header:
+            raise ValueError("weights names a column of the header, so it needs header=True.")
+        table, columns = _text_table(file, kind, names, header)
+    else:
+        raise ValueError(
+            f"{file.name} is no kind of table that can be read: expected .parquet (or a folder of them), "
+            f".npy, {', '.join(csv_layout.SUFFIXES)}, or one of these text kinds with .gz."
+        )
+    found = None if weights is None or coder is None else (columns.pop(weights), coder)
+    return FileSource(domain, str(file), table, columns, found, text=not table.startswith("read_parquet"))
+
+
+def _text_table(
+    file: pathlib.Path, kind: str, names: Sequence[str], header: bool
+) -> tuple[str, dict[str, str]]:
+    layout = csv_layout.find_columns(file, kind, names, header)
+    types = ", ".join(f"f{k}: 'VARCHAR'" for k in range(layout.columns))
+    compression = "gzip" if file.suffix.lower() == ".gz" else "none"
+    table = (
+        f"read_csv({_literal(_no_glob(file))}, columns={{{types}}}, auto_detect=false, header={header}, "
+        f"skip={layout.blank}, delim={_literal(layout.delimiter)}, quote='\"', escape='\"', "
+        f"compression='{compression}')"
+    )
+    if layout.columns == 1:
+        # of one column, a blank line would be a record without a value
+        table += " WHERE f0 IS NOT NULL"
+    return table, {name: f"f{k}" for name, k in layout.positions.items()}
+
+
+def _files(file: pathlib.Path) -> str:
+    files = [file]
+    if file.is_dir():
+        files = sorted(
+            part
+            for part in file.rglob("*.parquet")
+            if not part.name.startswith((".", "_")) and part.is_file()
+        )
+        if not files:
+            raise ValueError(f"The folder {file} holds no .parquet file.")
+    return "[" + ", ".join(_literal(_no_glob(part)) for part in files) + "]"
+
+
+def _parquet_columns(file: pathlib.Path, table: str, names: Sequence[str]) -> dict[str, str]:
+    duckdb = checks.optional("duckdb", extra="tables")
+    try:
+        with _connect() as connection:
+            present = connection.sql(f"SELECT * FROM {table}").columns
+    except duckdb.Error:
+        present = None
+    if present is None:
+        raise ValueError(f"{file} cannot be read as Parquet.")
+    for name in names:
+        if name not in present:
+            raise ValueError(f"{file} has no column named {name!r}: correct the name in the domain.")
+    return {name: name for name in names}
+
+
+def _stream(query: str, path: str, ordered: bool) -> Iterator[Any]:
+    """Yield the Arrow record batches of a query as they are read."""
+    duckdb = checks.optional("duckdb", extra="tables")
+    pa = checks.optional("pyarrow", extra="tables")
+    failure = None
+    with _connect(ordered) as connection:
+        try:
+            # a relation streams; the result of execute() would be read into memory first
+            relation = connection.sql(query)
+            reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+            yield from reader(BATCH_ROWS)
+        except (duckdb.Error, pa.ArrowException, OSError) as error:
+            failure = str(error)
+    if failure is not None:
+        # raised here, where the reader's own message, which may quote a record, is no longer in context
+        line = re.search(r"CSV Error on Line: (\d+)", failure)
+        hint = ": is it UTF-8, are its quotes closed, has it as many fields as the first line?"
+        place = f", line {line[1]}{hint}" if line else "."
+        raise ValueError(f"{path} cannot be read{place}")
+
+
+def _connect(ordered: bool = False) -> Any:
+    duckdb = checks.optional("duckdb", extra="tables")
+    return duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": _MEMORY_LIMIT,
+            "temp_directory": "",  # no record is ever written to disk
+            "threads": min(_THREADS, os.cpu_count() or 1),
+            "preserve_insertion_order": ordered,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        },
+    )
+
+
+def _no_glob(file: pathlib.Path) -> str:
+    return re.sub(r"([*?\[])", r"[\1]", str(file))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _identifier(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'

@@ -1,0 +1,128 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgmjax.data.attribute import Attribute
+
+AGE = Attribute.from_spec("age", {"bins": [0, 20, 40, 65.5]})
+SEX = Attribute.from_spec("sex", {"labels": ["Female", "Male"], "missing": "?"})
+CODE = Attribute.from_spec("code", 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        (("", 2), ValueError, "name must not be empty"),
+        ((3, 2), TypeError, "name must be a string, got int"),
+        (("x", 2, ("a", "b"), (0.0, 1.0)), ValueError, "labels or bins, not both"),
+        (("x", 3, ("a", "b")), ValueError, "size of attribute 'x' must be 2, got 3"),
+        (("x", 2, None, (0.0, 1.0)), ValueError, "size of attribute 'x' must be 1, got 2"),
+        (("x", 1, None, None, True), ValueError, "size of attribute 'x' must be 2, got 1"),
+        (("x", 2, None, None, False, ("?",)), ValueError, "missing markers but no missing bucket"),
+    ],
+)
+def test_bad_attributes_are_refused(arguments, kind, message):
+    with pytest.raises(kind, match=message):
+        Attribute(*arguments)
+
+
+def test_attributes_are_values():
+    assert hash(AGE) == hash(Attribute.from_spec("age", {"bins": [0, 20, 40, 65.5]}))
+    assert Attribute.from_spec("age", {"bins": [0, 20, 40, 66]}) != AGE
+    with pytest.raises(AttributeError):
+        AGE.size = 3
+
+
+def test_encode_and_decode():
+    assert SEX.encode(["Male", "Female", None, "?", "", float("nan"), " Male "]).tolist() == [
+        1,
+        0,
+        2,
+        2,
+        2,
+        2,
+        1,
+    ]
+    assert SEX.decode([1, 2, 0]).tolist() == ["Male", None, "Female"]
+    assert AGE.encode([0, 19.999, 20, 65.5, "40"]).tolist() == [0, 0, 1, 2, 2]
+    assert AGE.decode(np.array([0, 2])).tolist() == ["[0, 20)", "[40, 65.5]"]
+    assert CODE.encode(np.array([3, 0], dtype=np.int16)).tolist() == [3, 0]
+    assert CODE.encode(["3", "0"]).dtype == np.uint8
+    assert CODE.decode([3, 0]).dtype == np.int64
+    assert Attribute.from_spec("x", {"size": 2, "missing": True}).decode([0, 2]).tolist() == [0, None]
+    assert Attribute.from_spec("x", {"labels": [10, 20]}).decode([1, 0]).dtype == np.int64
+    assert Attribute.from_spec("x", {"labels": [True, "no", 3]}).decode([0, 1, 2]).tolist() == [True, "no", 3]
+
+
+def test_names_of_codes():
+    assert SEX.code_names() == ["Female", "Male", "missing"]
+    assert AGE.code_names() == ["[0, 20)", "[20, 40)", "[40, 65.5]"]
+    assert CODE.code_names() == ["0", "1", "2", "3"]
+    big = Attribute.from_spec("x", {"bins": [-0.5, 1234567, 12345678]})
+    assert big.code_names() == ["[-0.5, 1234567)", "[1234567, 12345678]"]
+    odd = Attribute.from_spec("x", {"labels": ["missing", "there"], "missing": True})
+    assert odd.code_names() == ["missing", "there", "(missing)"]
+
+
+SECRETS = ["Zaphod", 424242, 424242.5, "424242"]
+
+
+@pytest.mark.parametrize("values", [[secret] * 3 for secret in SECRETS] + [np.array([424242, -424242, 7])])
+@pytest.mark.parametrize("attribute", [SEX, AGE, CODE])
+def test_errors_count_rows_and_show_no_value(attribute, values):
+    with pytest.raises((ValueError, TypeError), match=f"Attribute '{attribute.name}': ") as caught:
+        attribute.encode(values)
+    assert "3 rows lie outside" in str(caught.value) or "2 rows" in str(caught.value)
+    assert "4242" not in str(caught.value) and "Zaphod" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_errors_say_what_to_do():
+    with pytest.raises(
+        ValueError, match=r"outside its bins \[0, 20\) to \[40, 65.5\] \(clip: true counts them"
+    ):
+        AGE.encode([-1])
+    with pytest.raises(
+        ValueError, match=r"2 rows have no value and it has no missing bucket \(missing: true\)"
+    ):
+        AGE.encode([None, float("nan"), 3])
+    with pytest.raises(ValueError, match=r"2 rows lie outside its codes 0\.\.3"):
+        CODE.encode([4, -1, 3])
+    with pytest.raises(ValueError, match="1 rows lie outside its 2 labels"):
+        SEX.encode(["Femal"])
+    with pytest.raises(TypeError, match=r"it takes integer codes 0..3 and its values are float64"):
+        CODE.encode(np.array([1.0]))
+    with pytest.raises(TypeError, match="values must be a list or an array"):
+        CODE.encode("1")
+    with pytest.raises(ValueError, match="must be one-dimensional, got 2"):
+        CODE.encode(np.zeros((2, 2), dtype=int))
+    with pytest.raises(TypeError, match="Codes of attribute 'code' must be integers, got float64"):
+        CODE.decode([1.0])
+    with pytest.raises(ValueError, match=r"must lie in 0..3"):
+        CODE.decode([4])
+    with pytest.raises(ValueError, match=r"must lie in 0..3"):
+        CODE.decode([-1])
+
+
+labels = st.lists(
+    st.one_of(
+        st.text(max_size=4), st.integers(-9, 9), st.booleans(), st.floats(-9, 9).map(lambda x: round(x, 2))
+    ),
+    min_size=1,
+    max_size=6,
+    unique_by=(lambda v: str(v).lower().strip(), lambda v: v),
+)
+
+
+@given(labels, st.data())
+def test_labels_survive_encode_and_decode(labels, data):
+    attribute = Attribute.from_spec("x", {"labels": labels, "missing": True})
+    rows = data.draw(st.lists(st.sampled_from([*labels, None]), min_size=1))
+    decoded = attribute.decode(attribute.encode(rows)).tolist()
+    assert decoded == rows
+    # as text, an empty field is a missing one unless it is a label
+    texts = [str(row) for row in rows if row is not None]
+    expected = [row for row in rows if row is not None]
+    if texts:
+        assert attribute.decode(attribute.encode(texts)).tolist() == expected

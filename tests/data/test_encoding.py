@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from pgmjax.data.encoding import Coder, code_dtype
+from pgmjax.data.values import MISSING, OUTSIDE, ValueRules
+
+KINDS = {
+    "codes": {"size": 7},
+    "codes, missing": {"size": 7, "missing": True},
+    "codes, marker": {"size": 7, "missing": True, "markers": (99, -1)},
+    "many codes": {"size": 1000},
+    "labels": {"size": 4, "labels": (0, 3, -100, 1000)},
+    "labels, missing": {"size": 5, "labels": (0, 3, -100, True), "missing": True, "markers": (7,)},
+    "float labels": {"size": 3, "labels": (0.5, 3, 100.0)},
+    "bins": {"size": 2, "bins": (0.0, 3.0, 100.0)},
+    "bins, missing": {"size": 3, "bins": (-3.0, 3.0, 100.0), "missing": True, "markers": (99,)},
+    "bins, clipped": {"size": 2, "bins": (0.0, 3.0, 100.0), "clip": True},
+}
+DTYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"]
+
+
+def expected(kind, values, nulls):
+    """Value by value: codes, rows outside, rows without a value and without a bucket for it."""
+    settings = {"labels": None, "bins": None, "missing": False, "markers": (), "clip": False, **KINDS[kind]}
+    size, missing = settings["size"], settings["missing"]
+    rules = ValueRules(size - missing, *(settings[key] for key in ("labels", "bins", "markers", "clip")))
+    raw = [MISSING if null else rules.raw_code(value) for value, null in zip(values, nulls, strict=True)]
+    if missing:
+        raw = [size - 1 if code == MISSING else code for code in raw]
+    return [max(code, 0) for code in raw], raw.count(OUTSIDE), raw.count(MISSING)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+def test_columns_follow_the_rules_of_values(kind, data):
+    dtype = np.dtype(data.draw(st.sampled_from(DTYPES)))
+    near = st.sampled_from([0, 1, 2, 3, 6, 7, 50, 99, 100])
+    elements = st.one_of(near.map(dtype.type), arrays.from_dtype(dtype))
+    values = data.draw(arrays.arrays(dtype, st.integers(0, 12), elements=elements))
+    nulls = data.draw(arrays.arrays(bool, len(values)))
+    null = nulls if data.draw(st.booleans()) else None
+    coder = Coder(**KINDS[kind])
+    if dtype.kind == "f" and kind.startswith(("codes", "many")):
+        with pytest.raises(
+            TypeError, match=f"takes integer codes 0..{coder.size - 1 - ('missing' in KINDS[kind])}"
+        ):
+            coder.encode_numbers(values, null)
+        return
+    encoded = coder.encode_numbers(values, null)
+    codes, outside, missing = expected(kind, values, np.zeros(len(values), bool) if null is None else nulls)
+    assert encoded.codes.tolist() == codes
+    assert (encoded.outside, encoded.missing) == (outside, missing)
+    assert encoded.codes.dtype == code_dtype(coder.size)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(
+    values=st.lists(
+        st.one_of(
+            st.none(),
+            st.integers(-101, 1001),
+            st.floats(),
+            st.booleans(),
+            st.sampled_from(["3", "", "x", "0.5"]),
+        )
+    )
+)
+def test_objects_follow_the_rules_of_values(kind, values):
+    encoded = Coder(**KINDS[kind]).encode_objects(values)
+    codes, outside, missing = expected(kind, values, [False] * len(values))
+    assert encoded.codes.tolist() == codes
+    assert (encoded.outside, encoded.missing) == (outside, missing)
+
+
+def test_objects_that_cannot_be_looked_up_are_outside():
+    assert Coder(3).encode_objects([1, [1], {}]).outside == 2
+
+
+def test_integers_beyond_64_bits_signed():
+    top = np.array([2**64 - 1, 2**63, 5], dtype=np.uint64)
+    assert Coder(6).encode_numbers(top).outside == 2
+    assert Coder(2, labels=(5, 2**64 - 1)).encode_numbers(top).codes.tolist() == [1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("size", "dtype"), [(1, "u1"), (256, "u1"), (257, "u2"), (65536, "u2"), (65537, "u4"), (2**33, "u8")]
+)
+def test_smallest_type(size, dtype):
+    assert code_dtype(size) == np.dtype(dtype)
+    assert Coder(size).encode_numbers(np.array([size - 1])).codes.tolist() == [size - 1]
+
+
+def test_wide_ranges_of_labels():
+    values = np.array([0, 10**9, 5, -(2**62)])
+    encoded = Coder(3, labels=(0, 10**9, -(2**62))).encode_numbers(values)
+    assert encoded.codes.tolist() == [0, 1, 0, 2] and encoded.outside == 1
+
+
+def test_wide_ranges_of_bins_keep_their_markers():
+    coder = Coder(3, bins=(0.0, 3.0, 1e9), missing=True, markers=(999_999,))
+    encoded = coder.encode_numbers(np.array([0, 10**9, 999_999, -1, 3]))
+    assert encoded.codes.tolist() == [0, 1, 2, 0, 1] and encoded.outside == 1
