@@ -21,7 +21,6 @@ from pgmjax import (
     regions,
     solvers,
     uncertainty,
-    workloads,
 )
 from pgmjax._internal import moved
 from pgmjax._version import __version__
@@ -38,11 +37,12 @@ from pgmjax.measurements import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.plan.growth import candidate_cells
+from pgmjax.queries import workloads
+from pgmjax.queries.workload import Workload
 from pgmjax.release import Release
 from pgmjax.saved import load
 from pgmjax.solvers.loop import Status
 from pgmjax.total import estimate_total
-from pgmjax.workload import Workload
 
 moved.install()
 __getattr__ = moved.submodule  # what 0.1.0 had at the top

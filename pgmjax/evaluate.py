@@ -12,8 +12,8 @@ import numpy as np
 
 from pgmjax.data.dataset import Dataset
 from pgmjax.model import GraphicalModel
+from pgmjax.queries.workload import Workload
 from pgmjax.release import Release
-from pgmjax.workload import Workload
 
 
 @dataclasses.dataclass(frozen=True)

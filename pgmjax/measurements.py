@@ -12,7 +12,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.laws import Law
 from pgmjax.queries import Query, as_query
-from pgmjax.queries.base import attribute_names
+from pgmjax.queries.query import attribute_names
 from pgmjax.queries.words import in_words
 
 NOISE_LAWS = ("gaussian", "laplace", "response")

@@ -17,9 +17,9 @@ from pgmjax.measurements import LinearMeasurement, spread_of
 from pgmjax.model import GraphicalModel
 from pgmjax.privacy.amounts import as_text
 from pgmjax.queries.words import in_words
+from pgmjax.queries.workload import Workload
 from pgmjax.strategies import global_least_squares, local_least_squares
 from pgmjax.transcript import Transcript
-from pgmjax.workload import Workload
 
 ANSWERS = ("engine", "local", "global")
 

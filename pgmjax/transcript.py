@@ -13,7 +13,7 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import Query, indicators
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 FORMAT = "pgmjax-transcript"
 FORMAT_VERSION = 1

@@ -97,7 +97,7 @@ def small_release(small_domain, small_columns):
     from pgmjax.data.relation import Relation
     from pgmjax.mechanisms import Marginals
     from pgmjax.privacy.backend_seeded import SeededBackend
-    from pgmjax.workload import Workload
+    from pgmjax.queries.workload import Workload
 
     data = Dataset.from_frame(small_domain, pandas.DataFrame(small_columns))
     cumulative = {"clique": ["age", "sex"], "queries": {"age": "prefix"}, "weight": 2}

@@ -13,7 +13,7 @@ from pgmjax.estimate import Estimator
 from pgmjax.evaluate import Evaluation, workload_error
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.backend_seeded import SeededBackend
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2})
 DATA = Dataset.from_columns(DOMAIN, {"a": [0, 1, 2, 2], "b": [0, 1, 1, 0]})

@@ -38,10 +38,16 @@ MODULES: dict[str, str] = {
     "encoding": "data.encoding",
     "fingerprint": "data.fingerprint",
     "html_view": "_internal.html",
+    "mechanisms.query_rows": "queries.rows",
     "new_folder": "_internal.files",
     "privacy.relation": "data.privacy_relation",
     "progress": "_internal.progress",
     "public_domain": "data.public_domain",
+    "queries.base": "queries.query",
+    "queries.exact": "queries.columns",
+    "queries.specs": "queries.spec",
+    "queries.wide": "queries.integers",
+    "query_text": "queries.text",
     "ratings": "data.ratings",
     "record_file": "_internal.record_file",
     "relation": "data.relation",
@@ -52,6 +58,9 @@ MODULES: dict[str, str] = {
     "source_recoded": "data.source_recoded",
     "value_codes": "data.value_codes",
     "values": "data.values",
+    "workload": "queries.workload",
+    "workload_entry": "queries.workload_entry",
+    "workloads": "queries.workloads",
 }
 """Where the names of each module are that moved; several places are separated by a blank."""
 

@@ -29,7 +29,7 @@ from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.tape import NonInterferenceError
 from pgmjax.queries import DenseMatrix, marginal
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 _PAIRS = 16
 _MANY_PAIRS = 100

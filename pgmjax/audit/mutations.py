@@ -19,7 +19,8 @@ from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity
-from pgmjax.queries import DenseMatrix, exact
+from pgmjax.queries import DenseMatrix
+from pgmjax.queries import columns as exact
 
 
 @contextlib.contextmanager

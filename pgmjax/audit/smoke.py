@@ -21,7 +21,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.settings import FitError
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 QUERY = Workload([["a"]])
 """One query, on which the whole budget goes."""

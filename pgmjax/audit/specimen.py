@@ -20,7 +20,7 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores import Distances
 from pgmjax.queries import marginal
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

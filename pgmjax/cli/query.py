@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import query_text, release_folder
+from pgmjax import release_folder
 from pgmjax.data.cliques import as_clique
 from pgmjax.mixture.model import MixtureModel
 from pgmjax.model import GraphicalModel
+from pgmjax.queries import text as query_text
 
 
 def add_parser(commands: Any) -> None:

@@ -24,7 +24,7 @@ from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 
 def add_parser(commands: Any) -> None:

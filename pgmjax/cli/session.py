@@ -7,7 +7,6 @@ import json
 import pathlib
 from typing import Any
 
-from pgmjax import query_text
 from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
@@ -17,6 +16,7 @@ from pgmjax.history.session_opening import NAME
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.queries import text
 
 
 def add_parser(commands: Any) -> None:
@@ -109,7 +109,7 @@ def _read(arguments: argparse.Namespace) -> Session:
 
 def _ask(arguments: argparse.Namespace) -> None:
     with _session(arguments) as session:
-        query = query_text.parse(arguments.condition, session.domain)
+        query = text.parse(arguments.condition, session.domain)
         answer = session.ask(query, arguments.half_width, arguments.delta)
         cost, cap, seed = as_text(session.cost), as_text(session.cap), session.seed
     if arguments.json:
@@ -137,7 +137,7 @@ def _session(arguments: argparse.Namespace) -> Session:
         if not pathlib.Path(path).exists():
             raise ValueError(f"There is no file {path}.")
     domain = Domain.read(arguments.domain)
-    query_text.parse(arguments.condition, domain)  # refused, if it must be, before the cap is charged
+    text.parse(arguments.condition, domain)  # refused, if it must be, before the cap is charged
     checks.optional("duckdb", extra="tables")
     seed = arguments.insecure_seed
     return Session.open(

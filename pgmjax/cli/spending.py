@@ -22,7 +22,7 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.response import RandomizedResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
 from pgmjax.privacy.unary_response import UnaryResponse
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 AGAIN = "Run the same command again: it goes on under the same charge of the ledger, at no further cost."
 _LONGEST = 200  # bytes of a folder's name, of the 255 that file systems allow

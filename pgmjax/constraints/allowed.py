@@ -13,7 +13,7 @@ from pgmjax.constraints.zeros import StructuralZeros
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.value_codes import codes_of
-from pgmjax.queries.base import attribute_names
+from pgmjax.queries.query import attribute_names
 
 
 @dataclasses.dataclass(frozen=True, init=False)

@@ -10,7 +10,7 @@ import numpy as np
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import FrozenArray
-from pgmjax.queries.base import attribute_names
+from pgmjax.queries.query import attribute_names
 
 
 @dataclasses.dataclass(frozen=True, init=False)

@@ -11,8 +11,8 @@ import numpy as np
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries import Product, Query
-from pgmjax.queries.base import MAX_MATRIX_ENTRIES
 from pgmjax.queries.blocks import Identity
+from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 
 PLACES = 12
 """Costs are whole numbers of 10^-12."""

@@ -15,7 +15,7 @@ from pgmjax.measurements import LinearMeasurement
 from pgmjax.privacy.amounts import exact_epsilon, exact_rho
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import marginal
-from pgmjax.queries.base import MAX_MATRIX_ENTRIES
+from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)

@@ -14,7 +14,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.history import terms
 from pgmjax.history.prior import ProductPrior
 from pgmjax.queries import Query
-from pgmjax.queries.base import MAX_MATRIX_ENTRIES
+from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 
 MAX_JOINT_CELLS = 4_000_000
 """Up to this many cells of its attributes a row of several terms has its entries looked through."""

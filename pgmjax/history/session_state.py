@@ -19,7 +19,7 @@ from pgmjax.history.session_answer import SessionAnswer
 from pgmjax.laws import DiscreteLaplace
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import Query
-from pgmjax.workload_entry import as_entry
+from pgmjax.queries.workload_entry import as_entry
 
 _REFACTOR = 64  # answers after which the estimator is made anew: at the same ones in every process
 

@@ -23,7 +23,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import DenseMatrix, Query
-from pgmjax.workload_entry import as_entry
+from pgmjax.queries.workload_entry import as_entry
 
 FORMAT, FORMAT_VERSION = "pgmjax.history", 1
 DESCRIPTION = "history.json"

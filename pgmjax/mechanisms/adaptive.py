@@ -21,7 +21,7 @@ from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_b
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores import Score
 from pgmjax.queries import Query, marginal
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 
 def check_adaptive(data: Dataset, workload: Workload, estimator: Estimator) -> None:

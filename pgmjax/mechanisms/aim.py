@@ -32,8 +32,8 @@ from pgmjax.mechanisms.settings import Settings, read_settings
 from pgmjax.privacy.amounts import exact
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.queries.workload import Workload
 from pgmjax.release import Release
-from pgmjax.workload import Workload
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,9 +17,9 @@ from pgmjax.mechanisms.settings import paid_for
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.queries import Product, compression
+from pgmjax.queries.workload import Workload
 from pgmjax.release import Release
 from pgmjax.solvers.loop import Status
-from pgmjax.workload import Workload
 
 
 def check_memory(domain: Domain, workload: Workload, estimator: Estimator, max_cells: int) -> None:

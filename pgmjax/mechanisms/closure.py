@@ -10,7 +10,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.plan import elimination
 from pgmjax.plan.growth import candidate_cells
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 MOST_CANDIDATES = 100_000
 

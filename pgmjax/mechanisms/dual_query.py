@@ -20,9 +20,9 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Query, indicators
+from pgmjax.queries.workload import Workload
 from pgmjax.release import Release, Spent
 from pgmjax.transcript import Transcript
-from pgmjax.workload import Workload
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,9 +14,9 @@ from pgmjax.model import GraphicalModel
 from pgmjax.plan import junction_tree
 from pgmjax.plan.forecast import require_cells
 from pgmjax.plan.structure import Structure
+from pgmjax.queries.workload import Workload
 from pgmjax.solvers.loop import Status
 from pgmjax.transcript import Transcript
-from pgmjax.workload import Workload
 
 
 def tree_of(domain: Domain, workload: Workload) -> tuple[junction_tree.JunctionTree, tuple[str, ...]]:

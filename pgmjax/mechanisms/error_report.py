@@ -13,8 +13,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.queries import Query
+from pgmjax.queries.workload import Workload
 from pgmjax.strategies import Strategy
-from pgmjax.workload import Workload
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,9 +18,9 @@ from pgmjax.mechanisms.settings import Settings, check_request, check_table_and_
 from pgmjax.mechanisms.unfitted import Unfitted
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.queries.workload import Workload
 from pgmjax.release import ANSWERS, Release
 from pgmjax.strategies import NAMES, SPLITS, Strategy, answered_alone, candidates, check_cells, strategy
-from pgmjax.workload import Workload
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,13 +22,13 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Product, Query, total
+from pgmjax.queries.workload import Workload
 from pgmjax.total import estimate_total
 from pgmjax.training.choice import COVERING, RANDOM
 from pgmjax.training.encodings import as_encoding
 from pgmjax.training.lessons import UNIVERSES, Lesson
 from pgmjax.training.predictor import Predictor
 from pgmjax.training.selecting import Validation
-from pgmjax.workload import Workload
 
 
 @dataclasses.dataclass(frozen=True)

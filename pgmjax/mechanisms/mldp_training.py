@@ -15,13 +15,13 @@ from pgmjax.measurements import LinearMeasurement
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Query
+from pgmjax.queries.workload import Workload
 from pgmjax.training.choice import RANDOM, training_query, validation_query
 from pgmjax.training.counts import error_terms
 from pgmjax.training.encodings import Encoding
 from pgmjax.training.lessons import Lesson, learned_together
 from pgmjax.training.predictor import Part, Predictor
 from pgmjax.training.selecting import Validation, best_of
-from pgmjax.workload import Workload
 
 
 @dataclasses.dataclass(frozen=True)

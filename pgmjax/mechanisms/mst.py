@@ -25,9 +25,9 @@ from pgmjax.model import GraphicalModel
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.scores import Distances
-from pgmjax.queries.base import attribute_names
+from pgmjax.queries.query import attribute_names
+from pgmjax.queries.workload import Workload
 from pgmjax.release import Release
-from pgmjax.workload import Workload
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,8 +16,8 @@ from pgmjax.mechanisms.settings import Settings, check_table_and_workload, read_
 from pgmjax.privacy.amounts import as_text, exact
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.queries.workload import Workload
 from pgmjax.release import Release
-from pgmjax.workload import Workload
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,10 +12,10 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
 from pgmjax.mechanisms.noise_sizes import whole_weights
-from pgmjax.mechanisms.query_rows import row
 from pgmjax.privacy.scores import Distances, Errors, Score, Stack
 from pgmjax.queries import Query, marginal
-from pgmjax.workload import Workload
+from pgmjax.queries.rows import row
+from pgmjax.queries.workload import Workload
 
 _TABLES = 4  # of each candidate at once: exact counts, estimates, both on the grid
 _MOST = 2.0**44  # counts: estimates and offsets stay within the scores' grid

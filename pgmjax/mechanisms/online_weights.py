@@ -22,9 +22,9 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.thresholding import ThresholdTest
 from pgmjax.queries import DenseMatrix, Query
-from pgmjax.queries.base import MAX_MATRIX_ENTRIES
+from pgmjax.queries.query import MAX_MATRIX_ENTRIES
+from pgmjax.queries.workload import Workload
 from pgmjax.release import Spent
-from pgmjax.workload import Workload
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,10 +22,10 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Query
+from pgmjax.queries.workload import Workload
 from pgmjax.release import Release, Spent
 from pgmjax.total import estimate_total
 from pgmjax.transcript import Transcript
-from pgmjax.workload import Workload
 
 
 class FitError(RuntimeError):

@@ -10,8 +10,8 @@ from pgmjax.estimate import Estimator, Fit
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.mechanisms.settings import Settings, paid_for
 from pgmjax.privacy.noise import PrivateTable
+from pgmjax.queries.workload import Workload
 from pgmjax.release import Release
-from pgmjax.workload import Workload
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,7 +21,7 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.events import Event, Gaussian, Laplace
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.privacy.shifts import shifts_of
-from pgmjax.queries import Query, wide
+from pgmjax.queries import Query, integers
 
 _SATURATED = 2**62
 _CHUNK = 1 << 16
@@ -130,10 +130,10 @@ def exact_answers(planned: Planned, domain: Domain, table: np.ndarray) -> np.nda
     """
     if table.dtype != np.int64:
         raise TypeError(f"Exact marginals must be int64, got {table.dtype}.")
-    answers = wide.answers(planned.query, domain, table)
+    answers = integers.answers(planned.query, domain, table)
     if answers.size != planned.rows:
         raise TypeError(f"The query must answer with {planned.rows} integers, got {answers.size}.")
-    return wide.saturated(answers, _SATURATED)
+    return integers.saturated(answers, _SATURATED)
 
 
 def noisy(exact: np.ndarray, noise: np.ndarray) -> np.ndarray:

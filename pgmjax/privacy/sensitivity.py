@@ -15,8 +15,8 @@ from typing import Any
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.queries import wide
-from pgmjax.queries.base import Query
+from pgmjax.queries import integers
+from pgmjax.queries.query import Query
 
 NORMS = ("l1", "l2_squared", "linf")
 RECORDS = "records"
@@ -124,7 +124,7 @@ def check_measurable(query: Any, domain: Domain) -> None:
     if not isinstance(query, Query):
         raise TypeError(f"A query must be a pgmjax.queries.Query, got {type(query).__name__}.")
     check_integral(query, domain)
-    wide.check_entries(query, domain)
+    integers.check_entries(query, domain)
 
 
 def check_integral(query: Query, domain: Domain) -> None:

@@ -7,7 +7,6 @@ L-infinity sensitivity under a stated neighbouring relation. `quantise` rounds o
 integers, which is what can be measured.
 """
 
-from pgmjax.queries.base import Query
 from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.blocks import Identity as identity
 from pgmjax.queries.blocks import Point as point
@@ -22,11 +21,12 @@ from pgmjax.queries.numeric_blocks import Mean as mean
 from pgmjax.queries.numeric_blocks import Moments as moments
 from pgmjax.queries.product import Product, kronecker, marginal
 from pgmjax.queries.quantise import Quantised, quantise
+from pgmjax.queries.query import Query
 from pgmjax.queries.range_blocks import AllRanges as all_ranges
 from pgmjax.queries.range_blocks import Prefix as prefix
 from pgmjax.queries.range_blocks import Range as range
 from pgmjax.queries.range_blocks import Ranges as ranges
-from pgmjax.queries.specs import from_spec
+from pgmjax.queries.spec import from_spec
 from pgmjax.queries.sums import WeightedSum
 
 __all__ = [

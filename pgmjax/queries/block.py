@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.queries import exact, extremes
-from pgmjax.queries.exact import Exact
+from pgmjax.queries import columns, extremes
+from pgmjax.queries.columns import Exact
 from pgmjax.queries.extremes import Extremes
 
 SMALL_MATRIX = 65_536
@@ -121,12 +121,12 @@ class AttributeQuery(abc.ABC):
         return contract(self._matrix(table.shape[axis]), table, axis, xp)
 
     def _max_column(self, size: int, power: int) -> Exact:
-        return exact.max_column(self._matrix(size), power)
+        return columns.max_column(self._matrix(size), power)
 
     def _max_distance(self, size: int, power: int) -> Exact | None:
-        if size > exact.MAX_PAIRWISE_COLUMNS:
+        if size > columns.MAX_PAIRWISE_COLUMNS:
             return None
-        return exact.max_distance(self._matrix(size), power)
+        return columns.max_distance(self._matrix(size), power)
 
     def _row_extremes(self, size: int) -> tuple[Extremes, ...]:
         return extremes.of_matrix(self._matrix(size))

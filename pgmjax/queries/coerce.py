@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from pgmjax.data.cliques import same_attributes
-from pgmjax.queries.base import Query, attribute_names
 from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.blocks import Identity
 from pgmjax.queries.dense import DenseMatrix
 from pgmjax.queries.numeric_blocks import Matrix
 from pgmjax.queries.product import Product, marginal
-from pgmjax.queries.specs import from_spec
+from pgmjax.queries.query import Query, attribute_names
+from pgmjax.queries.spec import from_spec
 
 
 def as_query(clique: Any, query: Any = None) -> Query:

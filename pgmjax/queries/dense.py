@@ -9,12 +9,12 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.queries import exact, extremes, sensitivity
-from pgmjax.queries.base import Query, Term, attribute_names
+from pgmjax.queries import columns, extremes, sensitivity
 from pgmjax.queries.block import contract
-from pgmjax.queries.exact import Exact
+from pgmjax.queries.columns import Exact
 from pgmjax.queries.frozen_array import FrozenArray
 from pgmjax.queries.numeric_blocks import Matrix
+from pgmjax.queries.query import Query, Term, attribute_names
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -97,13 +97,13 @@ class DenseMatrix(Query):
         return self.entries.array
 
     def _max_column(self, domain: Domain, power: int) -> Exact:
-        return exact.max_column(self.entries.array, power)
+        return columns.max_column(self.entries.array, power)
 
     def _row_extremes(self, domain: Domain) -> tuple[Exact, Exact]:
         return extremes.entry_and_spread(extremes.of_matrix(self.entries.array))
 
     def _max_distance(self, domain: Domain, power: int) -> Exact:
-        result = exact.max_distance(self.entries.array, power)
+        result = columns.max_distance(self.entries.array, power)
         if result is not None:
             return result
         return sensitivity.distance_bound(self._max_column(domain, power), self.is_nonnegative(domain), power)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.queries import exact
+from pgmjax.queries import columns
 
 _LARGEST = 2.0**53
 
@@ -52,7 +52,7 @@ def share(matrices: Sequence[np.ndarray], bits: int) -> list[int]:
         >>> share([np.array([[0.5, 1.0]]), np.array([[0.1, 0.3]])], 6)
         [1, 5]
     """
-    needed = [exact.scaled(matrix)[1] for matrix in matrices]
+    needed = [columns.scaled(matrix)[1] for matrix in matrices]
     largest = [float(np.abs(matrix).max()) or 1.0 for matrix in matrices]
     result = [0] * len(matrices)
     for _ in range(bits):

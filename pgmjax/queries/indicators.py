@@ -8,8 +8,8 @@ import numpy as np
 
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.queries.base import Query
 from pgmjax.queries.dense import DenseMatrix
+from pgmjax.queries.query import Query
 
 
 def check(query: Query, domain: Domain) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pgmjax._internal import checks
-from pgmjax.queries import exact, extremes
+from pgmjax.queries import columns, extremes
 from pgmjax.queries.block import SMALL_MATRIX, AttributeQuery, contract
-from pgmjax.queries.exact import Exact
+from pgmjax.queries.columns import Exact
 from pgmjax.queries.extremes import Extremes
 from pgmjax.queries.frozen_array import FrozenArray
 
@@ -115,7 +115,7 @@ class Mean(AttributeQuery):
         return self.values is None or bool(self.values.array.min() >= 0)
 
     def _max_distance(self, size: int, power: int) -> Exact | None:
-        return exact.max_distance(self._matrix(size), power)
+        return columns.max_distance(self._matrix(size), power)
 
     def _arguments(self) -> Any:
         return None if self.values is None else self.values.array.tolist()

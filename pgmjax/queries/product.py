@@ -12,10 +12,10 @@ import numpy as np
 from pgmjax.data.cliques import Clique, same_attributes
 from pgmjax.data.domain import Domain
 from pgmjax.queries import extremes, sensitivity
-from pgmjax.queries.base import Query, Term, attribute_names, specs_of
 from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.blocks import Identity
-from pgmjax.queries.exact import Exact
+from pgmjax.queries.columns import Exact
+from pgmjax.queries.query import Query, Term, attribute_names, specs_of
 
 
 @dataclasses.dataclass(frozen=True, init=False)

@@ -16,12 +16,12 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.queries import extremes, wide
-from pgmjax.queries.base import Query
+from pgmjax.queries import extremes, integers
 from pgmjax.queries.dense import DenseMatrix
 from pgmjax.queries.grid import Grid, finite, round_to, share
 from pgmjax.queries.numeric_blocks import Matrix
 from pgmjax.queries.product import Product
+from pgmjax.queries.query import Query
 from pgmjax.queries.sums import WeightedSum
 
 MAX_BITS = 32
@@ -134,7 +134,7 @@ def _round(query: Query, domain: Domain, bits: int) -> _Rounded | None:
         result = _Rounded(DenseMatrix(query.clique, grid.integers), grid.error, (grid,))
     if result is None or not result.query.is_integral(domain):
         return None
-    return result if wide.largest_entry(result.query, domain) <= wide.LARGEST_ENTRY else None
+    return result if integers.largest_entry(result.query, domain) <= integers.LARGEST_ENTRY else None
 
 
 def _round_sum(query: WeightedSum, domain: Domain, bits: int) -> _Rounded | None:

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.queries import exact
+from pgmjax.queries import columns as exact
 from pgmjax.queries.block import AttributeQuery
-from pgmjax.queries.exact import Exact
+from pgmjax.queries.columns import Exact
 
 Bound = tuple[AttributeQuery, int]
 """A block and the size of its attribute."""

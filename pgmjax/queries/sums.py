@@ -13,10 +13,10 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, same_attributes
 from pgmjax.data.domain import Domain
-from pgmjax.queries import exact, extremes, sensitivity
-from pgmjax.queries.base import Query, Term
-from pgmjax.queries.exact import Exact
+from pgmjax.queries import columns, extremes, sensitivity
+from pgmjax.queries.columns import Exact
 from pgmjax.queries.product import Product
+from pgmjax.queries.query import Query, Term
 
 _MAX_EXPLICIT = 4_000_000
 
@@ -130,12 +130,12 @@ class WeightedSum(Query):
     def _max_column(self, domain: Domain, power: int) -> Exact:
         explicit = self._explicit(domain)
         if explicit is not None:
-            return _divided(exact.max_column(explicit[0], power), explicit[1] ** power)
+            return _divided(columns.max_column(explicit[0], power), explicit[1] ** power)
         return self._combined([product._max_column(domain, power) for product in self.products], power)
 
     def _max_distance(self, domain: Domain, power: int) -> Exact:
         explicit = self._explicit(domain)
-        result = None if explicit is None else exact.max_distance(explicit[0], power)
+        result = None if explicit is None else columns.max_distance(explicit[0], power)
         if explicit is not None and result is not None:
             return _divided(result, explicit[1] ** power)
         by_terms = self._combined([product._max_distance(domain, power) for product in self.products], power)
@@ -160,12 +160,12 @@ class WeightedSum(Query):
         if power == 1:
             scaled = [_times(abs(c), norm, 1) for c, norm in zip(self.coefficients, norms, strict=True)]
             total = sum(scaled)
-            return exact.round_up(total, len(scaled)) if isinstance(total, float) else total
+            return columns.round_up(total, len(scaled)) if isinstance(total, float) else total
         roots = [
-            abs(float(c)) * exact.exact_sqrt_bound(norm)
+            abs(float(c)) * columns.exact_sqrt_bound(norm)
             for c, norm in zip(self.coefficients, norms, strict=True)
         ]
-        return exact.round_up(math.fsum(roots) ** 2, len(roots))
+        return columns.round_up(math.fsum(roots) ** 2, len(roots))
 
 
 def _term(term: Any) -> tuple[int | float, Product]:
@@ -180,11 +180,11 @@ def _term(term: Any) -> tuple[int | float, Product]:
 
 def _times(coefficient: int | float, norm: Exact, power: int) -> Exact:
     result = Fraction(coefficient) ** power * norm
-    return exact.round_up(result, 1) if isinstance(result, float) else _divided(result, 1)
+    return columns.round_up(result, 1) if isinstance(result, float) else _divided(result, 1)
 
 
 def _divided(value: Exact, divisor: int) -> Exact:
     if isinstance(value, float):
-        return exact.round_up(value / divisor, 1)
+        return columns.round_up(value / divisor, 1)
     result = Fraction(value) / divisor
     return int(result) if result.denominator == 1 else result

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from pgmjax.data.domain import Domain
-from pgmjax.queries.base import Query
 from pgmjax.queries.block import contract
 from pgmjax.queries.blocks import Identity
 from pgmjax.queries.dense import DenseMatrix
+from pgmjax.queries.query import Query
 
 
 def transposed(query: Query, domain: Domain, weights: np.ndarray) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgmjax.queries.base import Query
 from pgmjax.queries.product import Product
+from pgmjax.queries.query import Query
 from pgmjax.queries.sums import WeightedSum
 
 

@@ -12,6 +12,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries import Product, marginal, total
+from pgmjax.queries.workload import Workload
 from pgmjax.strategies import groups, weighted_marginals
 from pgmjax.strategies.errors import NORMS
 from pgmjax.strategies.least_squares import serving
@@ -23,7 +24,6 @@ from pgmjax.strategies.strategy import (
     unit_variances,
     weighted_error,
 )
-from pgmjax.workload import Workload
 
 NAMES = ("workload", "identity", "h2", "hb", "wavelet", "union", "kron", "marginals")
 SPLITS = ("optimal", "equal")

@@ -18,11 +18,11 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, marginal, matrix, total
+from pgmjax.queries.workload import Workload
 from pgmjax.strategies import kron
 from pgmjax.strategies.attribute import Factor, is_identity
 from pgmjax.strategies.grams import Term, query_terms
 from pgmjax.strategies.strategy import LocalStrategy, entry_trace, sensitivity_squared, whole
-from pgmjax.workload import Workload
 
 
 def grouped(

@@ -24,8 +24,8 @@ from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, total
 from pgmjax.queries.block import contract
 from pgmjax.queries.transpose import transposed
+from pgmjax.queries.workload import Workload
 from pgmjax.strategies.strategy import entry_trace
-from pgmjax.workload import Workload
 
 MAX_CELLS = 20_000_000
 """The most cells that global least squares takes without being told otherwise."""

@@ -13,9 +13,9 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, quantise, total
 from pgmjax.queries.quantise import MAX_BITS
+from pgmjax.queries.workload import Workload
 from pgmjax.strategies.grams import Term, block_gram, query_terms, trace
 from pgmjax.strategies.weighted_marginals import Spectrum
-from pgmjax.workload import Workload
 
 _SMALLEST_VARIANCE = 1e-100
 """Noise at a large epsilon has a variance of 0 in floats; one over it must leave room for sums."""

@@ -12,8 +12,8 @@ import numpy as np
 from pgmjax.data.dataset import Dataset
 from pgmjax.many_marginals import many_marginals
 from pgmjax.queries import marginal
+from pgmjax.queries.workload import Workload
 from pgmjax.release import Release
-from pgmjax.workload import Workload
 
 
 @dataclasses.dataclass(frozen=True)

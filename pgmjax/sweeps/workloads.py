@@ -9,9 +9,9 @@ from typing import Any
 
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
+from pgmjax.queries.workload import Workload
 from pgmjax.sweeps.fields import Fields
 from pgmjax.sweeps.tables import located
-from pgmjax.workload import Workload
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,10 +13,10 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries import AttributeQuery, Product, Query, identity, marginal, ranges
+from pgmjax.queries.workload import Workload
 from pgmjax.strategies import fixed
 from pgmjax.strategies.choose import strategy
 from pgmjax.training.random_queries import random_ranges, random_subsets
-from pgmjax.workload import Workload
 
 COVERING = ("identity", "tree", "hb", "opt_0")
 """Those whose answers determine every cell (OPT_0: every query of the workload)."""

@@ -11,7 +11,7 @@ import numpy as np
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import Query
-from pgmjax.queries.base import MAX_MATRIX_ENTRIES
+from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 from pgmjax.training.factor_rows import cell_rows, factor_rows
 
 

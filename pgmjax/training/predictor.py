@@ -14,10 +14,10 @@ from pgmjax.laws import Law
 from pgmjax.learners.base import FittedLearner, Learner
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import Query
+from pgmjax.queries.workload import Workload
 from pgmjax.training.bounds import noise_bound
 from pgmjax.training.encodings import Cells, Encoding
 from pgmjax.training.lessons import Lesson
-from pgmjax.workload import Workload
 
 MAX_TRACED = 5000
 """The most training answers of which error bounds of single answers are worked out."""

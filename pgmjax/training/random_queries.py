@@ -11,7 +11,7 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import DenseMatrix, Product, Query, ranges
-from pgmjax.queries.base import MAX_MATRIX_ENTRIES
+from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 
 _BATCH = 1024
 

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from pgmjax import query_text, release_folder
+from pgmjax import release_folder
 from pgmjax.cli import main
+from pgmjax.queries import text as query_text
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pgmjax.learners import LEARNERS, MLP, GaussianBasis, as_learner
 from pgmjax.mechanisms import MLDP
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.queries import Product, ranges
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 24})
 COUNTS = np.bincount(np.random.default_rng(0).binomial(23, 0.4, 3000), minlength=24)

@@ -19,7 +19,7 @@ from pgmjax.privacy import accounting
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.noise import PrivateTable
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 2, "b": 2, "c": 2, "d": 3, "e": 3})
 FEW = Estimator(max_steps=20, max_bytes=10**9, progress=False)

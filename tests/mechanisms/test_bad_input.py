@@ -12,7 +12,7 @@ from pgmjax.mechanisms import AIM, HDMM, MST, MWEM, DualQuery, Marginals, PrivBa
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.queries import DenseMatrix
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 SMALL = Domain({"a": 3, "b": 2, "c": 4})

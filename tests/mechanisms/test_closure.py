@@ -11,8 +11,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.mechanisms.closure import affordable, downward_closure
 from pgmjax.plan import elimination, junction_tree
 from pgmjax.plan.structure import Structure
-from pgmjax.workload import Workload
-from pgmjax.workload_entry import Entry
+from pgmjax.queries.workload import Workload
+from pgmjax.queries.workload_entry import Entry
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 4, "d": 5, "e": 6, "f": 7})
 

@@ -19,8 +19,8 @@ from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.queries.workload import Workload
 from pgmjax.release import Release
-from pgmjax.workload import Workload
 
 ALL = [getattr(mechanisms, name) for name in mechanisms.__all__]
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})

@@ -22,7 +22,7 @@ from pgmjax.privacy.accounting import rho_for
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 FALSE_ALARMS = 0.0  # the noise is seeded, or its values play no part
 

@@ -19,8 +19,8 @@ from pgmjax.privacy import accounting
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.queries import DenseMatrix, Product, prefix
+from pgmjax.queries.workload import Workload
 from pgmjax.strategies import NAMES, MarginalStrategy
-from pgmjax.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 16})
 RNG = np.random.default_rng(5)

@@ -17,7 +17,7 @@ from pgmjax.mechanisms import Marginals
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy import accounting
 from pgmjax.privacy.backend_seeded import SeededBackend
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 RNG = np.random.default_rng(5)

@@ -20,10 +20,10 @@ from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.queries import DenseMatrix, Product, all_ranges, marginal, prefix, range, ranges, total
+from pgmjax.queries.workload import Workload
 from pgmjax.training.encodings import Cells, Encoding
 from pgmjax.training.random_queries import random_ranges
 from pgmjax.training.selecting import Validation
-from pgmjax.workload import Workload
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 GRADES = Domain({"grade": 4})

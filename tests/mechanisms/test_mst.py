@@ -19,7 +19,7 @@ from pgmjax.privacy import accounting
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.noise import PrivateTable
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 4, "b": 3, "c": 2, "d": 3, "e": 5})
 WORKLOAD = Workload([["a", "b"], {"clique": ["d", "e"], "queries": {"e": "prefix"}}])

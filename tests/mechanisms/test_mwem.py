@@ -23,7 +23,7 @@ from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.noise import PrivateTable
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})

@@ -12,7 +12,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.queries import DenseMatrix, Product, point, prefix, range, ranges
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 REPLACE = Relation.REPLACE_ONE
 DOMAIN = Domain({"a": 32})

@@ -25,8 +25,8 @@ from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, TotalVariation
 from pgmjax.queries import Product, compression, identity, marginal
+from pgmjax.queries.workload import Workload
 from pgmjax.solvers.loop import Status
-from pgmjax.workload import Workload
 
 REPLACE = Relation.REPLACE_ONE
 EXACT = Estimator(max_steps=3000, tol=1e-12, dtype="float64", progress=False)

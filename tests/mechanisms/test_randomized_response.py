@@ -20,7 +20,7 @@ from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 12})
 ROWS = 40_000

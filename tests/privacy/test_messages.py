@@ -24,7 +24,7 @@ from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable, TableReadError
 from pgmjax.privacy.scores import Counts, Distances
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"color": {"labels": ["red", "blue"]}, "size": {"bins": [0, 10, 20]}, "kind": 3})
 ROWS = 12

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.queries import exact, sensitivity
+from pgmjax.queries import columns as exact
+from pgmjax.queries import sensitivity
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 

@@ -8,9 +8,9 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements import LinearMeasurement
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, prefix
+from pgmjax.queries.workload import Workload
 from pgmjax.strategies import strategy as made
 from pgmjax.strategies.strategy import unit_variances, weighted_error, whole
-from pgmjax.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 5})
 RNG = np.random.default_rng(3)

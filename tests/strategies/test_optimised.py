@@ -11,6 +11,7 @@ import pytest
 from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.queries import Product, all_ranges, prefix
+from pgmjax.queries.workload import Workload
 from pgmjax.strategies import (
     attribute,
     errors,
@@ -21,7 +22,6 @@ from pgmjax.strategies import (
     together,
     weighted_marginals,
 )
-from pgmjax.workload import Workload
 
 HERE = pathlib.Path(__file__).parent
 

@@ -6,9 +6,9 @@ import pytest
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries import Product, all_ranges
+from pgmjax.queries.workload import Workload
 from pgmjax.strategies import fixed
 from pgmjax.training.choice import COVERING, RANDOM, training_query, validation_query
-from pgmjax.workload import Workload
 
 ADD = Relation.ADD_REMOVE
 RANGES = Workload([{"clique": ["x"], "queries": {"x": "all_ranges"}}])

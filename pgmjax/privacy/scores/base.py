@@ -29,8 +29,8 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.sensitivity import Sensitivity
-from pgmjax.queries import wide
-from pgmjax.queries.base import Query
+from pgmjax.queries import integers as wide
+from pgmjax.queries.query import Query
 
 LIMIT = 2**53
 """Scores are saturated below this, so that floats hold them too."""

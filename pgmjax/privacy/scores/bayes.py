@@ -22,7 +22,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.scores.base import Score, exact_answers, unique
 from pgmjax.privacy.sensitivity import check_measurable
-from pgmjax.queries import Product, compression, identity, wide
+from pgmjax.queries import Product, compression, identity, integers
 
 MOST_RECORDS_OF_F = 10_000_000
 """The score F takes time and memory in proportion to the records; beyond this it is refused."""
@@ -240,7 +240,7 @@ class TotalVariation(ParentScore):
     def _value(self, counts: np.ndarray) -> int:
         exact = counts if self.records < 2**31 else counts.astype(object)  # squares must fit 64 bits
         product = np.multiply.outer(exact.sum(axis=1), exact.sum(axis=0))
-        return (wide.total(abs(self.records * exact - product)) << _BITS) // (2 * self.records)
+        return (integers.total(abs(self.records * exact - product)) << _BITS) // (2 * self.records)
 
     def _move(self, parents: int, child: int) -> int:
         return math.ceil((3 + Fraction(2, self.records)) * 2**_BITS) + 1

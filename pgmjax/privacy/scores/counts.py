@@ -13,7 +13,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.scores.base import Score, exact_answers
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
-from pgmjax.queries.base import Query
+from pgmjax.queries.query import Query
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,8 +19,8 @@ from pgmjax.data.relation import Relation
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.scores.base import Score, unique
 from pgmjax.privacy.scores.grid import DEFAULT_BITS, Target, Weights, grid_bits, on_grid
-from pgmjax.queries import wide
-from pgmjax.queries.base import Query
+from pgmjax.queries import integers
+from pgmjax.queries.query import Query
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -89,7 +89,7 @@ class Errors(Score):
         self.target.check(domain)
 
     def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
-        return wide.times(self.target.errors(domain, tables), self.weights.integers[0])
+        return integers.times(self.target.errors(domain, tables), self.weights.integers[0])
 
     def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int:
         return self.target.moves(domain, relation, "linf", max_weight) * self.weights.integers[0]
@@ -166,7 +166,8 @@ class Distances(Score):
     def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
         parts = zip(self.targets, self.weights.integers, self.offsets, strict=True)
         values = [
-            weight * (wide.total(target.errors(domain, tables)) - offset) for target, weight, offset in parts
+            weight * (integers.total(target.errors(domain, tables)) - offset)
+            for target, weight, offset in parts
         ]
         return np.array(values, dtype=object)
 

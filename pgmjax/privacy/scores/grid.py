@@ -16,9 +16,9 @@ from pgmjax.data.relation import Relation
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.scores.base import LIMIT, exact_answers
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
-from pgmjax.queries import wide
-from pgmjax.queries.base import Query
+from pgmjax.queries import integers as wide
 from pgmjax.queries.frozen_array import FrozenArray
+from pgmjax.queries.query import Query
 
 DEFAULT_BITS = 8
 """Estimates of counts are rounded to multiples of 1/256, far below any noise."""

@@ -14,9 +14,9 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.scores.base import LIMIT, Score, exact_answers, unique
 from pgmjax.privacy.sensitivity import check_measurable
-from pgmjax.queries import indicators, wide
-from pgmjax.queries.base import Query
+from pgmjax.queries import indicators, integers
 from pgmjax.queries.frozen_array import FrozenArray
+from pgmjax.queries.query import Query
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -103,7 +103,7 @@ class Overshoots(Score):
         for query in self.queries:
             exact = exact_answers(query, domain, tables[query.clique])
             ours = indicators.answers_of(domain, query, self.records.array)
-            parts.append(wide.times(ours, self.count) - wide.times(exact, rounds))
+            parts.append(integers.times(ours, self.count) - integers.times(exact, rounds))
         values = np.concatenate(parts)
         return np.concatenate([values, -values])
 

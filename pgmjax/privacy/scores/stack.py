@@ -13,7 +13,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.scores.base import Score, unique
-from pgmjax.queries import wide
+from pgmjax.queries import integers
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -84,7 +84,9 @@ class Stack(Score):
 
     def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
         bits = self.bits
-        parts = [wide.times(score.values(domain, tables), 2 ** (bits - score.bits)) for score in self.scores]
+        parts = [
+            integers.times(score.values(domain, tables), 2 ** (bits - score.bits)) for score in self.scores
+        ]
         return np.concatenate(parts)
 
     def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int:

@@ -18,7 +18,7 @@ from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
 from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores import Counts
-from pgmjax.workload import Workload
+from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2})
 DATA = Dataset.from_columns(DOMAIN, {"a": [0, 1, 2, 2, 0], "b": [0, 1, 1, 0, 0]})

@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.queries.base import Query
+from pgmjax.queries.query import Query
 from pgmjax.queries.sums import WeightedSum
 
 LARGEST_ENTRY = 2**30

@@ -11,8 +11,8 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import as_query
-from pgmjax.workload import Workload
-from pgmjax.workload_entry import Entry
+from pgmjax.queries.workload import Workload
+from pgmjax.queries.workload_entry import Entry
 
 
 def of_blocks(cliques: Iterable[Any], blocks: Mapping[str, Any]) -> Workload:

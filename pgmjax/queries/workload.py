@@ -17,7 +17,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.plan.elimination import total_cells
 from pgmjax.queries import DenseMatrix, Query, marginal
 from pgmjax.queries.words import in_words
-from pgmjax.workload_entry import Entry, as_entry
+from pgmjax.queries.workload_entry import Entry, as_entry
 
 
 @dataclasses.dataclass(frozen=True, init=False)

@@ -6,11 +6,12 @@ import pathlib
 
 import pytest
 
-from pgmjax import queries, workloads
+from pgmjax import queries
 from pgmjax.data.domain import Domain
-from pgmjax.workload import Workload
+from pgmjax.queries import workloads
+from pgmjax.queries.workload import Workload
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parent.parent.parent
 SIZES = [7500, 1260, 84, 2720, 2160, 210, 420, 3000, 1386, 4500, 4200, 14400, 480, 19800, 756]
 DOMAIN = Domain({"a": 2, "b": 3, "c": 4, "d": 5})
 

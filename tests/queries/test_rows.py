@@ -5,7 +5,7 @@ import pytest
 
 from pgmjax import queries
 from pgmjax.data.domain import Domain
-from pgmjax.mechanisms.query_rows import row
+from pgmjax.queries.rows import row
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 IDENTITY, TOTAL = queries.identity(), queries.total()

@@ -8,7 +8,7 @@ import pytest
 from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.queries import exact
+from pgmjax.queries import columns as exact
 
 
 def python_column(matrix, power):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pgmjax import queries
 from pgmjax.data.domain import Domain
-from pgmjax.queries import wide
+from pgmjax.queries import integers
 
 DOMAIN = Domain({"a": 4, "b": 3})
 ENTRY = st.integers(-(2**30), 2**30)
@@ -18,7 +18,7 @@ COUNTS = st.lists(st.integers(0, 2**49), min_size=4, max_size=4)
 def test_a_matrix(rows, counts):
     query = queries.DenseMatrix(("a",), np.array(rows, dtype=np.int64))
     exact = [sum(entry * count for entry, count in zip(row, counts, strict=True)) for row in rows]
-    found = wide.answers(query, DOMAIN, np.array(counts, dtype=np.int64))
+    found = integers.answers(query, DOMAIN, np.array(counts, dtype=np.int64))
     assert [int(value) for value in found] == exact
 
 
@@ -34,38 +34,38 @@ def test_sums_of_products(counts, first, second):
     table = np.array(counts, dtype=np.int64).reshape(4, 3)
     sums = [sum(int(v) for v in row) for row in table]
     exact = [first * sum(sums[: i + 1]) - second * sums[i] for i in range(4)]
-    found = wide.answers(queries.WeightedSum(terms), DOMAIN, table)
+    found = integers.answers(queries.WeightedSum(terms), DOMAIN, table)
     assert [int(value) for value in found] == exact
 
 
 def test_small_answers_stay_int64():
-    found = wide.answers(queries.marginal(["a"]), DOMAIN, np.array([1, 2, 3, 4]))
+    found = integers.answers(queries.marginal(["a"]), DOMAIN, np.array([1, 2, 3, 4]))
     assert found.dtype == np.int64 and found.tolist() == [1, 2, 3, 4]
 
 
 def test_the_largest_entry_counts_terms_that_cancel():
     one = queries.Product({"a": queries.identity()})
     query = queries.WeightedSum([(2**20, one), (-(2**20), one)])
-    assert wide.largest_entry(query, DOMAIN) == 2**21
-    assert wide.largest_entry(queries.marginal(["a"]), DOMAIN) == 1
+    assert integers.largest_entry(query, DOMAIN) == 2**21
+    assert integers.largest_entry(queries.marginal(["a"]), DOMAIN) == 1
 
 
 def test_entries_beyond_the_limit_are_refused():
-    wide.check_entries(queries.DenseMatrix(("a",), np.full((1, 4), 2**30)), DOMAIN)
+    integers.check_entries(queries.DenseMatrix(("a",), np.full((1, 4), 2**30)), DOMAIN)
     with pytest.raises(ValueError, match="above the limit of 1,073,741,824 for queries that are measured"):
-        wide.check_entries(queries.DenseMatrix(("a",), np.full((1, 4), 2**30 + 1)), DOMAIN)
+        integers.check_entries(queries.DenseMatrix(("a",), np.full((1, 4), 2**30 + 1)), DOMAIN)
 
 
 @given(st.lists(st.integers(-(2**60), 2**60), min_size=1, max_size=4), st.integers(1, 2**40))
 def test_products_and_sums_are_exact(values, factor):
     array = np.array(values, dtype=np.int64)
-    assert [int(each) for each in wide.times(array, factor)] == [value * factor for value in values]
-    assert wide.total(array) == sum(values)
-    assert wide.total(wide.times(array, factor)) == sum(values) * factor
+    assert [int(each) for each in integers.times(array, factor)] == [value * factor for value in values]
+    assert integers.total(array) == sum(values)
+    assert integers.total(integers.times(array, factor)) == sum(values) * factor
 
 
 @given(st.integers(-(2**80), 2**80), st.integers(-(2**80), 2**80))
 def test_saturation_moves_nothing_apart(first, second):
-    low, high = wide.saturated(np.array([first, second], dtype=object), 2**53 - 1)
+    low, high = integers.saturated(np.array([first, second], dtype=object), 2**53 - 1)
     assert abs(int(low) - int(high)) <= abs(first - second)
     assert abs(int(low)) < 2**53 and (int(low) == first or abs(first) >= 2**53)

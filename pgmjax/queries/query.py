@@ -14,7 +14,7 @@ from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries.block import AttributeQuery
-from pgmjax.queries.exact import Exact
+from pgmjax.queries.columns import Exact
 
 MAX_MATRIX_ENTRIES = 50_000_000
 """The most entries an explicit matrix may have (400 MB)."""

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pgmjax import query_text
 from pgmjax.data.domain import Domain
+from pgmjax.queries import text as query_text
 
 DOMAIN = Domain(
     {
