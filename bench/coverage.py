@@ -30,7 +30,7 @@ import harness
 import numpy as np
 
 import pgmjax as pj
-from pgmjax.laws import DiscreteGaussian
+from pgmjax.measurements.noise import DiscreteGaussian
 
 SCALE = 30.0  # of the noise, counts
 LEVELS = (0.90, 0.95)

@@ -34,7 +34,8 @@ import numpy as np
 from harness import Line
 
 import pgmjax as pj
-from pgmjax import laws, queries
+from pgmjax import queries
+from pgmjax.measurements import noise
 from pgmjax.privacy import Budget, NoiseBackend, OpenDPBackend, PrivateTable, SeededBackend
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
 
@@ -57,8 +58,8 @@ def primitives(backend: NoiseBackend, size: int) -> dict[str, Callable[[], objec
     scores, codes = np.arange(size) % 100, np.arange(size) % 5
     response = backend.randomized_response(5, Fraction(1))
     return {
-        "laplace": lambda: backend.draw(laws.DiscreteLaplace(SCALE), size),
-        "gaussian": lambda: backend.draw(laws.DiscreteGaussian(SCALE), size),
+        "laplace": lambda: backend.draw(noise.DiscreteLaplace(SCALE), size),
+        "gaussian": lambda: backend.draw(noise.DiscreteGaussian(SCALE), size),
         "permute-and-flip": lambda: backend.choose(PermuteAndFlip(SCALE), scores),
         "exponential": lambda: backend.choose(ExponentialMechanism(SCALE), scores),
         "response": lambda: backend.respond(response, codes),

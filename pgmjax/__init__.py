@@ -33,7 +33,8 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator, Fit
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.plan.growth import candidate_cells
@@ -42,7 +43,6 @@ from pgmjax.queries.workload import Workload
 from pgmjax.release import Release
 from pgmjax.saved import load
 from pgmjax.solvers.loop import Status
-from pgmjax.total import estimate_total
 
 moved.install()
 __getattr__ = moved.submodule  # what 0.1.0 had at the top

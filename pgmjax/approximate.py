@@ -8,7 +8,7 @@ from typing import Any
 
 from pgmjax.data.domain import Domain
 from pgmjax.known import Known
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mixture.fit import fit_mixture
 from pgmjax.mixture.model import MixtureModel
 from pgmjax.plan.forecast import ModelTooLargeError

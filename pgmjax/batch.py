@@ -17,13 +17,13 @@ from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.fit_pictures import batch_html
 from pgmjax.fitting import End, course
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
 from pgmjax.model import GraphicalModel
 from pgmjax.oracles.choose import device_bytes
 from pgmjax.plan.forecast import ModelTooLargeError, readable_bytes
 from pgmjax.solvers.rows import Queue, run
 from pgmjax.task import Settings, Task
-from pgmjax.total import estimate_total
 
 # On a CPU rows in one program share what starting its operations costs. More rows than fill so many
 # numbers gain nothing (measured: 8, 16 and 32 rows of 15,000 cells take the same time a row, 4 a fifth

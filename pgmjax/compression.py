@@ -22,7 +22,7 @@ from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import code_dtype
 from pgmjax.data.values import Label, text_of
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.queries import AttributeQuery, Product, compression, identity
 

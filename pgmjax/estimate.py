@@ -21,14 +21,14 @@ from pgmjax.fit_pictures import FitPictures
 from pgmjax.fitting import End, solve_task
 from pgmjax.known import Known, listed
 from pgmjax.losses.base import unique_cliques
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
 from pgmjax.model import GraphicalModel
 from pgmjax.noise_level import noise_level
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.plan.structure import Structure
 from pgmjax.solvers.loop import Status
 from pgmjax.task import Task
-from pgmjax.total import estimate_total
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pgmjax import drawing
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.measured import NoisyMarginal
+from pgmjax.measurements.marginals import NoisyMarginal
 
 MOST_PANELS = 60
 COLUMNS = 3

@@ -13,8 +13,8 @@ from pgmjax._internal import checks, html
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.measured import noisy_marginal
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.marginals import noisy_marginal
 from pgmjax.oracles.host import HostModel
 from pgmjax.plan import junction_tree
 

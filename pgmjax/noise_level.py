@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgmjax import losses
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 
 _GAUSSIAN = math.sqrt(2 / math.pi)  # E|x| of a law of variance 1
 _LAPLACE = math.sqrt(0.5)

@@ -13,13 +13,13 @@ from pgmjax._internal import checks, html
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Fit
-from pgmjax.measurements import LinearMeasurement, spread_of
+from pgmjax.measurements.linear import LinearMeasurement, spread_of
+from pgmjax.measurements.transcript import Transcript
 from pgmjax.model import GraphicalModel
 from pgmjax.privacy.amounts import as_text
 from pgmjax.queries.words import in_words
 from pgmjax.queries.workload import Workload
 from pgmjax.strategies import global_least_squares, local_least_squares
-from pgmjax.transcript import Transcript
 
 ANSWERS = ("engine", "local", "global")
 

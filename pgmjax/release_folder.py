@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgmjax import release_tables
-from pgmjax import transcript as transcripts
 from pgmjax._internal import checks, record_file
 from pgmjax._internal.files import reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
+from pgmjax.measurements import transcript as transcripts
+from pgmjax.measurements.transcript import Transcript
 from pgmjax.mechanisms.mldp_release import TrainedRelease
 from pgmjax.mixture.model import MixtureModel
 from pgmjax.model import GraphicalModel
@@ -34,7 +35,6 @@ from pgmjax.report import render
 from pgmjax.saved import load as load_model
 from pgmjax.training import predictor_folder
 from pgmjax.training.predictor import Predictor
-from pgmjax.transcript import Transcript
 
 FORMAT = "pgmjax-release"
 FORMAT_VERSION = 1

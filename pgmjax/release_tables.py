@@ -10,7 +10,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.release import Release
 
 

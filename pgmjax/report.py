@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax import report_figures, report_text
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model import GraphicalModel
 
 

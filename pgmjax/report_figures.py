@@ -11,8 +11,8 @@ import numpy as np
 
 from pgmjax import plots
 from pgmjax._internal.progress import Progress
-from pgmjax.measured import is_marginal, noisy_marginal, other_queries
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.marginals import is_marginal, noisy_marginal, other_queries
 from pgmjax.model import GraphicalModel
 
 MOST_ATTRIBUTES = 60

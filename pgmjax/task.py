@@ -13,7 +13,7 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.domain import Domain
 from pgmjax.known import Known
 from pgmjax.losses.base import BoundLoss
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.noise_level import noise_level
 
 

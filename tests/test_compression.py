@@ -13,8 +13,8 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
-from pgmjax.laws import DiscreteGaussian
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteGaussian
 from pgmjax.model import GraphicalModel
 
 DOMAIN = Domain({"a": 5, "b": {"labels": ["x", "y", "other"], "missing": "?"}, "c": 3})

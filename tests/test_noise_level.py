@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.losses import L1, L2
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.noise_level import noise_level
 from pgmjax.privacy.backend_seeded import SeededBackend
 

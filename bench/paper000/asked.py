@@ -10,7 +10,7 @@ from paper_learner import Ranges
 import pgmjax as pj
 from pgmjax import queries as q
 from pgmjax.history import History
-from pgmjax.laws import DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteLaplace
 
 
 @dataclasses.dataclass(frozen=True)

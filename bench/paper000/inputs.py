@@ -15,7 +15,7 @@ import table
 import pgmjax as pj
 from pgmjax.history import History, ProductPrior
 from pgmjax.history.builders import random_ranges, random_tables
-from pgmjax.laws import DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.queries import Query
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))

@@ -21,7 +21,7 @@ import table
 
 from pgmjax import queries
 from pgmjax.history import History, MaxEntropy
-from pgmjax.laws import DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteLaplace
 
 TRIPLES = [
     ("gender", "race", "marital"),

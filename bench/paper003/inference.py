@@ -23,7 +23,7 @@ import numpy as np
 from pgmjax import history
 from pgmjax.history import convolution, monte_carlo
 from pgmjax.history.characteristic import invert
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 REPEATS = 3
 GAMMA = 0.01

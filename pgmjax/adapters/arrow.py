@@ -17,8 +17,8 @@ from pgmjax._internal import checks
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.model import GraphicalModel
 from pgmjax.release_tables import measurements_table
 

@@ -28,7 +28,7 @@ from pgmjax.constraints import StructuralZeros
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model import GraphicalModel
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax.adapters.mbi_objects import MbiDomain, MbiFactor
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 
 MOST_CELLS = 4096
 """The most cells of a marginal whose query is found out cell by cell."""

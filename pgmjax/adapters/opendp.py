@@ -14,7 +14,7 @@ import numpy as np
 from pgmjax.adapters.mbi import from_mbi
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 
 
 def from_contingency_table(table: Any, noise: str = "gaussian") -> tuple[Domain, list[LinearMeasurement]]:

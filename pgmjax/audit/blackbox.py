@@ -77,7 +77,7 @@ def epsilon_lower_bound(
         differential privacy" (events); Bichsel et al. 2021, "DP-Sniper".
 
     Example:
-        >>> from pgmjax.laws import DiscreteLaplace
+        >>> from pgmjax.measurements.noise import DiscreteLaplace
         >>> from pgmjax.privacy.backend_seeded import SeededBackend
         >>> noise = SeededBackend(0, insecure=True).draw(DiscreteLaplace(1.0), 20_000)
         >>> found = epsilon_lower_bound(noise[:10_000], 1 + noise[10_000:])  # epsilon is 1
@@ -123,7 +123,7 @@ def mu_lower_bound(
         Dong, Roth and Su 2022, "Gaussian differential privacy".
 
     Example:
-        >>> from pgmjax.laws import DiscreteGaussian
+        >>> from pgmjax.measurements.noise import DiscreteGaussian
         >>> from pgmjax.privacy.backend_seeded import SeededBackend
         >>> noise = SeededBackend(0, insecure=True).draw(DiscreteGaussian(5.0), 20_000)
         >>> found = mu_lower_bound(noise[:10_000], 5 + noise[10_000:])  # mu is 1.002
@@ -175,7 +175,7 @@ def audit_blackbox(
         ValueError: a parameter out of range, or an output that is NaN.
 
     Example:
-        >>> from pgmjax.laws import DiscreteLaplace
+        >>> from pgmjax.measurements.noise import DiscreteLaplace
         >>> from pgmjax.privacy.backend_seeded import SeededBackend
         >>> def noisy_size(table, trial):
         ...     backend = SeededBackend(trial, insecure=True)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax.data.dataset import Dataset
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting import rho_for
 from pgmjax.privacy.amounts import exact_delta, exact_epsilon, exact_rho
 from pgmjax.privacy.drawable import ResponseLaw

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 
 _MOST_VECTORS = 500_000
 _WIDEST = 50_000_000
@@ -35,7 +35,7 @@ def noise_epsilon(law: Law, shift: int) -> float:
         TypeError: not a law of `pgmjax.laws`, or the shift is no integer.
 
     Example:
-        >>> from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+        >>> from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
         >>> noise_epsilon(DiscreteLaplace(4.0), 2), noise_epsilon(DiscreteGaussian(4.0), 2)
         (0.5, inf)
     """
@@ -65,7 +65,7 @@ def noise_delta(law: Law, shift: int, epsilon: float) -> float:
         Canonne, Kamath and Steinke 2020, Theorem 7 (the discrete Gaussian's delta).
 
     Example:
-        >>> from pgmjax.laws import DiscreteGaussian
+        >>> from pgmjax.measurements.noise import DiscreteGaussian
         >>> f"{noise_delta(DiscreteGaussian(10.0), 1, 0.5):.3e}"
         '6.934e-09'
     """

@@ -57,7 +57,7 @@ def goodness_of_fit(samples: np.ndarray, law: IntegerLaw) -> Goodness:
         Cochran 1954, "Some methods for strengthening the common chi-square tests" (expectations).
 
     Example:
-        >>> from pgmjax.laws import DiscreteLaplace
+        >>> from pgmjax.measurements.noise import DiscreteLaplace
         >>> from pgmjax.privacy.backend_seeded import SeededBackend
         >>> noise = SeededBackend(0, insecure=True).draw(DiscreteLaplace(4.0), 100_000)
         >>> goodness_of_fit(noise, DiscreteLaplace(4.0)).p_value > 1e-6

@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.data.relation import Relation
-from pgmjax.laws import DiscreteGaussian
+from pgmjax.measurements.noise import DiscreteGaussian
 from pgmjax.privacy import measuring, scales, scores, selection
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget

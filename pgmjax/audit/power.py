@@ -28,7 +28,7 @@ def draws_needed(law: Any, off_by: float, *, alpha: float = 1e-6, power: float =
         ValueError: a parameter out of range, or more than 1e12 draws.
 
     Example:
-        >>> from pgmjax.laws import DiscreteLaplace
+        >>> from pgmjax.measurements.noise import DiscreteLaplace
         >>> 10_000 < draws_needed(DiscreteLaplace(4.0), 1.1) < 16_000
         True
     """

@@ -17,7 +17,7 @@ from pgmjax.audit import exact, exact_laws, goodness, repetition
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.laws import DiscreteGaussian
+from pgmjax.measurements.noise import DiscreteGaussian
 from pgmjax.privacy import accounting, scales
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget, BudgetExceeded

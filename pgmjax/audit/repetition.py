@@ -46,7 +46,7 @@ def repeated(noise: np.ndarray) -> Repetition:
         ValueError: fewer than two draws, or not one row of finite numbers.
 
     Example:
-        >>> from pgmjax.laws import DiscreteGaussian
+        >>> from pgmjax.measurements.noise import DiscreteGaussian
         >>> from pgmjax.privacy.backend_seeded import SeededBackend
         >>> noise = SeededBackend(0, insecure=True).draw(DiscreteGaussian(9.0), 500)
         >>> repeated(noise).p_value > 0.01

@@ -14,7 +14,7 @@ import numpy as np
 from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import Settings, read_settings
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.noise import PrivateTable

@@ -19,7 +19,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.backend_seeded import SeededBackend

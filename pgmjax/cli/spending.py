@@ -14,8 +14,8 @@ import numpy as np
 
 from pgmjax import release_folder, release_tables
 from pgmjax.cli import interrupts
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.backend import NoiseBackend

@@ -21,12 +21,12 @@ from pgmjax.gradients.implicit import optimum
 from pgmjax.gradients.parameters import Diagnostics, FitParameters
 from pgmjax.gradients.problem import FitProblem, holder
 from pgmjax.gradients.unrolled import descend
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.structure import Structure
 from pgmjax.queries import Query
 from pgmjax.solvers.loop import precision
-from pgmjax.total import estimate_total
 from pgmjax.uncertainty.asked import measurements_of, queries_of
 from pgmjax.uncertainty.laplace import Place
 

@@ -48,7 +48,7 @@ def consistent_answers(
 
     Example:
         >>> from pgmjax import Domain, LinearMeasurement
-        >>> from pgmjax.laws import DiscreteLaplace
+        >>> from pgmjax.measurements.noise import DiscreteLaplace
         >>> from pgmjax.queries import marginal
         >>> measured = LinearMeasurement.released(marginal(["sex"]), [-3, 43], DiscreteLaplace(2.0))
         >>> answers = consistent_answers(History(Domain({"sex": 2}), [measured]), marginal(["sex"]), total=40)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
-from pgmjax.laws import DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteLaplace
 
 _BLOCK = 1 << 24
 

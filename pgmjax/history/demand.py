@@ -16,7 +16,7 @@ from pgmjax.history.cell_account import PLACES
 from pgmjax.history.costs import least_epsilon
 from pgmjax.history.inference import Inference
 from pgmjax.history.noise_laws import DISCRETE
-from pgmjax.laws import DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query
 

@@ -14,8 +14,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.history import joint_noise, storage
 from pgmjax.history.rows import Rows
-from pgmjax.laws import Law
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import Law
 from pgmjax.queries import Query
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.history.smoothing import SMOOTHINGS, positive_counts
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.amounts import exact_epsilon, exact_rho
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import marginal

@@ -14,7 +14,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.ledger.chain import text_of
 from pgmjax.privacy.ledger.charge import Charge
 from pgmjax.privacy.ledger.errors import IdempotencyConflict, LedgerError

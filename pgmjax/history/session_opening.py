@@ -11,7 +11,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.history.history import History
 from pgmjax.history.session_log import FORMAT, SessionLog, turn
-from pgmjax.laws import DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy import tape
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.backend import NoiseBackend

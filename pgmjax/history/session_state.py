@@ -16,8 +16,8 @@ from pgmjax.history.history import History
 from pgmjax.history.inference import Inference
 from pgmjax.history.noise_sum import NoiseSum
 from pgmjax.history.session_answer import SessionAnswer
-from pgmjax.laws import DiscreteLaplace
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.queries import Query
 from pgmjax.queries.workload_entry import as_entry
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy import special
 
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 
 SMOOTHINGS = ("posterior-mean", "truncate")
 _FAR = -50  # from here on down a series is the more accurate

@@ -20,8 +20,8 @@ import numpy as np
 from pgmjax._internal import record_file
 from pgmjax._version import __version__
 from pgmjax.data.domain import Domain
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.queries import DenseMatrix, Query
 from pgmjax.queries.workload_entry import as_entry
 

@@ -14,7 +14,7 @@ from pgmjax.estimate import Estimator
 from pgmjax.learners.base import FittedLearner, Learner
 from pgmjax.learners.inputs import Examples, encoded_queries
 from pgmjax.learners.penalised import least_squares
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import DenseMatrix
 
 PRECISION = 1e-3

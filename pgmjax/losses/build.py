@@ -13,7 +13,7 @@ from pgmjax.losses.base import BoundLoss, Loss
 from pgmjax.losses.custom import Custom
 from pgmjax.losses.l1 import L1
 from pgmjax.losses.l2 import L2
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 
 _BY_NAME: dict[str, type[Loss]] = {"l2": L2, "l1": L1}
 

@@ -15,7 +15,7 @@ from pgmjax.clique_vector import CliqueVector
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.losses.base import BoundLoss, Loss, check_arguments, unique_cliques
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 
 LossFunction = Callable[[Mapping[Clique, Any]], Any]
 

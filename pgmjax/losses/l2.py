@@ -16,7 +16,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.losses.base import BoundLoss, Loss
 from pgmjax.losses.linear import LinearResiduals, linear_residuals
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.ops.flat import join
 
 

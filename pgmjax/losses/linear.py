@@ -23,7 +23,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.losses.base import check_arguments, unique_cliques
 from pgmjax.losses.curvature import curvature
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.ops.flat import host_join, join, split
 from pgmjax.queries import DenseMatrix, Product, Query
 

@@ -20,9 +20,9 @@ import numpy as np
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.losses.base import BoundLoss, Loss, check_arguments, unique_cliques
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.transcript import Transcript
 from pgmjax.queries import Query
-from pgmjax.transcript import Transcript
 
 Asked = tuple[tuple[int, tuple[int, ...], Query], ...]
 

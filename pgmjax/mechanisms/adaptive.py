@@ -14,7 +14,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator, Fit
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import check_table_and_workload, paid_for
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes

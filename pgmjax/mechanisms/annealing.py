@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.noise_sizes import expected_size
 from pgmjax.privacy.budget import Budget
 

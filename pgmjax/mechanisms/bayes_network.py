@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator, Fit
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import paid_for
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes

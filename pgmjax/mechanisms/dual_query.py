@@ -11,6 +11,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.losses.transcript import Draws
+from pgmjax.measurements.transcript import Transcript
 from pgmjax.mechanisms import dual_query_records as synthetic
 from pgmjax.mechanisms.dual_query_cost import ACCOUNTS, Game, agree
 from pgmjax.mechanisms.dual_query_game import Player, first_round, play
@@ -22,7 +23,6 @@ from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Query, indicators
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release, Spent
-from pgmjax.transcript import Transcript
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
 from pgmjax.strategies import Strategy

@@ -25,7 +25,7 @@ class FactoredWeights(MultiplicativeWeights):
     """Tables over disjoint sets of attributes; attributes that nothing was asked about have none.
 
     Example:
-        >>> from pgmjax.measurements import LinearMeasurement
+        >>> from pgmjax.measurements.linear import LinearMeasurement
         >>> estimate = FactoredWeights(Domain({"a": 2, "b": 2, "c": 5}))
         >>> asked = [LinearMeasurement((name,), [6, 2], stddev=1.0) for name in "ab"]
         >>> steps = estimate.sweep(asked, total=8, sweeps=100)

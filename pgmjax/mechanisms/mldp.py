@@ -13,7 +13,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.learners import Learner, as_learner
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.mldp_release import TrainedRelease
 from pgmjax.mechanisms.mldp_training import Choice, train, validation_queries
 from pgmjax.mechanisms.settings import Settings, check_table_and_workload, paid_for, read_settings
@@ -23,7 +24,6 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Product, Query, total
 from pgmjax.queries.workload import Workload
-from pgmjax.total import estimate_total
 from pgmjax.training.choice import COVERING, RANDOM
 from pgmjax.training.encodings import as_encoding
 from pgmjax.training.lessons import UNIVERSES, Lesson

@@ -9,7 +9,7 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.relation import Relation
-from pgmjax.laws import Law
+from pgmjax.measurements.noise import Law
 from pgmjax.queries import Query
 from pgmjax.release import Release
 from pgmjax.training.bounds import model_bound, noise_bound

@@ -11,7 +11,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.learners import Learner
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Query

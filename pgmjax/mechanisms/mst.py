@@ -16,7 +16,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.many_marginals import many_marginals
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import Purse, check_adaptive
 from pgmjax.mechanisms.noise_sizes import grid_for, law_for, most_moved, on_grid
 from pgmjax.mechanisms.settings import Settings, paid_for, read_settings

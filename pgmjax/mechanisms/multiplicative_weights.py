@@ -28,7 +28,7 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.queries import Query

@@ -12,7 +12,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.many_marginals import many_marginals
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import check_cells
 from pgmjax.mechanisms.factored_weights import FactoredWeights
 from pgmjax.mechanisms.multiplicative_weights import FullVector, MultiplicativeWeights

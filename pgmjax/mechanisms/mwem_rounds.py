@@ -11,7 +11,8 @@ from fractions import Fraction
 from pgmjax import queries
 from pgmjax._internal.progress import Progress
 from pgmjax.data.relation import Relation
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.mwem_candidates import Candidates
 from pgmjax.mechanisms.mwem_estimates import Estimate
 from pgmjax.mechanisms.noise_sizes import expected_size, law_for
@@ -21,7 +22,6 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import Query
-from pgmjax.total import estimate_total
 
 PENALTIES = ("cells", "noise", "none")
 

@@ -11,7 +11,7 @@ import numpy as np
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.laws import DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteLaplace, Law
 from pgmjax.privacy import scales
 from pgmjax.privacy.scores import Distances
 from pgmjax.privacy.scores.grid import DEFAULT_BITS

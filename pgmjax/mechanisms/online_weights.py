@@ -13,7 +13,7 @@ from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.multiplicative_weights import FullVector
 from pgmjax.mechanisms.settings import Settings, check_table_and_workload, read_settings
 from pgmjax.model import GraphicalModel

@@ -13,7 +13,9 @@ import numpy as np
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator, Fit
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
+from pgmjax.measurements.transcript import Transcript
 from pgmjax.privacy.accounting import rho_for
 from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon
 from pgmjax.privacy.backend import NoiseBackend
@@ -24,8 +26,6 @@ from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release, Spent
-from pgmjax.total import estimate_total
-from pgmjax.transcript import Transcript
 
 
 class FitError(RuntimeError):

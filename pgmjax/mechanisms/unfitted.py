@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pgmjax._internal import checks
 from pgmjax.estimate import Estimator, Fit
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import Settings, paid_for
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.queries.workload import Workload

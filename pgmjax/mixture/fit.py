@@ -16,7 +16,8 @@ from pgmjax.constraints import StructuralZeros
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.losses.base import BoundLoss
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
 from pgmjax.mixture import layout, start
 from pgmjax.mixture.descent import Descent, descend
 from pgmjax.mixture.model import MixtureModel
@@ -24,7 +25,6 @@ from pgmjax.noise_level import noise_level
 from pgmjax.oracles.choose import memory_limit
 from pgmjax.plan.forecast import ModelTooLargeError, readable_bytes
 from pgmjax.solvers.loop import Status, precision
-from pgmjax.total import estimate_total
 
 MOST_COMPONENTS, FEWEST_COMPONENTS = 1000, 100
 WORK = 2_000_000_000

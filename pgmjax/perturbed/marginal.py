@@ -11,7 +11,7 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.perturbed.factor import Factor, predicted_error
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, identity, matrix
 

@@ -18,7 +18,7 @@ from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.perturbed.column import ResponseColumn, read_column
 from pgmjax.perturbed.marginal import ResponseMarginal
 from pgmjax.perturbed.tally import Tally

@@ -1,7 +1,7 @@
 """Differential privacy: budgets, noise, accounting, ledgers, and the one place where counts meet noise."""
 
 from pgmjax.data.relation import Relation
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting import epsilon_of, rho_for
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.backend_opendp import OpenDPBackend

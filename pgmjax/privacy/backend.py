@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.privacy.response import RandomizedResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
 from pgmjax.privacy.unary_response import UnaryResponse

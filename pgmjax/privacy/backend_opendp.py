@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.privacy import opendp_calls as calls
 from pgmjax.privacy import response, scales, selection
 from pgmjax.privacy.drawable import checked_bits, checked_noise, checked_response, checked_selection

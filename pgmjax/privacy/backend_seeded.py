@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.privacy import response, scales, selection
 from pgmjax.privacy.drawable import checked_bits, checked_noise, checked_response, checked_selection
 from pgmjax.privacy.unary_response import UnaryResponse, unary_for

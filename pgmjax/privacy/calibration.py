@@ -12,7 +12,7 @@ from typing import Any
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.laws import Law
+from pgmjax.measurements.noise import Law
 from pgmjax.privacy.accounting import rho_for
 from pgmjax.privacy.amounts import exact_delta, exact_epsilon, shortened, split
 from pgmjax.privacy.events import Event, Gaussian, Laplace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.privacy.response import RandomizedResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
 from pgmjax.privacy.unary_response import UnaryResponse

@@ -15,7 +15,7 @@ import numpy as np
 from pgmjax._internal.progress import Progress
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.laws import Law
+from pgmjax.measurements.noise import Law
 from pgmjax.privacy.amounts import exact_epsilon, exact_rho
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.events import Event, Gaussian, Laplace

@@ -18,7 +18,7 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy import measuring, responding, response_blocks, selecting
 from pgmjax.privacy import tape as tapes
 from pgmjax.privacy.backend import NoiseBackend, default_backend

@@ -11,7 +11,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.ratings import Ratings, check_pairs
 from pgmjax.data.relation import Relation
-from pgmjax.laws import Law
+from pgmjax.measurements.noise import Law
 from pgmjax.privacy.amounts import exact_epsilon
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget

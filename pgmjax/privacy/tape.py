@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.laws import Law
+from pgmjax.measurements.noise import Law
 from pgmjax.privacy.drawable import ResponseLaw
 from pgmjax.privacy.selection import SelectionLaw
 from pgmjax.privacy.sensitivity import Sensitivity

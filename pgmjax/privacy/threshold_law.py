@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from pgmjax.laws import DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteLaplace
 
 
 @dataclasses.dataclass(frozen=True)

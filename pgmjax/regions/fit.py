@@ -29,7 +29,8 @@ from pgmjax.constraints import StructuralZeros, require_feasible
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.losses.base import BoundLoss
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
 from pgmjax.oracles.choose import memory_limit
 from pgmjax.oracles.regions import CoverBP, forecast
 from pgmjax.plan.forecast import Forecast, readable_bytes, require_memory
@@ -39,7 +40,6 @@ from pgmjax.regions.model import METHOD, RegionModel
 from pgmjax.regions.problem import LocalProblem
 from pgmjax.solvers.loop import Solution, Status, precision, solve
 from pgmjax.solvers.problem import Vector
-from pgmjax.total import estimate_total
 
 FIRST_SMOOTHING = 8.0  # standard deviations, as in an exact fit
 STEP_TOL, STEP_SWEEPS = 1e-9, 20  # of the messages in one step of the solver, which keeps them

@@ -20,7 +20,7 @@ from pgmjax import ops
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, total
 from pgmjax.queries.block import contract
 from pgmjax.queries.transpose import transposed

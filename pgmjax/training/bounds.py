@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.laws import Law
+from pgmjax.measurements.noise import Law
 
 
 def noise_bound(law: Law, coefficients: np.ndarray, beta: float = 0.05) -> float:
@@ -34,7 +34,7 @@ def noise_bound(law: Law, coefficients: np.ndarray, beta: float = 0.05) -> float
         Shi and Song 2011, Lemma 2.8; Canonne, Kamath and Steinke 2020, for the Gaussian law.
 
     Example:
-        >>> from pgmjax.laws import DiscreteLaplace
+        >>> from pgmjax.measurements.noise import DiscreteLaplace
         >>> round(noise_bound(DiscreteLaplace(10.0), np.ones(100) / 100), 3)
         5.432
     """

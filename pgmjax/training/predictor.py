@@ -10,9 +10,9 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.laws import Law
 from pgmjax.learners.base import FittedLearner, Learner
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import Law
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
 from pgmjax.training.bounds import noise_bound

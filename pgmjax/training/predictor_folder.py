@@ -12,9 +12,9 @@ import numpy as np
 
 from pgmjax._internal import record_file
 from pgmjax.data.domain import Domain
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.learners import Learner, as_learner
 from pgmjax.learners.base import FittedLearner
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.training.encodings import ENCODINGS, Encoding, as_encoding
 from pgmjax.training.predictor import Part, Predictor, weights_of
 

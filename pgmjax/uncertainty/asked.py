@@ -11,7 +11,7 @@ from pgmjax._internal import checks
 from pgmjax.constraints import Constraint, StructuralZeros
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.queries import Query, marginal
 from pgmjax.queries.transpose import transposed

@@ -10,7 +10,7 @@ import numpy as np
 from pgmjax import random
 from pgmjax.constraints import Constraint
 from pgmjax.estimate import Estimator
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.queries import Query
 

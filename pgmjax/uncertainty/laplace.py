@@ -28,7 +28,7 @@ from pgmjax import ops, oracles
 from pgmjax._internal.jit import jit
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.losses.base import unique_cliques
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.ops.flat import host_join, split
 from pgmjax.oracles.base import Oracle

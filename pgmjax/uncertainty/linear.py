@@ -15,7 +15,7 @@ import numpy as np
 from pgmjax.constraints import FixedMarginal, StructuralZeros
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries.transpose import transposed
 from pgmjax.uncertainty.asked import row_tables
 from pgmjax.uncertainty.effects import Effects

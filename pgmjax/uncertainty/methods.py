@@ -11,7 +11,7 @@ from pgmjax._internal import checks
 from pgmjax.constraints import Constraint, FixedMarginal, total_of
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.known import Known
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.uncertainty import bootstrap, laplace
 from pgmjax.uncertainty.asked import measurements_of, queries_of, row_tables, zeros_of

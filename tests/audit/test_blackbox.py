@@ -12,7 +12,7 @@ import scipy.stats
 
 from pgmjax.audit import blackbox
 from pgmjax.audit.outputs import Outputs
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.backend_seeded import SeededBackend
 from tests.audit import channels
 

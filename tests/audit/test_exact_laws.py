@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pgmjax.audit import exact_laws
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from tests.audit import channels
 
 FALSE_ALARMS = 0.0  # nothing is sampled

@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 from pgmjax.audit.repetition import repeated
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.backend_seeded import SeededBackend
 
 ALPHA = 1e-6

@@ -11,7 +11,7 @@ from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.audit.tables import neighbours
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable

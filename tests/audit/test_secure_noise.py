@@ -15,7 +15,7 @@ import pytest
 
 from pgmjax.audit import blackbox, exact, exact_laws, goodness
 from pgmjax.audit.repetition import repeated
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
 
@@ -78,7 +78,7 @@ def test_threads_share_nothing():
 FORKING = """
 import os, sys
 import numpy as np
-from pgmjax.laws import DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteLaplace
 {make}
 noise.draw(DiscreteLaplace(50.0), 10)  # whatever state there is exists before the fork
 for _ in range(3):

@@ -9,7 +9,7 @@ import pytest
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.history import History, MaxEntropy
-from pgmjax.laws import DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteLaplace
 
 FOLDER = pathlib.Path(__file__).parent.parent.parent / "bench" / "paper000"
 SIZES = {"a": 3, "b": 4, "c": 2}

@@ -8,8 +8,8 @@ from pgmjax.history import coordinates
 from pgmjax.history.blue import Blue
 from pgmjax.history.coordinates import NotEstimableError
 from pgmjax.history.history import History
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.queries import Product, marginal, point, prefix
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})

@@ -5,8 +5,8 @@ import pytest
 
 from pgmjax import Domain
 from pgmjax.history import Blue, History, consistent_answers
-from pgmjax.laws import DiscreteLaplace
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.queries import DenseMatrix, marginal
 
 DOMAIN = Domain({"a": 3, "b": 2})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgmjax.history.costs import cell_costs, least_epsilon, sensitivities, system_cost
-from pgmjax.laws import DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteLaplace
 
 H = np.array(
     [

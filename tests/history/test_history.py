@@ -5,7 +5,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.history import History, rows
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.queries import Product, WeightedSum, marginal, point, prefix
 from tests.history import dense
 

@@ -10,7 +10,7 @@ from pgmjax.history.inference import Inference
 from pgmjax.history.inference_control import DeclinedError, InferenceControl
 from pgmjax.history.noise_laws import Gaussian
 from pgmjax.history.noise_sum import NoiseSum
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 H = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 2], [1, 1, 1], [0, 1, 0]], float)
 TABLE = np.array([30, 5, 12])

@@ -11,7 +11,7 @@ from pgmjax.history.characteristic import FourierLaw, invert, plan_inversion
 from pgmjax.history.law_of import cheapest, law_of
 from pgmjax.history.noise_laws import Gaussian, Laplace
 from pgmjax.history.noise_sum import NoiseSum
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 A = [0.476923077, 0.364485981, -0.032710280, 0.495327103, -0.500071891, 0.261538462, 0.070093458, 0.238389648]
 B = [20.0, 10.0, 20.0, 10.0, 10.0, 40.0, 40.0, 10.0]

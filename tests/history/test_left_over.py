@@ -8,8 +8,8 @@ from pgmjax.history import History, KernelPCA, ProductPrior, Rows
 from pgmjax.history.blue import Blue
 from pgmjax.history.coordinates import NotEstimableError
 from pgmjax.history.left_over import bounds, is_covered
-from pgmjax.laws import DiscreteLaplace
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.queries import Product, WeightedSum, marginal, point, prefix
 from pgmjax.queries import total as all_codes
 

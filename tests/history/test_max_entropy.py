@@ -11,8 +11,8 @@ from pgmjax.history.history import History
 from pgmjax.history.max_entropy import MaxEntropy
 from pgmjax.history.penalties import GaussianPenalty, LaplacePenalty
 from pgmjax.history.prior import ProductPrior
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.solvers.loop import Status
 

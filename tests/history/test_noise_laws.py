@@ -6,7 +6,7 @@ from scipy import integrate, stats
 
 from pgmjax.history import noise_laws
 from pgmjax.history.noise_laws import Gaussian, Laplace, as_law
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 DISCRETE = [
     kind(scale) for kind in (DiscreteLaplace, DiscreteGaussian) for scale in (0.2, 0.7, 1.0, 3.7, 25.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgmjax.history.noise_sum import NoiseSum
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 
 def test_terms_are_grouped_and_rounding_is_left_out():

@@ -7,7 +7,7 @@ from pgmjax.history.blue import Blue
 from pgmjax.history.claims import Claim
 from pgmjax.history.coordinates import NotEstimableError
 from pgmjax.history.posterior import Posterior, posterior
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 H = np.array(
     [

@@ -13,7 +13,7 @@ from pgmjax.history.history import History
 from pgmjax.history.max_entropy import MaxEntropy
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.sampled_curvature import Sample
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model import GraphicalModel
 from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.solvers.loop import Status

@@ -7,8 +7,8 @@ import pytest
 
 from pgmjax import Dataset, Domain, history
 from pgmjax.history import History, Session, least_epsilon
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy import BudgetExceeded
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import IdempotencyConflict, Ledger

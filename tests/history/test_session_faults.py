@@ -12,8 +12,8 @@ from pgmjax.history.demand import Demand, interval
 from pgmjax.history.inference import Inference
 from pgmjax.history.noise_sum import NoiseSum
 from pgmjax.history.session_state import SessionState, query_of
-from pgmjax.laws import DiscreteLaplace
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy import noise
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger

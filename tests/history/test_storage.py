@@ -8,7 +8,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.history import History, storage
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.queries import DenseMatrix, Product, marginal, matrix, prefix
 from tests.history import dense
 

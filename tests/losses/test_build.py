@@ -4,7 +4,7 @@ import pytest
 
 from pgmjax import losses
 from pgmjax.data.domain import Domain
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 
 DOMAIN = Domain({"a": 2, "b": 3})
 ONE = [LinearMeasurement(("a",), [4, 6], 1.0), LinearMeasurement(("a",), [5, 5], 2.0)]

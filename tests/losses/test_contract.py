@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pgmjax import losses
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 TOTAL = 1000.0

@@ -9,7 +9,7 @@ from pgmjax import losses
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.losses import curvature
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 
 DOMAIN = Domain({"a": 3, "b": 2})
 TOTAL = 50.0

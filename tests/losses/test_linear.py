@@ -8,7 +8,7 @@ import pytest
 from pgmjax import losses
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 
 DOMAIN = Domain({"a": 3, "b": 2})
 

@@ -13,9 +13,9 @@ from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator
 from pgmjax.losses.transcript import Draws
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.transcript import Transcript
 from pgmjax.solvers.loop import Status
-from pgmjax.transcript import Transcript
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 QUERIES = (

@@ -7,8 +7,8 @@ import pytest
 
 from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator
-from pgmjax.laws import DiscreteLaplace
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms.adaptive import check_cells, merged
 from pgmjax.queries import marginal
 

@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.mechanisms.annealing import Round, is_noise
 from pgmjax.queries import marginal
 

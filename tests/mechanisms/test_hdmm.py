@@ -12,7 +12,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
-from pgmjax.laws import DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms import hdmm
 from pgmjax.mechanisms.hdmm import HDMM
 from pgmjax.privacy import accounting

@@ -12,9 +12,9 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
-from pgmjax.laws import DiscreteLaplace
 from pgmjax.learners import Linear
 from pgmjax.learners.base import Learner
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms import MLDP
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy.backend_seeded import SeededBackend

@@ -7,7 +7,7 @@ import pytest
 
 from pgmjax import queries
 from pgmjax.data.domain import Domain
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.factored_weights import FactoredWeights
 from pgmjax.mechanisms.multiplicative_weights import FullVector, exponents
 from pgmjax.plan.forecast import ModelTooLargeError

@@ -8,7 +8,7 @@ import pytest
 
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.mechanisms.noise_sizes import (
     expected_size,
     grid_for,

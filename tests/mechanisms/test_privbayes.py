@@ -12,8 +12,8 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
-from pgmjax.laws import DiscreteLaplace
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms.bayes_network import conditional_fit, engine_model, network_model, paper_model
 from pgmjax.mechanisms.marginals import Marginals
 from pgmjax.mechanisms.privbayes import PrivBayes

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pgmjax import laws
+from pgmjax.measurements import noise as laws
 from pgmjax.privacy import backend, backend_opendp, opendp_calls, scales
 from pgmjax.privacy.backend_opendp import _BITS_PIECE, OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend

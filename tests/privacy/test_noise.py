@@ -11,8 +11,8 @@ from pgmjax.audit import replay, tables
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy import noise, tape
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend

@@ -7,7 +7,7 @@ import pytest
 
 from pgmjax.audit import replay as r
 from pgmjax.data.relation import Relation
-from pgmjax.laws import DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy import tape as t
 from pgmjax.privacy.sensitivity import Sensitivity
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import Quantised, quantise
 from pgmjax.queries.block import AttributeQuery
 

@@ -6,7 +6,7 @@ import pytest
 from pgmjax import queries, strategies
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, prefix
 from pgmjax.queries.workload import Workload
 from pgmjax.strategies import strategy as made

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.training.bounds import model_bound, noise_bound
 
 

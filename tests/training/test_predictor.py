@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.laws import DiscreteGaussian, DiscreteLaplace
 from pgmjax.learners import Linear
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.queries import Product, marginal, matrix, prefix, range, total
 from pgmjax.training.choice import training_query
 from pgmjax.training.encodings import Cells, Corners

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.laws import DiscreteLaplace
 from pgmjax.learners import Linear
 from pgmjax.learners.base import FittedLearner, Learner, NotDescribedError
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.queries import Product, marginal, prefix
 from pgmjax.training import predictor_folder
 from pgmjax.training.encodings import Cells, Encoding

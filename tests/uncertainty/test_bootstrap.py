@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.laws import DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.queries import marginal
 from pgmjax.uncertainty import bootstrap
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmjax.data.domain import Domain
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import AttributeQuery, Product, compression
 
 _MAX_ENTRIES = 4_000_000

@@ -10,7 +10,7 @@ import numpy as np
 from pgmjax._internal import checks, html
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.laws import Law
+from pgmjax.measurements.noise import Law
 from pgmjax.queries import Query, as_query
 from pgmjax.queries.query import attribute_names
 from pgmjax.queries.words import in_words
@@ -75,7 +75,7 @@ class LinearMeasurement:
         """Return answers to a query with noise of a known law, which says its standard deviation.
 
         Example:
-            >>> from pgmjax.laws import DiscreteLaplace
+            >>> from pgmjax.measurements.noise import DiscreteLaplace
             >>> from pgmjax.queries import marginal
             >>> LinearMeasurement.released(marginal(["sex"]), [10, 7], DiscreteLaplace(2.0)).interval(0.95)
             array([[ 4, 16],

@@ -3,7 +3,7 @@ import pytest
 
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 
 DOMAIN = Domain({"age": 3, "sex": 2})
 

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmjax import queries as q
-from pgmjax import total as module
 from pgmjax.data.domain import Domain
-from pgmjax.measurements import LinearMeasurement
-from pgmjax.total import estimate_total
+from pgmjax.measurements import total as module
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
 
 
 def best_by_brute_force(matrix, stddevs, values):

@@ -6,9 +6,9 @@ from fractions import Fraction
 import pytest
 
 from pgmjax import queries as q
-from pgmjax import transcript as transcripts
 from pgmjax.data.domain import Domain
-from pgmjax.transcript import Transcript
+from pgmjax.measurements import transcript as transcripts
+from pgmjax.measurements.transcript import Transcript
 
 DOMAIN = Domain({"a": 3, "b": 2})
 QUERIES = (q.marginal(["b", "a"]), q.Product({"a": q.prefix()}))

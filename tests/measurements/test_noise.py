@@ -6,7 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from pgmjax import laws
+from pgmjax.measurements import noise
 
 SCALES = [0.1, 0.5, 1.0, 2.0, 3.999, 4.0, 4.001, 10.0, 50.0]
 
@@ -23,7 +23,7 @@ def brute_force(law):
     return values, masses / total, math.fsum(values.astype(float) ** 2 * masses) / total
 
 
-@pytest.mark.parametrize("kind", [laws.DiscreteLaplace, laws.DiscreteGaussian])
+@pytest.mark.parametrize("kind", [noise.DiscreteLaplace, noise.DiscreteGaussian])
 @pytest.mark.parametrize("scale", SCALES)
 def test_variance_and_probabilities_against_a_long_sum(kind, scale):
     law = kind(scale)
@@ -35,18 +35,18 @@ def test_variance_and_probabilities_against_a_long_sum(kind, scale):
 
 def test_figures_of_the_discrete_laplace():
     """2q / (1 - q)^2 with q = exp(-1 / b): 1.841 at b = 1, 7.835 at b = 2 (continuous: 2 and 8)."""
-    assert round(laws.DiscreteLaplace(1.0).variance, 3) == 1.841
-    assert round(laws.DiscreteLaplace(2.0).variance, 3) == 7.835
+    assert round(noise.DiscreteLaplace(1.0).variance, 3) == 1.841
+    assert round(noise.DiscreteLaplace(2.0).variance, 3) == 7.835
     q = math.exp(-1 / 3)
-    assert laws.DiscreteLaplace(3.0).variance == pytest.approx(2 * q / (1 - q) ** 2, rel=1e-13)
+    assert noise.DiscreteLaplace(3.0).variance == pytest.approx(2 * q / (1 - q) ** 2, rel=1e-13)
 
 
 def test_laplace_stddev_keeps_its_digits_at_huge_scales():
     """The textbook form loses all digits in 1 - q; the limit is sqrt(2) b."""
-    assert laws.DiscreteLaplace(2.0**50).stddev == pytest.approx(math.sqrt(2) * 2.0**50, rel=1e-14)
+    assert noise.DiscreteLaplace(2.0**50).stddev == pytest.approx(math.sqrt(2) * 2.0**50, rel=1e-14)
 
 
-@pytest.mark.parametrize("kind", [laws.DiscreteLaplace, laws.DiscreteGaussian])
+@pytest.mark.parametrize("kind", [noise.DiscreteLaplace, noise.DiscreteGaussian])
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("level", [0.01, 0.5, 0.95, 0.9999])
 def test_half_widths_are_the_smallest_that_hold_the_level(kind, scale, level):
@@ -59,12 +59,12 @@ def test_half_widths_are_the_smallest_that_hold_the_level(kind, scale, level):
     assert law.outside(width) == pytest.approx(1 - inside, abs=1e-12)
 
 
-@pytest.mark.parametrize("kind", [laws.DiscreteLaplace, laws.DiscreteGaussian])
+@pytest.mark.parametrize("kind", [noise.DiscreteLaplace, noise.DiscreteGaussian])
 @pytest.mark.parametrize("delta", [0.3, 1e-9, 1e-16, 1e-25, 1e-200])
 def test_a_radius_is_the_smallest_however_far_the_tail(kind, delta):
     law = kind(3.0)
     radius = law.radius(delta)
-    laplace = kind is laws.DiscreteLaplace
+    laplace = kind is noise.DiscreteLaplace
     masses = [(Decimal(-k) / 3 if laplace else Decimal(-k * k) / 18).exp() for k in range(radius + 600)]
     whole = 2 * sum(masses) - 1
     assert 2 * sum(masses[radius + 1 :]) <= Decimal(delta) * whole < 2 * sum(masses[radius:])
@@ -73,12 +73,12 @@ def test_a_radius_is_the_smallest_however_far_the_tail(kind, delta):
 @pytest.mark.parametrize("delta", [0, 1, -0.1, math.nan])
 def test_a_radius_needs_a_probability(delta):
     with pytest.raises(ValueError, match="delta"):
-        laws.DiscreteLaplace(1.0).radius(delta)
+        noise.DiscreteLaplace(1.0).radius(delta)
 
 
 def test_the_wide_gaussian_tail_meets_the_sum():
     scale = 2000.5
-    law = laws.DiscreteGaussian(scale)
+    law = noise.DiscreteGaussian(scale)
     values, masses, _ = brute_force(law)
     for width in (0, 100, 2000, 5000, 9000):
         assert law.outside(width) == pytest.approx(math.fsum(masses[np.abs(values) > width]), abs=1e-7)
@@ -87,10 +87,10 @@ def test_the_wide_gaussian_tail_meets_the_sum():
 @pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, math.nan, True])
 def test_a_level_is_a_probability(level):
     with pytest.raises((ValueError, TypeError), match="level"):
-        laws.DiscreteLaplace(1.0).half_width(level)
+        noise.DiscreteLaplace(1.0).half_width(level)
 
 
-@pytest.mark.parametrize("kind", [laws.DiscreteLaplace, laws.DiscreteGaussian])
+@pytest.mark.parametrize("kind", [noise.DiscreteLaplace, noise.DiscreteGaussian])
 @pytest.mark.parametrize(
     "scale, error, words",
     [
@@ -109,13 +109,13 @@ def test_scales_that_are_none(kind, scale, error, words):
         kind(scale)
 
 
-@pytest.mark.parametrize("kind", [laws.DiscreteLaplace, laws.DiscreteGaussian])
+@pytest.mark.parametrize("kind", [noise.DiscreteLaplace, noise.DiscreteGaussian])
 def test_a_numpy_scale_becomes_a_float(kind):
     assert type(kind(np.float64(2)).scale) is float and kind(np.float64(2)) == kind(2)
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("kind", [laws.DiscreteLaplace, laws.DiscreteGaussian])
+@pytest.mark.parametrize("kind", [noise.DiscreteLaplace, noise.DiscreteGaussian])
 @pytest.mark.parametrize("scale", [5e-324, 1e-200, 1e-5, 1e-4, 1 / 1421, 1e-3])
 def test_tiny_scales_are_no_noise(kind, scale):
     law = kind(scale)
@@ -125,7 +125,7 @@ def test_tiny_scales_are_no_noise(kind, scale):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("kind", [laws.DiscreteLaplace, laws.DiscreteGaussian])
+@pytest.mark.parametrize("kind", [noise.DiscreteLaplace, noise.DiscreteGaussian])
 def test_huge_scales_do_not_overflow(kind):
     law = kind(1e200)
     assert law.stddev == pytest.approx(1e200 * (2**0.5 if law.noise == "laplace" else 1), rel=1e-14)

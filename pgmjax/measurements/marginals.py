@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
-from pgmjax.measurements import LinearMeasurement
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import Product, Query, WeightedSum, marginal
 
 
