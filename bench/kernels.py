@@ -24,8 +24,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgmjax.inference.ops import fast_backward, fast_forward
 from pgmjax.kernels.log_matmul_exp import log_matmul_exp, log_matmul_exp_backward
-from pgmjax.ops import fast_backward, fast_forward
 
 SHAPES = (
     "1x256x256x256",

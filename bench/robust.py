@@ -30,7 +30,7 @@ import jax
 import numpy as np
 
 import pgmjax as pj
-from pgmjax.plan.structure import Structure
+from pgmjax.inference.plan.structure import Structure
 
 
 @jax.tree_util.register_dataclass

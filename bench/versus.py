@@ -40,7 +40,7 @@ import jax
 import numpy as np
 
 import pgmjax as pj
-from pgmjax.plan.structure import Structure
+from pgmjax.inference.plan.structure import Structure
 
 Line = dict[str, Any]
 

@@ -14,7 +14,6 @@ from pgmjax import (
     losses,
     mechanisms,
     mixture,
-    oracles,
     perturbed,
     privacy,
     queries,
@@ -33,11 +32,12 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator, Fit
+from pgmjax.inference import oracles
+from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model import GraphicalModel
-from pgmjax.plan.forecast import ModelTooLargeError
-from pgmjax.plan.growth import candidate_cells
 from pgmjax.queries import workloads
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release

@@ -22,9 +22,9 @@ import numpy as np
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.value_codes import codes_of
-from pgmjax.oracles.host import HostModel
-from pgmjax.plan.forecast import require_cells
-from pgmjax.plan.structure import Variables
+from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.inference.plan.structure import Variables
 from pgmjax.queries import AttributeQuery, DenseMatrix, Query
 
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgmjax.data.domain import Domain
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.known import Known
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mixture.fit import fit_mixture
 from pgmjax.mixture.model import MixtureModel
-from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.regions.fit import fit_local, plan_local
 from pgmjax.regions.model import METHOD, RegionModel
 from pgmjax.solvers.loop import Status

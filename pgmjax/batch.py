@@ -12,16 +12,17 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax import multipliers, oracles
+from pgmjax import multipliers
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.fit_pictures import batch_html
 from pgmjax.fitting import End, course
+from pgmjax.inference import oracles
+from pgmjax.inference.oracles.choose import device_bytes
+from pgmjax.inference.plan.forecast import ModelTooLargeError, readable_bytes
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model import GraphicalModel
-from pgmjax.oracles.choose import device_bytes
-from pgmjax.plan.forecast import ModelTooLargeError, readable_bytes
 from pgmjax.solvers.rows import Queue, run
 from pgmjax.task import Settings, Task
 

@@ -8,13 +8,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax import ops
 from pgmjax._internal.jit import jit
+from pgmjax.inference import ops
+from pgmjax.inference.ops import sweep
+from pgmjax.inference.ops.flat import host_join, split
+from pgmjax.inference.oracles import Contraction, Oracle
+from pgmjax.inference.plan import contraction
 from pgmjax.losses.base import BoundLoss
-from pgmjax.ops import sweep
-from pgmjax.ops.flat import host_join, split
-from pgmjax.oracles import Contraction, Oracle
-from pgmjax.plan import contraction
 from pgmjax.solvers.problem import Evaluation, Problem, Vector, negligible, rounding
 
 # Up to so many cells NumPy evaluates a point in less time than XLA takes to compile the program for it.

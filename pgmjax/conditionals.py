@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pgmjax.oracles.host import Bucket
-from pgmjax.plan.structure import Variables
+from pgmjax.inference.oracles.host import Bucket
+from pgmjax.inference.plan.structure import Variables
 
 KEPT_CELLS = 1 << 22  # of one table that is made once
 PIECE_CELLS = 1 << 20  # of a piece of a table that is made anew

@@ -13,11 +13,11 @@ import numpy as np
 from pgmjax import certificate, solvers
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.inference.ops.flat import host_join
+from pgmjax.inference.oracles import Oracle
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.losses.augmented import Augmented
 from pgmjax.losses.base import BoundLoss
-from pgmjax.ops.flat import host_join
-from pgmjax.oracles import Oracle
-from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.solvers.loop import Course, Solution, Status, precision, solving
 from pgmjax.solvers.problem import Evaluation, Prior, Problem
 from pgmjax.task import Task

@@ -19,8 +19,8 @@ import numpy as np
 from pgmjax import conditionals, random
 from pgmjax._internal.jit import jit
 from pgmjax.conditionals import Conditional
-from pgmjax.oracles.host import HostModel
-from pgmjax.plan.forecast import readable_bytes
+from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.plan.forecast import readable_bytes
 
 MOST_CELLS = 1 << 27  # of all tables together: a gigabyte
 BLOCK_ROWS = 1 << 18

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pgmjax import approximate, batch, losses, oracles, solvers
+from pgmjax import approximate, batch, losses, solvers
 from pgmjax._internal import checks, sharding
 from pgmjax._internal.progress import Progress
 from pgmjax.batch import BatchFit
@@ -19,14 +19,15 @@ from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.fit_pictures import FitPictures
 from pgmjax.fitting import End, solve_task
+from pgmjax.inference import oracles
+from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.structure import Structure
 from pgmjax.known import Known, listed
 from pgmjax.losses.base import unique_cliques
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model import GraphicalModel
 from pgmjax.noise_level import noise_level
-from pgmjax.plan.forecast import ModelTooLargeError
-from pgmjax.plan.structure import Structure
 from pgmjax.solvers.loop import Status
 from pgmjax.task import Task
 

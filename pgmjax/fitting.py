@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import multipliers, oracles
+from pgmjax import multipliers
 from pgmjax.descent import descend, entropy
+from pgmjax.inference import oracles
+from pgmjax.inference.ops.flat import split
 from pgmjax.losses.augmented import Augmented
 from pgmjax.losses.base import BoundLoss
 from pgmjax.model import GraphicalModel
-from pgmjax.ops.flat import split
 from pgmjax.solvers.loop import Course, Status, alone, precision
 from pgmjax.task import Task
 from pgmjax.warm_start import starting_point

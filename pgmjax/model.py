@@ -16,12 +16,12 @@ from pgmjax.calibrated_model import CalibratedModel
 from pgmjax.clique_vector import CliqueVector, summed
 from pgmjax.data.cliques import Clique, as_clique, marginal_of
 from pgmjax.data.domain import Domain
+from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.oracles.host_tree import CACHE_BYTES
+from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.model_pictures import ModelPictures
 from pgmjax.model_rows import ModelRows
-from pgmjax.oracles.host import HostModel
-from pgmjax.oracles.host_tree import CACHE_BYTES
-from pgmjax.plan.forecast import require_cells
-from pgmjax.plan.structure import Structure, Variables
 from pgmjax.queries import Query
 
 

@@ -15,7 +15,7 @@ from pgmjax._internal import checks
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.oracles.host import HostModel
+from pgmjax.inference.oracles.host import HostModel
 
 
 class ModelRows:

@@ -20,12 +20,12 @@ import numpy as np
 from pgmjax import certificate, solvers
 from pgmjax.constraints import proportional
 from pgmjax.descent import FIRST_SMOOTHING, descend, entropy, first_stage, fits_in_float64, stated
+from pgmjax.inference.ops.flat import host_join, split
+from pgmjax.inference.oracles import Oracle
+from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.plan.structure import Structure
 from pgmjax.losses.augmented import Augmented, Equalities
 from pgmjax.losses.base import BoundLoss
-from pgmjax.ops.flat import host_join, split
-from pgmjax.oracles import Oracle
-from pgmjax.oracles.host import HostModel
-from pgmjax.plan.structure import Structure
 from pgmjax.solvers.loop import Course, Solution, Status, precision
 from pgmjax.solvers.problem import Evaluation, Problem
 from pgmjax.task import Task

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from pgmjax import conditionals, ops, random, rounding
+from pgmjax import conditionals, random, rounding
 from pgmjax.conditionals import Conditional
-from pgmjax.oracles.host import Bucket, HostModel
+from pgmjax.inference import ops
+from pgmjax.inference.oracles.host import Bucket, HostModel
 
 METHODS = ("multinomial", "round")
 BLOCK_ROWS = 1 << 18

@@ -8,9 +8,10 @@ import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from pgmjax import losses, oracles
+from pgmjax import losses
 from pgmjax._internal.progress import Progress
 from pgmjax.data.domain import Domain
+from pgmjax.inference import oracles
 from pgmjax.known import Known
 from pgmjax.losses.base import BoundLoss
 from pgmjax.measurements.linear import LinearMeasurement

@@ -14,8 +14,8 @@ from typing import Any
 
 from pgmjax import drawing
 from pgmjax._internal import checks
-from pgmjax.plan.junction_tree import JunctionTree
-from pgmjax.plan.structure import Variables
+from pgmjax.inference.plan.junction_tree import JunctionTree
+from pgmjax.inference.plan.structure import Variables
 
 MOST_CHARACTERS = 72  # of a clique's line
 STEP = 0.3  # inches to the right

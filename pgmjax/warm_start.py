@@ -23,13 +23,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax import ops
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.inference import ops
+from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.structure import Structure
 from pgmjax.model import GraphicalModel
-from pgmjax.oracles.host import HostModel
-from pgmjax.plan.forecast import ModelTooLargeError
-from pgmjax.plan.structure import Structure
 
 SWEEPS = 100  # of proportional fitting; where the intersections form a tree, two are enough
 ENOUGH = 1e-6  # nats: a start needs no more

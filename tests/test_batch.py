@@ -7,7 +7,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax import batch
-from pgmjax.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from tests.solver_names import SOLVERS
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 5})

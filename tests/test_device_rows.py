@@ -8,8 +8,8 @@ import scipy.stats
 import pgmjax as pj
 from pgmjax import conditionals, device_rows
 from pgmjax._internal import jit
-from pgmjax.oracles.host import HostModel
-from pgmjax.plan.structure import Structure
+from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.plan.structure import Structure
 from tests import models
 
 

@@ -218,6 +218,6 @@ def test_wrong_types_are_named():
 
 def test_a_query_matrix_beyond_memory_is_refused(monkeypatch):
     model, _ = make()
-    monkeypatch.setattr("pgmjax.plan.forecast.available_bytes", lambda: 400)
+    monkeypatch.setattr("pgmjax.inference.plan.forecast.available_bytes", lambda: 400)
     with pytest.raises(pj.ModelTooLargeError, match="the query's matrix on 'd' has 75 cells"):
         model.answer(queries.kronecker({"a": queries.total(), "d": queries.all_ranges()}))

@@ -9,8 +9,8 @@ from matplotlib import pyplot
 
 import pgmjax as pj
 from pgmjax import tree_picture
-from pgmjax.plan import junction_tree
-from pgmjax.plan.structure import Structure
+from pgmjax.inference.plan import junction_tree
+from pgmjax.inference.plan.structure import Structure
 
 matplotlib.use("Agg")
 

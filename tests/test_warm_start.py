@@ -9,7 +9,7 @@ import pytest
 import scipy.optimize
 
 import pgmjax as pj
-from pgmjax.plan import forecast
+from pgmjax.inference.plan import forecast
 from pgmjax.warm_start import starting_point
 from tests import models
 

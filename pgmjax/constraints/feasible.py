@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import ops
 from pgmjax._internal import checks
 from pgmjax.constraints import proportional
 from pgmjax.constraints.allowed import AllowedSet
@@ -15,10 +14,11 @@ from pgmjax.constraints.dependency import FunctionalDependency
 from pgmjax.constraints.fixed import FixedMarginal
 from pgmjax.constraints.zeros import StructuralZeros
 from pgmjax.data.domain import Domain
-from pgmjax.oracles.host import HostModel
-from pgmjax.plan import contraction
-from pgmjax.plan.forecast import require_cells
-from pgmjax.plan.structure import Structure
+from pgmjax.inference import ops
+from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.plan import contraction
+from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.inference.plan.structure import Structure
 
 Constraint = StructuralZeros | AllowedSet | FunctionalDependency | FixedMarginal
 SWEEPS = 300  # of proportional fitting before the question is left open

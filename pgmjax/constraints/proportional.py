@@ -16,9 +16,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax import ops
-from pgmjax.oracles.host import HostModel
-from pgmjax.plan import contraction
+from pgmjax.inference import ops
+from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.plan import contraction
 
 EXACT = 1e-10  # nats: cells are right to this share of themselves
 CHECKED = 10  # sweeps between two looks for a proof

@@ -14,7 +14,7 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique, marginal_of, maximal
 from pgmjax.data.domain import Domain
-from pgmjax.plan.forecast import available_bytes, readable_bytes
+from pgmjax.inference.plan.forecast import available_bytes, readable_bytes
 
 # a joint histogram of this many int64 cells stays in the second-level cache of a core
 _JOINT_CELLS = 1 << 16

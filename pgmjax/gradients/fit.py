@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax import oracles
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
 from pgmjax.data.cliques import Clique, maximal
@@ -21,10 +20,11 @@ from pgmjax.gradients.implicit import optimum
 from pgmjax.gradients.parameters import Diagnostics, FitParameters
 from pgmjax.gradients.problem import FitProblem, holder
 from pgmjax.gradients.unrolled import descend
+from pgmjax.inference import oracles
+from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model import GraphicalModel
-from pgmjax.plan.structure import Structure
 from pgmjax.queries import Query
 from pgmjax.solvers.loop import precision
 from pgmjax.uncertainty.asked import measurements_of, queries_of

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pgmjax.oracles.base import Oracle
+from pgmjax.inference.oracles.base import Oracle
 
 
 @jax.custom_jvp

@@ -24,12 +24,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pgmjax import ops
 from pgmjax.data.cliques import Clique
 from pgmjax.gradients.marginals import infer
 from pgmjax.gradients.parameters import Diagnostics, FitParameters
-from pgmjax.ops.flat import join, split
-from pgmjax.oracles.base import Oracle
+from pgmjax.inference import ops
+from pgmjax.inference.ops.flat import join, split
+from pgmjax.inference.oracles.base import Oracle
 from pgmjax.uncertainty.laplace import Place
 
 

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax import oracles
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.history.features import Features
 from pgmjax.history.penalties import Penalty
 from pgmjax.history.prior import ProductPrior
-from pgmjax.plan.structure import Structure
+from pgmjax.inference import oracles
+from pgmjax.inference.plan.structure import Structure
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from pgmjax.history.norms import squared_norms
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 from pgmjax.history.spectrum import RANK_CUT, Spectrum
-from pgmjax.plan.forecast import available_bytes, readable_bytes
+from pgmjax.inference.plan.forecast import available_bytes, readable_bytes
 
 _MATRICES = 5  # the kernel, the eigenvectors and the workspace of the decomposition
 _ESTIMABLE = 1e-8  # of a squared length: what the kernel's digits tell, before entries are compared

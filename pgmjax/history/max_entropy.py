@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import oracles
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax.clique_vector import CliqueVector
@@ -30,8 +29,9 @@ from pgmjax.history.history import History
 from pgmjax.history.penalties import Penalty, penalty_of
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.sampled_curvature import Newton, Rough
+from pgmjax.inference import oracles
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.model import GraphicalModel
-from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.solvers.loop import Status
 
 PENALTIES = ("auto", "laplace", "gaussian")

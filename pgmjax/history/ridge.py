@@ -18,7 +18,7 @@ from pgmjax.history.norms import squared_norms
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.ridge_system import Iteration, System
 from pgmjax.history.striped_cholesky import StripedCholesky
-from pgmjax.plan.forecast import available_bytes
+from pgmjax.inference.plan.forecast import available_bytes
 
 METHODS = ("auto", "cholesky", "conjugate-gradients")
 _BLOCK = 1024

@@ -11,8 +11,8 @@ import jax
 import numpy as np
 
 from pgmjax.data.cliques import Clique
+from pgmjax.inference.ops.flat import host_join
 from pgmjax.losses.base import BoundLoss
-from pgmjax.ops.flat import host_join
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.inference.ops.flat import split
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.ops.flat import split
 
 DTYPES = ("float32", "float64")
 

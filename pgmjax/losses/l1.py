@@ -15,10 +15,10 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.inference.ops.flat import join
 from pgmjax.losses.base import BoundLoss, Loss
 from pgmjax.losses.linear import LinearResiduals, linear_residuals
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.ops.flat import join
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,10 +21,10 @@ import numpy as np
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.inference.ops.flat import host_join, join, split
 from pgmjax.losses.base import check_arguments, unique_cliques
 from pgmjax.losses.curvature import curvature
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.ops.flat import host_join, join, split
 from pgmjax.queries import DenseMatrix, Product, Query
 
 Asked = tuple[tuple[int, Query], ...]

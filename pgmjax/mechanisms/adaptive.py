@@ -14,10 +14,10 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator, Fit
+from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import check_table_and_workload, paid_for
 from pgmjax.model import GraphicalModel
-from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores import Score
 from pgmjax.queries import Query, marginal

@@ -12,10 +12,10 @@ import numpy as np
 
 from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator, Fit
+from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import paid_for
 from pgmjax.model import GraphicalModel
-from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.queries import Product, compression
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release

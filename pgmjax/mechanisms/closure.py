@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.plan import elimination
-from pgmjax.plan.growth import candidate_cells
+from pgmjax.inference.plan import elimination
+from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.queries.workload import Workload
 
 MOST_CANDIDATES = 100_000

@@ -9,12 +9,12 @@ import numpy as np
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator, Fit
+from pgmjax.inference.plan import junction_tree
+from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.inference.plan.structure import Structure
 from pgmjax.losses.transcript import Draws
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model import GraphicalModel
-from pgmjax.plan import junction_tree
-from pgmjax.plan.forecast import require_cells
-from pgmjax.plan.structure import Structure
 from pgmjax.queries.workload import Workload
 from pgmjax.solvers.loop import Status
 

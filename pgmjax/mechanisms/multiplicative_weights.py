@@ -23,14 +23,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax import ops
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.inference import ops
+from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model import GraphicalModel
-from pgmjax.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.queries import Query
 from pgmjax.queries.transpose import transposed
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from pgmjax import random
 from pgmjax.data.domain import Domain
+from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.mechanisms.taxonomies import Candidate, Levels, Parents
-from pgmjax.plan.growth import candidate_cells
 
 _WALKED = 10  # sets looked at for each that is wanted, before sets are drawn instead
 _WIDEST = 60  # attributes: with more, there are more sets than anybody wants

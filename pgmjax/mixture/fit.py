@@ -15,6 +15,8 @@ from pgmjax._internal.progress import Progress
 from pgmjax.constraints import StructuralZeros
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.inference.oracles.choose import memory_limit
+from pgmjax.inference.plan.forecast import ModelTooLargeError, readable_bytes
 from pgmjax.losses.base import BoundLoss
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
@@ -22,8 +24,6 @@ from pgmjax.mixture import layout, start
 from pgmjax.mixture.descent import Descent, descend
 from pgmjax.mixture.model import MixtureModel
 from pgmjax.noise_level import noise_level
-from pgmjax.oracles.choose import memory_limit
-from pgmjax.plan.forecast import ModelTooLargeError, readable_bytes
 from pgmjax.solvers.loop import Status, precision
 
 MOST_COMPONENTS, FEWEST_COMPONENTS = 1000, 100

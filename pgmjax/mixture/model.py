@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import answering, ops
+from pgmjax import answering
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.inference import ops
+from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.inference.plan.structure import Structure
 from pgmjax.mixture import files
 from pgmjax.model_rows import ModelRows, known_codes
-from pgmjax.oracles.host import HostModel
-from pgmjax.plan.forecast import require_cells
-from pgmjax.plan.structure import Structure
 from pgmjax.queries import DenseMatrix, Query
 from pgmjax.row_check import RowCheck
 

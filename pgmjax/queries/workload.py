@@ -14,7 +14,7 @@ from typing import Any
 from pgmjax._internal import checks, html
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.plan.elimination import total_cells
+from pgmjax.inference.plan.elimination import total_cells
 from pgmjax.queries import DenseMatrix, Query, marginal
 from pgmjax.queries.words import in_words
 from pgmjax.queries.workload_entry import Entry, as_entry

@@ -28,14 +28,14 @@ from pgmjax.clique_vector import CliqueVector
 from pgmjax.constraints import StructuralZeros, require_feasible
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.inference.oracles.belief_propagation import CoverBP, forecast
+from pgmjax.inference.oracles.choose import memory_limit
+from pgmjax.inference.plan.forecast import Forecast, readable_bytes, require_memory
+from pgmjax.inference.plan.regions import RegionGraph, region_graph
+from pgmjax.inference.plan.structure import Structure
 from pgmjax.losses.base import BoundLoss
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
-from pgmjax.oracles.choose import memory_limit
-from pgmjax.oracles.regions import CoverBP, forecast
-from pgmjax.plan.forecast import Forecast, readable_bytes, require_memory
-from pgmjax.plan.regions import RegionGraph, region_graph
-from pgmjax.plan.structure import Structure
 from pgmjax.regions.model import METHOD, RegionModel
 from pgmjax.regions.problem import LocalProblem
 from pgmjax.solvers.loop import Solution, Status, precision, solve

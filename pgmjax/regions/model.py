@@ -12,8 +12,8 @@ from pgmjax._internal import html
 from pgmjax.clique_vector import CliqueVector
 from pgmjax.data.cliques import Clique, as_clique, marginal_of
 from pgmjax.data.domain import Domain
+from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.model import GraphicalModel
-from pgmjax.plan.forecast import require_cells
 from pgmjax.queries import Query
 from pgmjax.regions import files
 from pgmjax.regions.forest import conditionals

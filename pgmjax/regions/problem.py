@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgmjax.inference.ops.flat import host_join
+from pgmjax.inference.oracles import region_sweeps as sweeps
+from pgmjax.inference.oracles.belief_propagation import CoverBP
 from pgmjax.losses.base import BoundLoss
-from pgmjax.ops.flat import host_join
-from pgmjax.oracles import region_sweeps as sweeps
-from pgmjax.oracles.regions import CoverBP
 from pgmjax.solvers.problem import Evaluation, Gauge, Problem, Vector, rounding
 
 # For the certificate: each temperature is the last over 10 ** 0.5.

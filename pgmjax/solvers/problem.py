@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgmjax.inference.ops.flat import host_join
+from pgmjax.inference.oracles import Oracle
 from pgmjax.losses.base import BoundLoss
-from pgmjax.ops.flat import host_join
-from pgmjax.oracles import Oracle
 
 Vector = jax.Array
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import ops
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
+from pgmjax.inference import ops
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, total
 from pgmjax.queries.block import contract

@@ -7,7 +7,7 @@ import dataclasses
 from pgmjax import batch, mechanisms
 from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator
-from pgmjax.plan.forecast import ModelTooLargeError, readable_bytes
+from pgmjax.inference.plan.forecast import ModelTooLargeError, readable_bytes
 from pgmjax.sweeps.cells import Group
 
 _ANSWER_BYTES = 4 * 8  # of each answer and cell: true, ours, their distance, a marginal

@@ -24,15 +24,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax import ops, oracles
 from pgmjax._internal.jit import jit
 from pgmjax.data.cliques import Clique, marginal_of
+from pgmjax.inference import ops, oracles
+from pgmjax.inference.ops.flat import host_join, split
+from pgmjax.inference.oracles.base import Oracle
+from pgmjax.inference.plan.structure import Structure
 from pgmjax.losses.base import unique_cliques
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model import GraphicalModel
-from pgmjax.ops.flat import host_join, split
-from pgmjax.oracles.base import Oracle
-from pgmjax.plan.structure import Structure
 from pgmjax.queries import Query
 from pgmjax.uncertainty.asked import row_tables
 from pgmjax.uncertainty.conjugate_gradients import Step, conjugate_gradients, dot

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pgmjax import oracles
-from pgmjax.plan.structure import Structure
+from pgmjax.inference import oracles
+from pgmjax.inference.plan.structure import Structure
 from tests.agreement.structures import DRAWS, STRUCTURES, case
 
 EXACT = ("contraction", "levels", "sliced", "message_passing", "brute_force")

@@ -3,8 +3,8 @@
 import numpy as np
 
 from pgmjax.constraints import proportional
-from pgmjax.oracles.host import HostModel
-from pgmjax.plan.structure import Structure
+from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.plan.structure import Structure
 
 
 def two_way(seed_table, rows, columns):

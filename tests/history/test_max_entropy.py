@@ -11,9 +11,9 @@ from pgmjax.history.history import History
 from pgmjax.history.max_entropy import MaxEntropy
 from pgmjax.history.penalties import GaussianPenalty, LaplacePenalty
 from pgmjax.history.prior import ProductPrior
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.solvers.loop import Status
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2, "d": 5})

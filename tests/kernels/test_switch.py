@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 from pgmjax import kernels
-from pgmjax.ops import exact_product
+from pgmjax.inference.ops import exact_product
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 

@@ -11,10 +11,10 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
+from pgmjax.inference.plan.elimination import total_cells
 from pgmjax.mechanisms import aim
 from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.settings import FitError
-from pgmjax.plan.elimination import total_cells
 from pgmjax.privacy import accounting
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger

@@ -8,9 +8,9 @@ import pytest
 
 from pgmjax import queries
 from pgmjax.data.domain import Domain
+from pgmjax.inference.plan import elimination, junction_tree
+from pgmjax.inference.plan.structure import Structure
 from pgmjax.mechanisms.closure import affordable, downward_closure
-from pgmjax.plan import elimination, junction_tree
-from pgmjax.plan.structure import Structure
 from pgmjax.queries.workload import Workload
 from pgmjax.queries.workload_entry import Entry
 

@@ -11,13 +11,13 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
+from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms import MWEM
 from pgmjax.mechanisms.mwem_candidates import Candidates
 from pgmjax.mechanisms.mwem_estimates import ARMS, Engine, Weights, averaged
 from pgmjax.mechanisms.mwem_rounds import PENALTIES, Costs
 from pgmjax.mechanisms.settings import FitError
-from pgmjax.plan.growth import candidate_cells
 from pgmjax.privacy.accounting import rho_for
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget

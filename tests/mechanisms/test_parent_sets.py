@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
+from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.mechanisms import parent_sets
 from pgmjax.mechanisms.taxonomies import Candidate, Levels
-from pgmjax.plan.growth import candidate_cells
 from pgmjax.queries import Product, compression, identity
 
 MANY = 10**6

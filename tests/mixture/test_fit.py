@@ -11,10 +11,10 @@ from pgmjax._internal.jit import cache_size
 from pgmjax.constraints import StructuralZeros
 from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mixture import MixtureModel, descent, fit_mixture
 from pgmjax.mixture.fit import forecast_bytes
-from pgmjax.plan.forecast import ModelTooLargeError
 from pgmjax.solvers.loop import Status
 
 TOTAL, STDDEV = 10_000, 20.0

@@ -8,7 +8,7 @@ import pytest
 
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
-from pgmjax.plan.elimination import total_cells
+from pgmjax.inference.plan.elimination import total_cells
 from pgmjax.queries.workload import Workload
 from pgmjax.queries.workload_entry import Entry
 

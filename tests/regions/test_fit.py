@@ -7,9 +7,9 @@ import pytest
 import scipy.optimize
 
 import pgmjax as pj
-from pgmjax.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.regions.fit import InconsistentWarning, fit_local, plan_local
-from tests.oracles.test_regions import LOOPY, consistency, disagreement
+from tests.inference.oracles.test_belief_propagation import LOOPY, consistency, disagreement
 
 
 def noisy(structure, seed=0, total=100.0, stddev=8.0, queries=None):

@@ -9,8 +9,8 @@ import numpy as np
 
 import pgmjax as pj
 from pgmjax import losses, solvers
-from pgmjax.oracles import Contraction
-from pgmjax.plan.structure import Structure
+from pgmjax.inference.oracles import Contraction
+from pgmjax.inference.plan.structure import Structure
 from pgmjax.solvers import rows
 from pgmjax.solvers.loop import alone, solving
 from pgmjax.solvers.problem import Problem

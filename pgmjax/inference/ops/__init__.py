@@ -1,0 +1,35 @@
+"""Operations on log-space tables: the semirings that inference runs on, and their executors."""
+
+from pgmjax.inference.ops.fast_product import fast_backward, fast_forward
+from pgmjax.inference.ops.log_matmul_exp import choose_form, log_matmul_exp
+from pgmjax.inference.ops.tables import (
+    Reduce,
+    Table,
+    align,
+    contract,
+    host_logsumexp,
+    host_max,
+    logmax,
+    logsumexp,
+    lowest,
+    project,
+    recentred,
+)
+
+__all__ = [
+    "Reduce",
+    "Table",
+    "align",
+    "choose_form",
+    "contract",
+    "fast_backward",
+    "fast_forward",
+    "host_logsumexp",
+    "host_max",
+    "log_matmul_exp",
+    "logmax",
+    "logsumexp",
+    "lowest",
+    "project",
+    "recentred",
+]

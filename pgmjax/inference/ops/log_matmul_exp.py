@@ -1,0 +1,178 @@
+"""Matrix products in log space: `out[b, m, n]`, the log-sum-exp over k of `left[b, m, k] + right[b, k, n]`.
+
+One primitive carries inference: every step of a contraction is such a product, and its gradient two
+more. Minus infinity is an exact zero: where no k has a finite term so is the result, with zero gradient.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax.inference.ops import exact_product, fast_product, guarded
+
+Form = Literal["auto", "exact", "fast", "guarded"]
+FORMS = ("auto", "exact", "fast", "guarded")
+GUARDED_CELLS = 1 << 17  # products of fewer terms take less time in the exact form than three products do
+
+
+def choose_form(batch: int, rows: int, inner: int, columns: int) -> Form:
+    """The form that "auto" takes for a product of these sizes: "exact" or "guarded".
+
+    Example:
+        >>> choose_form(1, 256, 256, 256), choose_form(1, 10, 10, 10)
+        ('guarded', 'exact')
+    """
+    large = batch * rows * inner * columns >= GUARDED_CELLS and min(rows, inner, columns) >= 4
+    return "guarded" if large else "exact"
+
+
+def forward(left: jax.Array, right: jax.Array, form: Form = "auto") -> jax.Array:
+    """The product itself, without a gradient rule.
+
+    Args:
+        left: log values [b, m, k], float32 or float64; finite or minus infinity.
+        right: log values [b, k, n] of the same type.
+        form: "exact", the on-line log-sum-exp; "fast", one matrix product, where an entry that underflows
+            takes an upper bound (see `fast_product.fast_forward`); "guarded", the fast form with the exact
+            one where that matters; "auto", exact or guarded by size.
+
+    Returns:
+        Log values [b, m, n].
+
+    Raises:
+        TypeError: if the tables are not of one floating type.
+        ValueError: if the shapes do not fit each other, or the form is not known.
+    """
+    form = _checked(left, right, form)
+    if form == "fast":
+        return fast_product.fast_forward(left, right)[0]
+    return (exact_product.exact_forward if form == "exact" else guarded.guarded_forward)(left, right)
+
+
+def backward(
+    left: jax.Array, right: jax.Array, out: jax.Array, weight: jax.Array, form: Form = "auto"
+) -> tuple[jax.Array, jax.Array]:
+    """The product's gradient: sums of `weight * exp(left + right - out)` over n and over m.
+
+    With `weight` the probabilities of the cells (m, n), the results are those of (m, k) and (k, n).
+
+    Args:
+        left: log values [b, m, k].
+        right: log values [b, k, n].
+        out: the product [b, m, n]; of the fast form if `form` is "fast".
+        weight: what every entry of `out` counts [b, m, n]; for the fast form no row or column of its
+            absolute values may sum to more than about 1.
+        form: as for `forward`.
+
+    Returns:
+        The gradients by left [b, m, k] and by right [b, k, n].
+
+    Raises:
+        TypeError: if the tables are not of one floating type.
+        ValueError: if the shapes do not fit each other, or the form is not known.
+    """
+    form = _checked(left, right, form)
+    for name, table in (("out", out), ("weight", weight)):
+        if table.shape != (*left.shape[:2], right.shape[2]):
+            expected = (*left.shape[:2], right.shape[2])
+            raise ValueError(f"expected {name} of shape {expected}, got {table.shape}")
+    kinds = {
+        "exact": exact_product.exact_backward,
+        "fast": fast_product.fast_backward,
+        "guarded": guarded.guarded_backward,
+    }
+    return kinds[form](left, right, out, weight)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def log_matmul_exp(left: jax.Array, right: jax.Array, form: Form = "auto") -> jax.Array:
+    """Log-sum-exp over k of `left[b, m, k] + right[b, k, n]`, differentiable to any order in reverse.
+
+    Args:
+        left: log values [b, m, k], float32 or float64; finite or minus infinity.
+        right: log values [b, k, n] of the same type.
+        form: as for `forward`. The gradient of "fast" is taken in the fast form, too: use it where the
+            weight on clipped entries has been seen to be negligible.
+
+    Returns:
+        Log values [b, m, n]. Minus infinity where no k has a finite term, with zero gradient.
+
+    Raises:
+        TypeError: if the tables are not of one floating type.
+        ValueError: if the shapes do not fit each other, or the form is not known.
+
+    Example:
+        >>> left, right = jnp.log(jnp.array([[[1.0, 2.0]]])), jnp.log(jnp.array([[[3.0], [4.0]]]))
+        >>> print(f"{jnp.exp(log_matmul_exp(left, right)).item():.4f}")
+        11.0000
+    """
+    return forward(left, right, form)
+
+
+def _log_matmul_exp_forward(left, right, form):
+    # by its own rule: a second derivative goes through what is saved
+    out = log_matmul_exp(left, right, form)
+    return out, (left, right, out)
+
+
+def _log_matmul_exp_backward(form, saved, cotangent):
+    return _differentiable_backward(*saved, cotangent, form)
+
+
+log_matmul_exp.defvjp(_log_matmul_exp_forward, _log_matmul_exp_backward)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(4,))
+def _differentiable_backward(left, right, out, weight, form):
+    if form == "fast":
+        weight, scale = guarded.weight_scale(weight)
+        by_left, by_right = backward(left, right, out, weight, form)
+        return by_left * scale, by_right * scale
+    return backward(left, right, out, weight, form)
+
+
+def _backward_forward(left, right, out, weight, form):
+    results = _differentiable_backward(left, right, out, weight, form)
+    return results, (left, right, out, weight)
+
+
+def _backward_backward(form, saved, cotangents):
+    return jax.vjp(_plain_backward, *saved)[1](cotangents)
+
+
+_differentiable_backward.defvjp(_backward_forward, _backward_backward)
+
+
+def _plain_backward(left, right, out, weight):
+    """The exact gradient in operations that JAX differentiates to any order, one entry of k at a time."""
+    out = jnp.where(out == -jnp.inf, jnp.inf, out)
+
+    @jax.checkpoint
+    def step(carry, tables):
+        exponents = tables[0][:, :, None] + tables[1][:, None, :] - out
+        terms = jnp.exp(exponents) * weight
+        return carry, (terms.sum(2), terms.sum(1))
+
+    _, (by_left, by_right) = jax.lax.scan(step, None, (jnp.moveaxis(left, 2, 0), jnp.moveaxis(right, 1, 0)))
+    return jnp.moveaxis(by_left, 0, 2), jnp.moveaxis(by_right, 0, 1)
+
+
+def _checked(left: jax.Array, right: jax.Array, form: Form) -> Form:
+    """The form to use, after the tables and its name have been checked."""
+    if form not in FORMS:
+        raise ValueError(f"expected a form of {', '.join(FORMS)}, got {form!r}")
+    if left.dtype != right.dtype or np.dtype(left.dtype).name not in fast_product.RAISED_BITS:
+        raise TypeError(f"expected two tables of float32 or of float64, got {left.dtype} and {right.dtype}")
+    fits = left.ndim == 3 and right.ndim == 3
+    if not fits or left.shape[0] != right.shape[0] or left.shape[2] != right.shape[1]:
+        raise ValueError(
+            f"expected shapes [b, m, k] and [b, k, n], got {left.shape} and {right.shape}: "
+            "reshape the tables so that they share the batch and the inner size"
+        )
+    batch, rows, inner = left.shape
+    return choose_form(batch, rows, inner, right.shape[2]) if form == "auto" else form

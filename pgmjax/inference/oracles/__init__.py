@@ -1,0 +1,26 @@
+"""Oracles: marginals, log-partition and most likely value of a model, from its log-potentials."""
+
+from pgmjax.inference.oracles.base import Oracle
+from pgmjax.inference.oracles.belief_propagation import ConvexBP, CoverBP, LoopyBP
+from pgmjax.inference.oracles.brute_force import BruteForce
+from pgmjax.inference.oracles.choose import Plan, kind, names, plan
+from pgmjax.inference.oracles.contraction import Contraction
+from pgmjax.inference.oracles.levels import Levels
+from pgmjax.inference.oracles.message_passing import MessagePassing
+from pgmjax.inference.oracles.sliced import Sliced
+
+__all__ = [
+    "BruteForce",
+    "Contraction",
+    "ConvexBP",
+    "CoverBP",
+    "Levels",
+    "LoopyBP",
+    "MessagePassing",
+    "Oracle",
+    "Plan",
+    "Sliced",
+    "kind",
+    "names",
+    "plan",
+]

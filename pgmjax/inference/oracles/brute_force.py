@@ -1,0 +1,67 @@
+"""Inference on the whole joint table: the reference that every other oracle is tested against."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from pgmjax.inference import ops
+from pgmjax.inference.oracles import base
+from pgmjax.inference.plan.forecast import Forecast
+from pgmjax.inference.plan.structure import Structure, Variables
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["structure"])
+@dataclasses.dataclass(frozen=True)
+class BruteForce(base.Oracle):
+    """The joint table, formed and summed. Only for small domains."""
+
+    structure: Structure
+
+    @classmethod
+    def build(cls, structure: Structure) -> BruteForce:
+        """Nothing to plan."""
+        return cls(structure)
+
+    @property
+    def forecast(self) -> Forecast:
+        """What one call costs."""
+        everything = tuple(range(len(self.structure.sizes)))
+        cells = self.structure.cells(everything)
+        inputs = sum(self.structure.cells(c) for c in self.structure.cliques)
+        return Forecast(
+            "joint table", cells, inputs, 3 * cells, 2 * cells, ((everything, cells),), 10, 5e-9 * cells
+        )
+
+    def _joint(self, potentials: base.Potentials) -> jax.Array:
+        everything = tuple(range(len(self.structure.sizes)))
+        joint = jnp.zeros(self.structure.sizes, potentials[0].dtype if potentials else float)
+        for table, clique in zip(potentials, self.structure.cliques, strict=True):
+            joint = joint + ops.align(table, clique, everything)
+        return joint
+
+    def _all(self) -> tuple[int, ...]:
+        return tuple(range(len(self.structure.sizes)))
+
+    def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+        """Log-partition (nats) and the marginal of each clique (probabilities)."""
+        joint = self._joint(potentials)
+        probabilities = jnp.exp(base.normalised(joint))
+        marginals = (ops.project(probabilities, self._all(), c, jnp.sum) for c in self.structure.cliques)
+        return ops.logsumexp(joint, self._all()), tuple(marginals)
+
+    def log_partition(self, potentials: base.Potentials) -> jax.Array:
+        """Log of the sum over all joint states (nats)."""
+        return ops.logsumexp(self._joint(potentials), self._all())
+
+    def maximum(self, potentials: base.Potentials) -> jax.Array:
+        """Largest sum of potentials that any joint state reaches (nats)."""
+        return jnp.max(self._joint(potentials))
+
+    def log_marginal(self, potentials: base.Potentials, variables: Variables) -> jax.Array:
+        """Log-probabilities of any variables [sizes of variables]."""
+        joint = base.normalised(self._joint(potentials))
+        return ops.project(joint, self._all(), variables, ops.logsumexp)

@@ -1,0 +1,297 @@
+"""Which oracle a structure gets: named by the user, or the cheaper of those that fit in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from pgmjax._internal import checks, sharding
+from pgmjax._internal.jit import jit
+from pgmjax.inference.ops.flat import host_join, split
+from pgmjax.inference.oracles.base import Oracle
+from pgmjax.inference.oracles.brute_force import BruteForce
+from pgmjax.inference.oracles.contraction import Contraction
+from pgmjax.inference.oracles.levels import Levels
+from pgmjax.inference.oracles.message_passing import MessagePassing
+from pgmjax.inference.oracles.sliced import Sliced
+from pgmjax.inference.plan import forecast, levels, slicing
+from pgmjax.inference.plan.structure import Structure
+
+Kind = type[Contraction] | type[Levels] | type[Sliced] | type[MessagePassing] | type[BruteForce]
+_BY_NAME: dict[str, Kind] = {
+    "contraction": Contraction,
+    "levels": Levels,
+    "sliced": Sliced,
+    "message_passing": MessagePassing,
+    "brute_force": BruteForce,
+}
+# Choosing, a plan is charged its compilation once and so many calls. Levels are looked at where a
+# contraction would compile more operations than this.
+CALLS = 500
+MANY = 600
+# Slices of so many bytes run faster on a CPU than one contraction of twice that or more, as long as they
+# repeat less work than the second figure (measured on Adult's triples: 205 to 125 ms, 142 to 96 ms).
+CACHE, REPEATED = 40_000_000, 1.6
+PLANNED = 400  # up to so many cliques both are planned and compared
+
+
+# For each measured cell, beside the solver: values, standard deviations, potentials and marginals in
+# float64, and the end of a float32 fit evaluated in float64 (measured: 96 on one clique of 200^3 cells).
+HOST_BYTES = 112
+
+
+def names() -> tuple[str, ...]:
+    """Names that `Estimator(oracle=...)` takes beside `auto`."""
+    return tuple(_BY_NAME)
+
+
+def kind(name: str) -> Kind:
+    """The class of an oracle, from its name.
+
+    Raises:
+        ValueError: unknown name.
+    """
+    if name not in _BY_NAME:
+        raise ValueError(f"oracle must be 'auto' or one of {names()}, got {name!r}.")
+    return _BY_NAME[name]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """An oracle for named attributes, with what it will cost.
+
+    Attributes:
+        oracle: the chosen oracle.
+        attributes: name of each of its variables.
+        itemsize: bytes of a cell.
+        copies: tables the size of the potentials that live at once (see `Forecast.peak_bytes`).
+        max_bytes: memory that it may use; None where it was held against what the device has free.
+    """
+
+    oracle: Oracle
+    attributes: tuple[str, ...]
+    itemsize: int
+    copies: int
+    max_bytes: int | None
+
+    @property
+    def peak_bytes(self) -> int:
+        """Forecast of the memory that a fit takes at its peak, in bytes."""
+        return _peak_bytes(self.oracle.forecast, self.itemsize, self.copies)
+
+    def infer(self, tables: Sequence[Any]) -> tuple[float, list[Any]]:
+        """Log-partition and marginals of a model given by plain arrays, on the device.
+
+        The first call compiles; later ones with the same shapes do not, whatever plan they come from.
+
+        Args:
+            tables: log-potentials of each clique, in the order of the structure; finite or minus infinity.
+                NumPy arrays, or arrays of the plan's type that are on the device already.
+
+        Returns:
+            The log-partition (nats) and the marginal of each clique (probabilities, shape of its table):
+            arrays on the device if all tables were, NumPy arrays otherwise.
+
+        Raises:
+            ValueError: a number of tables or a shape that does not fit.
+
+        Example:
+            >>> structure, names = Structure.named({"a": 2, "b": 2}, [("a", "b")])
+            >>> value, (marginal,) = plan(structure, names).infer([np.zeros((2, 2))])
+            >>> round(value, 4), marginal.tolist()
+            (1.3863, [[0.25, 0.25], [0.25, 0.25]])
+        """
+        shapes = self.oracle.structure.shapes
+        if [np.shape(table) for table in tables] != list(shapes):
+            raise ValueError(
+                f"expected {len(shapes)} tables of the shapes of the structure's cliques, got {len(tables)} "
+                f"tables of which some differ: give one for each clique, in its own axis order."
+            )
+        dtype = np.float32 if self.itemsize == 4 else np.float64
+        on_device = all(isinstance(table, jax.Array) and table.dtype == dtype for table in tables)
+        xp = jnp if on_device else np
+        with jax.enable_x64(True) if self.itemsize == 8 else contextlib.nullcontext():
+            given: Any
+            if isinstance(self.oracle, Levels):  # a vector: thousands of arguments take long to compile
+                ask, given = _infer_flat, host_join(tables, dtype, self.oracle.length)
+            else:
+                ask = _infer
+                given = tuple(tables) if on_device else tuple(np.asarray(t, dtype) for t in tables)
+            fast = getattr(self.oracle, "fast", False)
+            finite = not fast or all(bool(xp.min(table) > -np.inf) for table in given)
+            log_partition, found, doubt = ask(self.oracle if finite else self.oracle.exactly(), given)
+            if fast and float(doubt) > np.finfo(dtype).eps:
+                log_partition, found, _ = ask(self.oracle.exactly(), given)
+            if isinstance(self.oracle, Levels):
+                found = split(np.asarray(found), shapes)
+            return float(log_partition), list(found) if on_device else list(map(np.asarray, found))
+
+    def summary(self) -> str:
+        """The plan in a few lines of text.
+
+        Example:
+            >>> structure, names = Structure.named({"a": 2, "b": 3}, [("a", "b")])
+            >>> print(plan(structure, names, "message_passing").summary().splitlines()[0])
+            message passing: junction tree of 1 cliques, 6 cells
+        """
+        cost = self.oracle.forecast
+        need = forecast.readable_bytes(self.peak_bytes)
+        limit = device_bytes() if self.max_bytes is None else self.max_bytes
+        lines = [
+            f"{_words(type(self.oracle).__name__)}: {cost.method}",
+            f"about {need} of {forecast.readable_bytes(limit)} available; {cost.work:,} exponentials a step",
+            f"on two CPU cores about {cost.seconds:.2g} s a call, {cost.compile_seconds:.2g} s to compile "
+            f"{cost.operations:,} operations",
+            *(f"  {line}" for line in cost.details),
+        ]
+        for variables, cells in cost.culprits:
+            names = ", ".join(self.attributes[v] for v in variables)
+            lines.append(f"  {cells:>15,} cells over ({names})")
+        return "\n".join(lines)
+
+
+@jit
+def _infer(oracle: Oracle, tables: Any) -> Any:
+    return oracle.infer_with_doubt(tables)
+
+
+@jit
+def _infer_flat(oracle: Oracle, vector: Any) -> Any:
+    return oracle.infer_flat_with_doubt(vector)
+
+
+def _words(name: str) -> str:
+    return "".join(f" {c.lower()}" if c.isupper() else c for c in name).strip()
+
+
+def plan(
+    structure: Structure,
+    attributes: tuple[str, ...],
+    oracle: str = "auto",
+    *,
+    itemsize: int = 4,
+    copies: int = forecast.ORACLE_COPIES,
+    max_bytes: int | None = None,
+    finite: bool = True,
+    mesh: Mesh | None = None,
+) -> Plan:
+    """Plan inference, or refuse with figures.
+
+    Args:
+        structure: sizes and cliques.
+        attributes: name of each variable.
+        oracle: `auto` or one of `names()`.
+        itemsize: bytes of a cell, 4 or 8.
+        copies: tables the size of the potentials that will live at once.
+        max_bytes: memory that may be used; None asks the device.
+        finite: whether no potential will be minus infinity, which matrix products cannot hold.
+        mesh: devices that share one call, each taking some of its slices; None uses one.
+
+    Raises:
+        ValueError: unknown oracle, or one that has no slices with a mesh.
+        ModelTooLargeError: the forecast exceeds the memory.
+    """
+    limit = memory_limit(max_bytes)
+    mesh = sharding.check(mesh)
+    chosen: Oracle
+    if mesh is not None and oracle not in ("auto", "sliced"):
+        raise ValueError(f"only slices are shared between devices: write oracle='sliced', got {oracle!r}.")
+    if mesh is not None or oracle == "sliced":
+        chosen = _sliced(structure, itemsize, copies, limit, finite, mesh)
+    elif oracle == "auto":
+        chosen = _cheapest(structure, itemsize, copies, limit, finite)
+    elif kind(oracle) is Contraction:
+        chosen = Contraction.build(structure, finite)
+    else:
+        chosen = kind(oracle).build(structure)
+    made = Plan(chosen, attributes, itemsize, copies, max_bytes)
+    forecast.require_memory(chosen.forecast, attributes, made.peak_bytes, limit)
+    return made
+
+
+def _cheapest(structure: Structure, itemsize: int, copies: int, limit: int, finite: bool) -> Oracle:
+    """What fits and is expected to take the least time: a contraction, levels, or at last slices."""
+    many = len(structure.cliques) > PLANNED
+    arranged = _arranged(structure) if many else None
+    if arranged and _peak_bytes(arranged.forecast, itemsize, copies) <= limit:
+        return Levels.of(arranged)
+    whole = Contraction.build(structure, finite)
+    options: list[tuple[forecast.Forecast, Callable[[], Oracle]]] = [(whole.forecast, lambda: whole)]
+    small = None if many or whole.forecast.operations <= MANY else _arranged(structure)
+    if small:
+        options.append((small.forecast, lambda: Levels.of(small)))
+    fitting = [o for o in options if _peak_bytes(o[0], itemsize, copies) <= limit]
+    if fitting:
+        best = min(fitting, key=lambda o: o[0].compile_seconds + CALLS * o[0].seconds)[1]()
+        return _in_cache(whole, finite) if best is whole else best
+    try:
+        return _sliced(structure, itemsize, copies, limit, finite)
+    except forecast.ModelTooLargeError:
+        return whole  # whose figures the refusal gives
+
+
+def _arranged(structure: Structure) -> levels.Arrangement | None:
+    """Levels, where their cells can be numbered."""
+    with contextlib.suppress(forecast.ModelTooLargeError):
+        arranged = levels.arrange(structure)
+        if arranged.sizes.cells < 2**31:
+            return arranged
+    return None
+
+
+def _in_cache(whole: Contraction, finite: bool) -> Contraction | Sliced:
+    """On a CPU, slices that stay in cache where the tables of a contraction do not."""
+    if jax.default_backend() != "cpu" or whole.forecast.peak_bytes(4) <= 2 * CACHE:
+        return whole
+    try:
+        plan = slicing.plan(whole.structure, CACHE)
+    except forecast.ModelTooLargeError:
+        return whole
+    return Sliced(plan, finite) if plan.slices > 1 and plan.overhead <= REPEATED else whole
+
+
+def _sliced(
+    structure: Structure, itemsize: int, copies: int, limit: int, finite: bool, mesh: Mesh | None = None
+) -> Sliced:
+    """The coarsest slices that fit beside the solver's vectors; where none do, the finest looked at."""
+    inputs = sum(structure.cells(c) for c in structure.cliques)
+    beside = HOST_BYTES * inputs if jax.default_backend() == "cpu" else 0
+    left = (limit - beside - copies * inputs * itemsize) * 4 // itemsize  # counted in float32
+    found = Sliced.build(structure, max(left, 1), finite, mesh)
+    for share in (2, 4, 8):
+        if _peak_bytes(found.forecast, itemsize, copies) <= limit:
+            break
+        with contextlib.suppress(forecast.ModelTooLargeError):
+            found = Sliced.build(structure, max(left // share, 1), finite, mesh)
+    return found
+
+
+def _peak_bytes(cost: forecast.Forecast, itemsize: int, copies: int) -> int:
+    """The oracle's and the solver's tables and, where the device is the host, the host's own copies."""
+    beside = HOST_BYTES * cost.inputs if jax.default_backend() == "cpu" else 0
+    return cost.peak_bytes(itemsize, copies) + beside
+
+
+def memory_limit(max_bytes: int | None) -> int:
+    """Bytes that may be used: those given, or what the device may still give.
+
+    Raises:
+        TypeError: something that is no number.
+        ValueError: a number below zero.
+    """
+    return device_bytes() if max_bytes is None else int(checks.number("max_bytes", max_bytes, at_least=0))
+
+
+def device_bytes() -> int:
+    """Memory that the default device may still give, in bytes, read from the device itself."""
+    stats = jax.local_devices()[0].memory_stats()
+    if stats and stats.get("bytes_limit"):
+        return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))
+    return forecast.available_bytes()

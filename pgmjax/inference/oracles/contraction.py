@@ -1,0 +1,139 @@
+"""Exact inference by contracting the measured cliques; reverse mode gives their marginals.
+
+The log-partition function is one tensor contraction over the cliques themselves, so no table of a
+triangulated super-clique is stored. Its gradient with respect to a potential is that clique's
+marginal (Wainwright and Jordan 2008, proposition 3.1), which `ops.sweep` computes going backwards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from pgmjax.inference import ops
+from pgmjax.inference.ops import sweep
+from pgmjax.inference.ops.flat import join, split
+from pgmjax.inference.ops.products import EXACT, FAST, MAXIMUM
+from pgmjax.inference.oracles import base
+from pgmjax.inference.plan import contraction, cost
+from pgmjax.inference.plan.forecast import Forecast, readable_cells
+from pgmjax.inference.plan.structure import Structure
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["path", "fast"])
+@dataclasses.dataclass(frozen=True)
+class Contraction(base.Oracle):
+    """The contraction oracle.
+
+    Attributes:
+        path: the plan.
+        fast: compute large log-space products as matrix products. Entries that underflow there take an
+            upper bound, so that `doubt` bounds the error; potentials must be finite. Whoever sets
+            this looks at the doubt, and at more than rounding asks `exactly()` instead.
+    """
+
+    path: contraction.ContractionPath
+    fast: bool = False
+
+    @classmethod
+    def build(cls, structure: Structure, fast: bool = False) -> Contraction:
+        """Plan the path of a structure."""
+        path = contraction.plan(structure)
+        return cls(path, fast and bool(sweep.large(path)))
+
+    def exactly(self) -> Contraction:
+        """The same oracle with every product in exact form."""
+        return dataclasses.replace(self, fast=False)
+
+    @property
+    def structure(self) -> Structure:
+        """The model's sizes and cliques."""
+        return self.path.structure
+
+    @functools.cached_property
+    def forecast(self) -> Forecast:
+        """What one call costs."""
+        spent = cost.of_path(self.path)
+        cells = self.structure.cells
+        tables = {c: cells(c) for c in (*(s.kept for s in self.path.steps), *self.structure.cliques)}
+        largest = sorted(tables.items(), key=lambda entry: -entry[1])
+        inputs = sum(cells(c) for c in self.structure.cliques)
+        # unions of steps that are no large products are formed going backwards
+        small = [s for n, s in enumerate(self.path.steps) if n not in sweep.large(self.path)]
+        widest = max((cells(s.union) for s in small), default=1)
+        most = readable_cells(self.path.largest)
+        return Forecast(
+            method=f"contraction ({self.path.method}), largest stored table {most} cells",
+            largest=self.path.largest,
+            inputs=inputs,
+            cells=max(spent.peak - 2 * inputs, 0) + 2 * spent.stored + 2 * widest,
+            work=3 * self.path.work,
+            culprits=tuple(largest[:3]),
+            operations=spent.operations,
+            seconds=spent.seconds(exact=not self.fast),
+            details=self._details(spent),
+        )
+
+    def _details(self, spent: cost.Cost) -> tuple[str, ...]:
+        form = "matrix product" if self.fast else "exact, in tiles"
+        forms = {
+            p.step: form if p.step in sweep.large(self.path) else "exact, at once" for p in spent.products
+        }
+        return tuple(spent.with_forms(forms).lines()[1:])
+
+    def log_partition(self, potentials: base.Potentials) -> jax.Array:
+        """Log of the sum over all joint states (nats)."""
+        return self.infer(potentials)[0]
+
+    def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+        """Log-partition (nats) and the marginal of each clique (probabilities)."""
+        return self.infer_with_doubt(potentials)[:2]
+
+    def infer_flat_with_doubt(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """As `infer_flat`, and how much of the probability fast products may have got wrong."""
+        log_partition, marginals, doubt = self.infer_with_doubt(split(potentials, self.structure.shapes))
+        return log_partition, join(marginals, self.length), doubt
+
+    def infer_with_doubt(
+        self, potentials: base.Potentials
+    ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
+        """As `infer`, and how much of the probability fast products may have got wrong."""
+        return (_large if sweep.large(self.path) else _swept)(self, tuple(potentials))
+
+    def maximum(self, potentials: base.Potentials) -> jax.Array:
+        """Largest sum of potentials that any joint state reaches (nats)."""
+        return jnp.asarray(sweep.forward(self.path, potentials, ops.logmax, MAXIMUM, with_shares=False).total)
+
+
+def _swept(
+    oracle: Contraction, tables: tuple[jax.Array, ...]
+) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
+    products = FAST if oracle.fast else EXACT
+    forward = sweep.forward(oracle.path, tables, ops.logsumexp, products)
+    marginals, doubt = sweep.backward(oracle.path, forward, products)
+    return jnp.asarray(forward.total), marginals, jnp.asarray(doubt)
+
+
+# Reverse mode through a large product would keep its whole union. The matrix of second derivatives of
+# the log-partition is symmetric, so that forward mode, which keeps nothing, gives the same.
+_large = jax.custom_vjp(_swept, nondiff_argnums=(0,))
+
+
+def _large_forward(oracle: Contraction, tables: tuple[jax.Array, ...]) -> Any:
+    result = _swept(oracle, tables)
+    return result, (tables, result[1])
+
+
+def _large_backward(oracle: Contraction, saved: Any, cotangents: Any) -> Any:
+    tables, marginals = saved
+    by_value, by_marginals, _ = cotangents
+    exact = oracle.exactly()
+    changes = jax.jvp(lambda t: _swept(exact, t)[1], (tables,), (tuple(by_marginals),))[1]
+    return (tuple(by_value * m + change for m, change in zip(marginals, changes, strict=True)),)
+
+
+_large.defvjp(_large_forward, _large_backward)

@@ -1,0 +1,154 @@
+"""Exact inference in slices: for models whose largest table does not fit in memory at once.
+
+A slice fixes some variables to a part of their values; it is a contraction of its own, run after the
+others in one loop, or on another device. The log-partitions of the slices add up in log space, and so
+do, weighted by their slice's share, the marginals.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from pgmjax._internal import sharding
+from pgmjax.inference import ops
+from pgmjax.inference.ops import sweep
+from pgmjax.inference.ops.flat import join, split
+from pgmjax.inference.ops.products import MAXIMUM
+from pgmjax.inference.oracles import base
+from pgmjax.inference.oracles.contraction import Contraction
+from pgmjax.inference.plan import slicing
+from pgmjax.inference.plan.forecast import Forecast
+from pgmjax.inference.plan.structure import Structure
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["plan", "fast", "mesh"])
+@dataclasses.dataclass(frozen=True)
+class Sliced(base.Oracle):
+    """The contraction oracle, slice by slice.
+
+    Attributes:
+        plan: which variables are sliced, and the contraction of a slice.
+        fast: as for `Contraction`.
+        mesh: devices that share the slices; None runs them all on one.
+    """
+
+    plan: slicing.SlicedPath
+    fast: bool = False
+    mesh: Mesh | None = None
+
+    @classmethod
+    def build(
+        cls, structure: Structure, max_bytes: int = 2**30, fast: bool = False, mesh: Mesh | None = None
+    ) -> Sliced:
+        """Slice a structure so that a call takes so many bytes (in float32) on each device.
+
+        Raises:
+            ModelTooLargeError: no slicing does.
+        """
+        least = 1 if mesh is None else mesh.size
+        return cls(slicing.plan(structure, max_bytes, min_slices=least), fast, mesh)
+
+    @property
+    def structure(self) -> Structure:
+        """The model's sizes and cliques."""
+        return self.plan.structure
+
+    @functools.cached_property
+    def forecast(self) -> Forecast:
+        """What one call costs on each device."""
+        inner = Contraction(self.plan.path, self.fast).forecast
+        parts = ", ".join(str(n) for n in self.plan.parts)
+        turns = -(-self.plan.slices // (1 if self.mesh is None else self.mesh.size))
+        devices = "" if self.mesh is None else f", shared by {self.mesh.size} devices"
+        return dataclasses.replace(
+            inner,
+            method=f"{inner.method}, in {self.plan.slices:,} slices ({parts} parts){devices}",
+            inputs=sum(self.structure.cells(c) for c in self.structure.cliques),
+            cells=inner.cells + 2 * inner.inputs,
+            work=inner.work * turns,
+            seconds=inner.seconds * turns,
+            details=tuple(self.plan.lines()[1:]),
+        )
+
+    def exactly(self) -> Sliced:
+        """The same oracle with every product in exact form."""
+        return dataclasses.replace(self, fast=False)
+
+    def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+        """Log-partition (nats) and the marginal of each clique (probabilities)."""
+        return self.infer_with_doubt(potentials)[:2]
+
+    def infer_with_doubt(
+        self, potentials: base.Potentials
+    ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
+        """As `infer`, and how much of the probability fast products may have got wrong."""
+        tables = tuple(potentials)
+        inner = Contraction(self.plan.path, self.fast)
+
+        def one(index: jax.Array) -> tuple[jax.Array, Any]:
+            starts = jnp.asarray(self._starts())[index]
+            value, parts, doubt = inner.infer_with_doubt(self._parts(tables, starts))
+            whole = tuple(
+                jax.lax.dynamic_update_slice(
+                    jnp.zeros(table.shape, table.dtype), part, _place(axes, starts, part.ndim)
+                )
+                if axes
+                else part
+                for axes, table, part in zip(self.plan.axes, tables, parts, strict=True)
+            )
+            return value, (whole, doubt.astype(value.dtype))
+
+        value, (marginals, doubt) = sharding.over_slices(self.mesh, one, self.plan.slices)
+        return value, marginals, doubt
+
+    def infer_flat_with_doubt(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """As `infer_with_doubt`, for all tables in one vector [length]."""
+        value, marginals, doubt = self.infer_with_doubt(split(potentials, self.structure.shapes))
+        return value, join(marginals, self.length), doubt
+
+    def infer_flat(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """As `infer`, for all tables in one vector [length]."""
+        return self.infer_flat_with_doubt(potentials)[:2]
+
+    def log_partition(self, potentials: base.Potentials) -> jax.Array:
+        """Log of the sum over all joint states (nats)."""
+        return self.infer(potentials)[0]
+
+    def maximum(self, potentials: base.Potentials) -> jax.Array:
+        """Largest sum of potentials that any joint state reaches (nats)."""
+        tables = tuple(potentials)
+
+        def step(top: jax.Array, starts: jax.Array) -> tuple[jax.Array, None]:
+            parts = self._parts(tables, starts)
+            value = sweep.forward(self.plan.path, parts, ops.logmax, MAXIMUM, with_shares=False).total
+            return jnp.maximum(top, jnp.asarray(value)), None
+
+        lowest = jnp.full((), -jnp.inf, jnp.result_type(*tables))
+        return jax.lax.scan(step, lowest, jnp.asarray(self._starts()))[0]
+
+    def _parts(self, tables: tuple[jax.Array, ...], starts: jax.Array) -> tuple[jax.Array, ...]:
+        """The part of each table that belongs to a slice."""
+        shapes = self.plan.path.structure.shapes
+        return tuple(
+            jax.lax.dynamic_slice(table, _place(axes, starts, table.ndim), shape) if axes else table
+            for axes, table, shape in zip(self.plan.axes, tables, shapes, strict=True)
+        )
+
+    def _starts(self) -> np.ndarray:
+        """First values of the sliced variables in each slice [slices, sliced variables]."""
+        starts = [self.plan.starts(i) for i in range(self.plan.slices)]
+        return np.asarray(starts, np.int32).reshape(self.plan.slices, len(self.plan.variables))
+
+
+def _place(axes: tuple[tuple[int, int], ...], starts: jax.Array, dimensions: int) -> list[Any]:
+    place: list[Any] = [jnp.zeros((), jnp.int32)] * dimensions
+    for axis, variable in axes:
+        place[axis] = starts[variable]
+    return place

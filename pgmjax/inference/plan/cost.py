@@ -1,0 +1,217 @@
+"""What a contraction costs, from its path alone: work, bytes moved, memory at the peak, program size."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pgmjax.inference.plan.forecast import readable_bytes
+from pgmjax.inference.plan.path import ContractionPath, Product, Step
+from pgmjax.inference.plan.structure import Structure
+
+# Compiled operations of a step with its gradient, by which the first call of a plan is judged.
+REDUCTION_OPERATIONS = 6
+PRODUCT_OPERATIONS = 16
+# Of a product at work, beside its tables: the exponentials of both sides and of the result.
+WORKSPACE = 1
+SHOWN = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Rates:
+    """What a machine needs for each unit of work; the defaults are those of two CPU cores, float32.
+
+    Attributes:
+        exponential: seconds for a cell of a log-space product in exact form.
+        flop: seconds for a floating point operation of a matrix product.
+        cell: seconds to read, transform and write a stored cell once.
+        launch: seconds to start one compiled operation.
+        operation: seconds to compile one operation.
+    """
+
+    exponential: float = 1e-9
+    flop: float = 1e-11
+    cell: float = 4e-9
+    launch: float = 5e-7
+    operation: float = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
+class Dimensions:
+    """A product `C[batch, left, right] = sum over summed of A[batch, left, summed] B[batch, summed, right]`.
+
+    Attributes:
+        step: number of the step in its path.
+        batch: cells of the variables that all three tables share.
+        left: of those in the left table and the result.
+        summed: of those that are summed.
+        right: of those in the right table and the result.
+        form: how the executor runs it (`exact`, `guarded`, ...); empty until that is decided.
+    """
+
+    step: int
+    batch: int
+    left: int
+    summed: int
+    right: int
+    form: str = ""
+
+    @property
+    def union(self) -> int:
+        """Cells of both tables combined: exponentials of the exact form."""
+        return self.batch * self.left * self.summed * self.right
+
+    @property
+    def tiled(self) -> bool:
+        """Whether the union exceeds all three tables, so that it must never be stored."""
+        return min(self.left, self.summed, self.right) > 1
+
+    def __str__(self) -> str:
+        form = f", {self.form}" if self.form else ""
+        return f"{self.batch:,} x [{self.left:,}, {self.summed:,}] x [{self.summed:,}, {self.right:,}]{form}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """Cost of one call: a value and its gradient with respect to every input.
+
+    Figures are for one pass over the path (`exponentials`) or for forward and backward together
+    (the rest), exact from sizes; nothing is measured.
+
+    Attributes:
+        method: what found the path.
+        exponentials: cells of all combined tables, what the exact form takes an exponential of, forward.
+        flops: of all matrix products if they run as such, forward and backward.
+        moved: cells that are read and written, forward and backward.
+        inputs: cells of the input tables (and of their gradients).
+        stored: cells of all step results: kept from the forward to the backward pass.
+        largest: cells of the largest step result.
+        peak: cells alive at the peak: inputs, gradients, results still needed and workspace.
+        operations: compiled operations, roughly.
+        products: the products that never store their union, most work first.
+        slices: how many times the path is run (1: not sliced).
+    """
+
+    method: str
+    exponentials: int
+    flops: int
+    moved: int
+    inputs: int
+    stored: int
+    largest: int
+    peak: int
+    operations: int
+    products: tuple[Dimensions, ...] = ()
+    slices: int = 1
+
+    def peak_bytes(self, itemsize: int = 4) -> int:
+        """Memory at the peak, in bytes.
+
+        Args:
+            itemsize: bytes of a cell.
+        """
+        return self.peak * itemsize
+
+    def seconds(self, rates: Rates | None = None, exact: bool = False) -> float:
+        """Forecast of one call, compiled.
+
+        Args:
+            rates: of the machine.
+            exact: all products in exact log-space form, none as a matrix product.
+        """
+        rates = rates or Rates()
+        tiled = sum(p.union for p in self.products)
+        plain = 3 * (self.exponentials - self.slices * tiled) * rates.exponential
+        products = 3 * self.slices * tiled * rates.exponential if exact else self.flops * rates.flop
+        launches = self.slices * self.operations * rates.launch
+        return plain + products + self.moved / 2 * rates.cell + launches
+
+    def compile_seconds(self, rates: Rates | None = None) -> float:
+        """Forecast of what the first call adds."""
+        return self.operations * (rates or Rates()).operation
+
+    def with_forms(self, forms: dict[int, str]) -> Cost:
+        """The same cost with what the executor decided: form of a product by number of its step."""
+        products = tuple(dataclasses.replace(p, form=forms.get(p.step, p.form)) for p in self.products)
+        return dataclasses.replace(self, products=products)
+
+    def lines(self, itemsize: int = 4) -> list[str]:
+        """The figures as lines of text.
+
+        Args:
+            itemsize: bytes of a cell.
+
+        Example:
+            >>> from pgmjax.inference.plan import contraction
+            >>> path = contraction.plan(Structure((2, 3, 4), ((0, 1), (1, 2), (2, 0))))
+            >>> print(of_path(path).lines()[1])
+            24 combined cells + 6 of reductions, 144 flops as matrix products
+        """
+        tiled = self.slices * sum(p.union for p in self.products)
+        times = f", in {self.slices:,} slices" if self.slices > 1 else ""
+        lines = [
+            f"contraction found by {self.method}{times}",
+            f"{tiled:,} combined cells + {self.exponentials - tiled:,} of reductions, "
+            f"{self.flops:,} flops as matrix products",
+            f"largest result {self.largest:,} cells; {readable_bytes(self.moved * itemsize)} moved; "
+            f"{readable_bytes(self.peak_bytes(itemsize))} at the peak",
+            f"about {self.operations:,} compiled operations",
+        ]
+        lines += [f"  product {p}" for p in self.products[:SHOWN]]
+        if len(self.products) > SHOWN:
+            lines.append(f"  and {len(self.products) - SHOWN} smaller products")
+        return lines
+
+
+def dimensions(structure: Structure, number: int, product: Product) -> Dimensions:
+    """Sizes of a product."""
+    cells = structure.cells
+    return Dimensions(
+        number, cells(product.batch), cells(product.left), cells(product.summed), cells(product.right)
+    )
+
+
+def of_path(path: ContractionPath) -> Cost:
+    """Cost of a path."""
+    cells = path.structure.cells
+    inputs = sum(map(cells, path.structure.cliques))
+    found = [(n, path.product(step)) for n, step in enumerate(path.steps)]
+    sized = [dimensions(path.structure, n, product) for n, product in found if product]
+    tiled = [d for d in sized if d.tiled]
+    results = [cells(step.kept) for step in path.steps]
+    read = sum(cells(path.variables(i)) for step in path.steps for i in step.operands)
+    singles = len(path.steps) - len(sized)
+    return Cost(
+        method=path.method,
+        exponentials=path.work,
+        flops=6 * sum(d.union for d in tiled),
+        # forward: read tables, write the result; backward: read both and the cotangent, write cotangents
+        moved=3 * (read + sum(results)),
+        inputs=inputs,
+        stored=sum(results),
+        largest=max(results, default=0),
+        peak=_peak(path, inputs),
+        operations=REDUCTION_OPERATIONS * singles + PRODUCT_OPERATIONS * len(sized),
+        products=tuple(sorted(tiled, key=lambda d: -d.union)),
+    )
+
+
+def _peak(path: ContractionPath, inputs: int) -> int:
+    """Cells alive at the worst moment of the forward and the backward pass.
+
+    Inputs and their gradients count throughout: a solver holds both. The backward pass frees a
+    result once the step that made it has been differentiated, and its cotangent with it.
+    """
+    cells, first = path.structure.cells, len(path.structure.cliques)
+    results = [cells(step.kept) for step in path.steps]
+    alive = 2 * inputs + sum(results) + results[-1]
+    peak = 0
+    for result, step in zip(reversed(results), reversed(path.steps), strict=True):
+        alive += sum(results[i - first] for i in step.operands if i >= first)
+        peak = max(peak, alive + _workspace(path, step))
+        alive -= 2 * result  # with its cotangent
+    return peak
+
+
+def _workspace(path: ContractionPath, step: Step) -> int:
+    tables = [*(path.variables(i) for i in step.operands), step.kept]
+    return WORKSPACE * sum(map(path.structure.cells, tables))

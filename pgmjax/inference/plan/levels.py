@@ -1,0 +1,287 @@
+"""Message passing by levels as index maps: one small program for any number of cliques.
+
+The nodes of a level tree are padded to a few classes and placed in steps. What is left of the
+structure are maps of integers: where in the flat vector of potentials each cell of each node's table
+comes from, where in the messages sent so far each node finds those for it, and where each clique's
+cells end up. A compiled program depends on `LevelSizes` alone, the maps are its arguments.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from pgmjax.inference.plan import level_classes, level_schedule, level_tree
+from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
+from pgmjax.inference.plan.level_classes import Groups, Shape, round_up
+from pgmjax.inference.plan.structure import Structure
+
+# Entries of the map from the flat vector into the tables that are no position in it.
+IMPOSSIBLE, NEUTRAL = -1, -2
+FAR_TOO_MANY = 2**40  # cells of all nodes: beyond any memory
+Parts = tuple[tuple[tuple[int, int], ...], ...]  # for each axis the (size, stride) of its variables
+
+OPERATIONS = 120  # compiled for each shape, whatever the number of cliques
+
+
+@dataclasses.dataclass(frozen=True)
+class LevelSizes:
+    """All that a compiled program depends on.
+
+    Attributes:
+        steps: steps of one sweep.
+        fan_in: messages that a node takes from below.
+        shapes: table of a node of each class.
+        widths: nodes of each class in a step.
+        length: numbers in a flat vector.
+    """
+
+    steps: int
+    fan_in: int
+    shapes: tuple[Shape, ...]
+    widths: tuple[int, ...]
+    length: int
+
+    @property
+    def cells(self) -> int:
+        """Cells of all padded tables."""
+        return self.steps * sum(w * math.prod(s) for w, s in zip(self.widths, self.shapes, strict=True))
+
+    @property
+    def sent_up(self) -> int:
+        """Numbers that one step sends towards the root."""
+        return sum(w * s[0] * s[1] for w, s in zip(self.widths, self.shapes, strict=True))
+
+    @property
+    def sent_down(self) -> int:
+        """Numbers that one step sends towards the leaves."""
+        return sum(w * s[1] * s[2] for w, s in zip(self.widths, self.shapes, strict=True))
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassMaps:
+    """The index maps of one class, int32.
+
+    Attributes:
+        tables: position in the flat vector of each cell, or IMPOSSIBLE or NEUTRAL [steps, width, cells].
+        up: position among all messages sent up of those that each node takes, and after the last of them
+            where there is none [steps, width, fan-in, cells of the separator below].
+        down: position among all messages sent down of the one that each node takes [steps, width, cells
+            of the separator above]; the first position after them for roots, the second in padding.
+    """
+
+    tables: np.ndarray
+    up: np.ndarray
+    down: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Arrangement:
+    """A level tree with its classes and schedule; no large array."""
+
+    tree: level_tree.LevelTree
+    classes: level_classes.Classes
+    schedule: level_schedule.Schedule
+    sizes: LevelSizes
+
+    @property
+    def forecast(self) -> Forecast:
+        """What one call costs."""
+        structure, sizes = self.tree.structure, self.sizes
+        tables = sorted(
+            ((node.variables, structure.cells(node.variables)) for node in self.tree.nodes),
+            key=lambda entry: -entry[1],
+        )
+        inputs = sum(structure.cells(c) for c in structure.cliques)
+        maps = sizes.cells + sizes.length + sizes.steps * (sizes.fan_in * sizes.sent_down + sizes.sent_up)
+        return Forecast(
+            method=f"{sizes.steps} levels of {sum(sizes.widths)} nodes in {len(sizes.shapes)} shapes, "
+            f"{sizes.cells:,} cells with padding",
+            largest=max((n for _, n in tables), default=1),
+            inputs=inputs,
+            # potentials, conditionals and beliefs of all nodes, and the maps
+            cells=3 * sizes.cells + maps,
+            work=2 * sizes.cells + inputs,
+            culprits=tuple(tables[:3]),
+            operations=OPERATIONS * len(sizes.shapes),
+            seconds=8e-9 * (sizes.cells + inputs) + 1e-5 * sizes.steps,
+        )
+
+
+def arrange(structure: Structure) -> Arrangement:
+    """Lay a structure out in levels, without its index maps: cheap however large the tables are.
+
+    Raises:
+        ModelTooLargeError: tables far beyond any memory, of which classes of shapes are not made.
+    """
+    tree = level_tree.build(structure)
+    cells = sum(structure.cells(node.variables) for node in tree.nodes)
+    if cells >= FAR_TOO_MANY:
+        raise ModelTooLargeError(
+            f"levels over these cliques have {float(cells):.1e} cells: measure fewer or smaller cliques that "
+            "overlap less."
+        )
+    classes = level_classes.classify(tree)
+    schedule = level_schedule.schedule(tree, classes)
+    length = round_up(max(1, sum(structure.cells(c) for c in structure.cliques)))
+    sizes = LevelSizes(schedule.steps, tree.fan_in, classes.shapes, schedule.widths, length)
+    return Arrangement(tree, classes, schedule, sizes)
+
+
+def index_maps(arrangement: Arrangement) -> tuple[tuple[ClassMaps, ...], np.ndarray]:
+    """The maps of every class, and for each number of a flat vector its position among all beliefs.
+
+    The beliefs are those of the first class [steps, width, cells], flat, then those of the next; in the
+    padding of the flat vector there is IMPOSSIBLE.
+
+    Raises:
+        ValueError: more cells than an int32 can number.
+    """
+    sizes = arrangement.sizes
+    if max(sizes.cells, sizes.length, sizes.steps * max(sizes.sent_up, sizes.sent_down)) >= 2**31:
+        raise ValueError(
+            f"levels number cells with 32 bits, got {sizes.cells:,} padded cells: use another oracle, "
+            "or measure fewer or smaller cliques."
+        )
+    writer = _Writer(arrangement)
+    maps = tuple(ClassMaps(writer.tables(k), writer.up(k), writer.down(k)) for k in range(len(sizes.shapes)))
+    return maps, _inverse([one.tables.reshape(-1) for one in maps], sizes.length)
+
+
+def _inverse(tables: Sequence[np.ndarray], length: int, chunk: int = 1 << 18) -> np.ndarray:
+    """For each number of the flat vector its place among the cells of all tables."""
+    # cells that are no number of the vector are written to its last two places, and cut off
+    out = np.full(length - min(IMPOSSIBLE, NEUTRAL), IMPOSSIBLE, np.int32)
+    first = 0
+    for flat in tables:
+        for start in range(0, flat.size, chunk):  # in parts that stay in the cache
+            part = flat[start : start + chunk]
+            out[part] = np.arange(first + start, first + start + part.size, dtype=np.int32)
+        first += flat.size
+    return out[:length]
+
+
+class _Writer:
+    """Writes index maps, one pattern at a time for all nodes that share it."""
+
+    def __init__(self, arrangement: Arrangement) -> None:
+        self.sizes = arrangement.sizes
+        self.nodes, self.structure = arrangement.tree.nodes, arrangement.tree.structure
+        self.groups, self.of = arrangement.classes.groups, arrangement.classes.of
+        schedule = arrangement.schedule
+        self.slot = [
+            s * self.sizes.widths[k] + p
+            for s, p, k in zip(schedule.step, schedule.place, self.of, strict=True)
+        ]
+        self.up_base = self._bases(schedule, self.sizes.sent_up, 0)
+        self.down_base = self._bases(schedule, self.sizes.sent_down, 1)
+        starts = np.cumsum([0, *(self.structure.cells(c) for c in self.structure.cliques)])
+        self.starts = starts.tolist()
+        self.members: list[list[int]] = [[] for _ in self.sizes.shapes]
+        for i, k in enumerate(self.of):
+            self.members[k].append(i)
+
+    def _bases(self, schedule: level_schedule.Schedule, a_step: int, axis: int) -> list[int]:
+        """Where each node's message starts, sent by axes `axis` and `axis + 1`."""
+        each = [shape[axis] * shape[axis + 1] for shape in self.sizes.shapes]
+        first = [0, *np.cumsum([w * n for w, n in zip(self.sizes.widths, each, strict=True)]).tolist()]
+        places = zip(schedule.step, schedule.place, self.of, strict=True)
+        return [s * a_step + first[k] + p * each[k] for s, p, k in places]
+
+    def _parts(self, groups: Iterable[Sequence[int]], stride: dict[int, int]) -> Parts:
+        return tuple(tuple((self.structure.sizes[v], stride[v]) for v in group) for group in groups)
+
+    def _strides(self, groups: Sequence[Sequence[int]], inner: int) -> dict[int, int]:
+        """Stride of each variable in a message of two axes, the second padded to `inner`."""
+        stride = {}
+        for group, step in zip(groups, (inner, 1), strict=True):
+            for v in reversed(group):
+                stride[v] = step
+                step *= self.structure.sizes[v]
+        return stride
+
+    def tables(self, k: int) -> np.ndarray:
+        """Where the cells of a class's tables come from."""
+        shape, sizes = self.sizes.shapes[k], self.sizes
+        found = np.full((sizes.steps * sizes.widths[k], math.prod(shape)), IMPOSSIBLE, np.int32)
+        found[:, 0] = NEUTRAL  # so that places without a node send zeros
+        patterns: dict[tuple[Parts, bool, bool], list[int]] = {}
+        for i in self.members[k]:
+            node, groups = self.nodes[i], self.groups[i]
+            stride = dict.fromkeys(node.variables, 0)
+            step = 1
+            for v in reversed(node.variables if node.clique >= 0 else ()):
+                stride[v] = step
+                step *= self.structure.sizes[v]
+            key = (self._parts(groups, stride), node.clique >= 0, _doubled(groups))
+            patterns.setdefault(key, []).append(i)
+        for (parts, measured, doubled), some in patterns.items():
+            pattern = _offsets(parts, shape)
+            if doubled:
+                rows = np.arange(shape[0])[:, None, None, None] == np.arange(shape[2])[:, None]
+                pattern = np.where(np.broadcast_to(rows, shape).reshape(-1), pattern, IMPOSSIBLE)
+            slots = [self.slot[i] for i in some]
+            if measured:
+                starts = np.array([self.starts[self.nodes[i].clique] for i in some], np.int32)
+                found[slots] = np.where(pattern >= 0, pattern + starts[:, None], IMPOSSIBLE)
+            else:
+                found[slots] = np.where(pattern >= 0, NEUTRAL, IMPOSSIBLE)
+        return found.reshape(sizes.steps, sizes.widths[k], -1)
+
+    def up(self, k: int) -> np.ndarray:
+        """Where a class's nodes find the messages from below."""
+        (_, b, c, _), sizes = self.sizes.shapes[k], self.sizes
+        nothing = sizes.steps * sizes.sent_up
+        found = np.full((sizes.steps * sizes.widths[k], sizes.fan_in, b * c), nothing, np.int32)
+        patterns: dict[Parts, list[tuple[int, int, int]]] = {}
+        for i in self.members[k]:
+            for place, child in enumerate(self.nodes[i].children):
+                stride = self._strides(self.groups[child][:2], sizes.shapes[self.of[child]][1])
+                parts = self._parts(self.groups[i][1:3], stride)
+                patterns.setdefault(parts, []).append((self.slot[i], place, self.up_base[child]))
+        for parts, some in patterns.items():
+            pattern = _offsets(parts, (b, c))
+            slots, places, bases = np.array(some, np.int32).T
+            found[slots, places] = np.where(pattern >= 0, pattern + bases[:, None], nothing)
+        return found.reshape(sizes.steps, sizes.widths[k], sizes.fan_in, -1)
+
+    def down(self, k: int) -> np.ndarray:
+        """Where a class's nodes find the message from above."""
+        (a, b, _, _), sizes = self.sizes.shapes[k], self.sizes
+        certain = sizes.steps * sizes.sent_down
+        found = np.full((sizes.steps * sizes.widths[k], a * b), certain + 1, np.int32)
+        found[:, 0] = certain  # roots, and places without a node
+        patterns: dict[Parts, list[tuple[int, int]]] = {}
+        for i in self.members[k]:
+            above = self.nodes[i].parent
+            if above >= 0:
+                stride = self._strides(self.groups[above][1:3], sizes.shapes[self.of[above]][2])
+                parts = self._parts(self.groups[i][:2], stride)
+                patterns.setdefault(parts, []).append((self.slot[i], self.down_base[above]))
+        for parts, some in patterns.items():
+            pattern = _offsets(parts, (a, b))
+            slots, bases = np.array(some, np.int32).T
+            found[slots] = np.where(pattern >= 0, pattern + bases[:, None], certain + 1)
+        return found.reshape(sizes.steps, sizes.widths[k], -1)
+
+
+def _doubled(groups: Groups) -> bool:
+    """Whether the same variables stand on two axes, which only the diagonal then connects."""
+    return bool(groups[0]) and groups[0] == groups[2]
+
+
+def _offsets(parts: Parts, shape: tuple[int, ...]) -> np.ndarray:
+    """Sum of index times stride for every cell of a padded shape, flat; IMPOSSIBLE in the padding."""
+    total = np.zeros((), np.int64)
+    for axis, length in zip(parts, shape, strict=True):
+        offsets = np.zeros(1, np.int64)
+        for size, stride in axis:
+            offsets = (offsets[:, None] + stride * np.arange(size)).reshape(-1)
+        padded = np.full(length, -(2**40), np.int64)
+        padded[: len(offsets)] = offsets
+        total = total[..., None] + padded
+    flat = total.reshape(-1)
+    return np.where(flat >= 0, flat, IMPOSSIBLE).astype(np.int32)

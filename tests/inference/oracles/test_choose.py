@@ -1,0 +1,132 @@
+"""Planning: which oracle is taken and what the summary says."""
+
+import itertools
+import math
+
+import jax
+import numpy as np
+import pytest
+
+from pgmjax.inference import oracles
+from pgmjax.inference.oracles import choose
+from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.structure import Structure
+from tests import models
+
+
+def named(sizes, cliques):
+    return Structure.named(
+        {str(i): size for i, size in enumerate(sizes)}, [tuple(map(str, c)) for c in cliques]
+    )
+
+
+def test_auto_takes_levels_for_many_cliques_and_a_contraction_for_few():
+    few, names = named((10, 10, 10), ((0, 1), (1, 2)))
+    assert isinstance(oracles.plan(few, names).oracle, oracles.Contraction)
+    many, names = named((5,) * 200, [(i, i + 1) for i in range(199)])
+    plan = oracles.plan(many, names)
+    assert isinstance(plan.oracle, oracles.Levels)
+    cost = oracles.Contraction.build(many).forecast
+    assert plan.oracle.forecast.compile_seconds < cost.compile_seconds
+
+
+def test_auto_slices_what_does_not_fit_at_once():
+    """All pairs of nine attributes of 20 values: 5e11 joint cells, tables of 64 million at once."""
+    sizes = (20,) * 9
+    structure, names = named(sizes, itertools.combinations(range(9), 2))
+    plan = oracles.plan(structure, names, max_bytes=200_000_000)
+    assert isinstance(plan.oracle, oracles.Sliced) and plan.oracle.plan.slices > 1
+    assert plan.peak_bytes <= 200_000_000
+    assert "slices" in plan.summary()
+    with pytest.raises(ModelTooLargeError, match="needs about"):
+        oracles.plan(structure, names, max_bytes=1_000_000)
+
+
+def test_a_clique_of_a_billion_cells_is_planned_in_two_gigabytes():
+    sizes = (32,) * 6  # all pairs of six attributes: the triangulated clique has 1.07e9 cells
+    structure, names = named(sizes, itertools.combinations(range(6), 2))
+    assert math.prod(sizes) > 10**9
+    plan = oracles.plan(structure, names, max_bytes=2 * 10**9)
+    assert plan.peak_bytes <= 2 * 10**9
+
+
+def test_summary_predicts_the_cost():
+    structure, names = named((200, 150, 180), ((0, 1), (1, 2), (2, 0)))
+    text = oracles.plan(structure, names).summary()
+    assert "matrix product" in text and "compiled operations" in text and "s a call" in text
+    exact = oracles.plan(structure, names, finite=False).summary()
+    assert "exact, in tiles" in exact
+
+
+def test_infer_takes_plain_arrays():
+    structure, names = named((3, 4, 2), ((0, 1), (1, 2)))
+    tables = models.potentials(((3, 4, 2), ((0, 1), (1, 2))), zeros=0.3, seed=2)
+    for name in ("auto", *oracles.names()):
+        plan = oracles.plan(structure, names, name, itemsize=8)
+        log_partition, marginals = plan.infer(tables)
+        logits = models.joint(((3, 4, 2), ((0, 1), (1, 2))), tables)
+        assert log_partition == pytest.approx(models.log_partition(logits), abs=1e-9)
+        for clique, found in zip(structure.cliques, marginals, strict=True):
+            np.testing.assert_allclose(found, models.marginal(logits, clique), atol=1e-9)
+    with pytest.raises(ValueError, match="expected 2 tables of the shapes"):
+        plan.infer(tables[:1])
+
+
+def test_auto_falls_back_to_what_fits():
+    """Fifteen triples of Adult's attributes: a clique of 53 million cells, contracted with far less."""
+    sizes = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)
+    cliques = (
+        (1, 3, 10),
+        (3, 7, 8),
+        (7, 8, 9),
+        (3, 6, 11),
+        (1, 5, 6),
+        (5, 7, 12),
+        (5, 8, 13),
+        (0, 2, 5),
+        (2, 7, 12),
+        (2, 7, 9),
+        (8, 12, 13),
+        (0, 3, 7),
+        (0, 1, 7),
+        (0, 7, 13),
+        (3, 8, 13),
+    )
+    structure, names = Structure.named(
+        {str(i): size for i, size in enumerate(sizes)}, [tuple(map(str, c)) for c in cliques]
+    )
+    plan = oracles.plan(structure, names, max_bytes=500_000_000)
+    assert isinstance(plan.oracle, oracles.Contraction)
+    with pytest.raises(ValueError, match="53,550,000 cells"):
+        oracles.plan(structure, names, "message_passing", max_bytes=500_000_000)
+
+
+def test_summary_prints_names_and_figures():
+    plan = oracles.plan(Structure((10, 20), ((0, 1),)), ("age", "zip"), max_bytes=2**30)
+    assert "(age, zip)" in plan.summary() and "1 GiB available" in plan.summary()
+
+
+def test_unknown_oracle():
+    with pytest.raises(ValueError, match="oracle must be 'auto' or one of"):
+        oracles.plan(Structure((2,), ((0,),)), ("a",), "magic")
+
+
+def test_only_slices_are_shared_between_devices():
+    structure, names = named((3, 4), ((0, 1),))
+    mesh = jax.make_mesh((1,), ("slices",))
+    assert isinstance(oracles.plan(structure, names, mesh=mesh).oracle, oracles.Sliced)
+    with pytest.raises(ValueError, match="only slices are shared between devices"):
+        oracles.plan(structure, names, "levels", mesh=mesh)
+    with pytest.raises(TypeError, match="mesh must be"):
+        oracles.plan(structure, names, mesh=8)
+
+
+@pytest.mark.parametrize("size", [6, 1000])
+@pytest.mark.parametrize("oracle", ["auto", "levels"])
+def test_structures_beyond_any_memory_are_refused_with_figures(size, oracle):
+    names = [f"q{i}" for i in range(30)]
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[:i]]
+    assert len(pairs) > choose.PLANNED
+    structure, attributes = Structure.named(dict.fromkeys(names, size), pairs)
+    with pytest.raises(ModelTooLargeError, match=r"e\+\d+ cells"):
+        oracles.plan(structure, attributes, oracle, max_bytes=2**30)

@@ -1,0 +1,82 @@
+"""Cost figures: known products, memory counted table by table, and sums that must hold."""
+
+import numpy as np
+import pytest
+
+from pgmjax.inference.plan import contraction, cost
+from pgmjax.inference.plan.path import build
+from pgmjax.inference.plan.structure import Structure
+from tests.models import STRUCTURES
+
+SQUARE = Structure((10, 20, 30, 40), ((0, 1), (1, 2), (2, 3), (3, 0)))
+
+
+def test_figures_of_one_matrix_product():
+    # ab (2x3), bc (3x4) and ca (4x2): ab x bc -> ca, then both ca are multiplied and summed
+    path = build(Structure((2, 3, 4), ((0, 1), (1, 2), (2, 0))), (), [(0, 1), (3, 2)], "hand")
+    found = cost.of_path(path)
+    assert [(p.batch, p.left, p.summed, p.right) for p in found.products] == [(1, 2, 3, 4)]
+    assert found.exponentials == 24 + 8
+    assert found.flops == 2 * 24 * 3
+    assert (found.inputs, found.stored, found.largest) == (26, 8 + 1, 8)
+    assert found.moved == 3 * ((6 + 12 + 8) + (8 + 8 + 1))
+
+
+def live_cells(path):
+    """Peak by keeping a set of live tables: inputs and gradients always, results until differentiated."""
+    cells, first = path.structure.cells, len(path.structure.cliques)
+    live = {("input", i): cells(c) for i, c in enumerate(path.structure.cliques)}
+    live |= {("gradient", i): cells(c) for i, c in enumerate(path.structure.cliques)}
+    live |= {("result", first + n): cells(s.kept) for n, s in enumerate(path.steps)}
+    live["gradient", first + len(path.steps) - 1] = cells(path.steps[-1].kept)
+    peak = 0
+    for n in reversed(range(len(path.steps))):
+        step = path.steps[n]
+        for i in step.operands:
+            live["gradient", i] = cells(path.variables(i))
+        work = sum(cells(path.variables(i)) for i in step.operands) + cells(step.kept)
+        peak = max(peak, sum(live.values()) + cost.WORKSPACE * work)
+        del live["result", first + n], live["gradient", first + n]
+    return peak
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_peak_counts_every_live_table(name):
+    path = contraction.plan(Structure(*STRUCTURES[name]))
+    assert cost.of_path(path).peak == live_cells(path)
+
+
+def test_union_of_a_product_is_not_part_of_the_peak():
+    wide = Structure((300, 300, 300), ((0, 1), (1, 2), (2, 0)))
+    found = cost.of_path(contraction.plan(wide))
+    assert found.exponentials >= 300**3
+    assert found.peak < 20 * 300**2
+    assert found.peak_bytes(8) == 8 * found.peak
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_figures_agree_with_the_path(name):
+    path = contraction.plan(Structure(*STRUCTURES[name]))
+    found = cost.of_path(path)
+    assert found.exponentials == path.work
+    assert found.inputs == sum(int(np.prod(s)) for s in path.structure.shapes)
+    assert found.operations >= len(path.steps)
+    assert found.seconds() <= found.seconds(exact=True) + 1e-15
+    assert found.compile_seconds() == pytest.approx(0.02 * found.operations)
+
+
+def test_rates_scale_the_forecast():
+    found = cost.of_path(contraction.plan(SQUARE))
+    one = cost.Rates(exponential=1.0, flop=0.0, cell=0.0, launch=0.0)
+    assert found.seconds(one, exact=True) == 3 * found.exponentials
+    assert found.seconds(cost.Rates(exponential=0.0, flop=1.0, cell=0.0, launch=0.0)) == found.flops
+
+
+def test_lines_say_what_a_run_will_take():
+    found = cost.of_path(contraction.plan(SQUARE)).with_forms(dict.fromkeys(range(9), "guarded"))
+    text = "\n".join(found.lines())
+    assert "compiled operations" in text and "at the peak" in text and "flops as matrix products" in text
+    assert text.count("guarded") == len(found.products)
+    many = cost.Cost("x", 10, 0, 1, 1, 1, 1, 1, 1, (cost.Dimensions(0, 1, 2, 3, 4),) * 7, slices=3)
+    assert many.lines()[0] == "contraction found by x, in 3 slices"
+    assert many.lines()[-1] == "  and 3 smaller products"

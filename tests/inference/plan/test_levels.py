@@ -1,0 +1,89 @@
+"""The host side of the level oracle: trees, classes, schedules and index maps."""
+
+import numpy as np
+import pytest
+
+from pgmjax.inference.plan import level_tree, levels
+from pgmjax.inference.plan.level_classes import round_up
+from pgmjax.inference.plan.structure import Structure
+from tests.models import STRUCTURES
+
+
+def chain(variables, size=10):
+    return Structure((size,) * variables, tuple((i, i + 1, i + 2) for i in range(variables - 2)))
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_nodes_share_with_parent_and_children_what_they_say(name):
+    structure = Structure(*STRUCTURES[name])
+    tree = level_tree.build(structure)
+    assert sorted(n.clique for n in tree.nodes if n.clique >= 0) == list(range(len(structure.cliques)))
+    for node in tree.nodes:
+        above = set(tree.nodes[node.parent].variables) if node.parent >= 0 else set()
+        assert node.above == set(node.variables) & above
+        assert len(node.children) <= tree.fan_in
+        for child in node.children:
+            assert tree.nodes[child].above == node.below
+        if node.clique >= 0:
+            assert node.variables == structure.cliques[node.clique]
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_a_variable_stands_in_one_connected_part(name):
+    """Running intersection: below the topmost node of a variable, no node without it has it again."""
+    tree = level_tree.build(Structure(*STRUCTURES[name]))
+    for v in range(len(STRUCTURES[name][0])):
+        tops = [n for n in tree.nodes if v in n.variables and v not in n.above]
+        assert len(tops) == 1
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_children_come_before_parents_and_places_are_used_once(name):
+    arrangement = levels.arrange(Structure(*STRUCTURES[name]))
+    tree, schedule = arrangement.tree, arrangement.schedule
+    for i, node in enumerate(tree.nodes):
+        assert 0 <= schedule.step[i] < schedule.steps
+        assert 0 <= schedule.place[i] < schedule.widths[arrangement.classes.of[i]]
+        if node.parent >= 0:
+            assert schedule.step[i] < schedule.step[node.parent]
+    places = set(zip(arrangement.classes.of, schedule.step, schedule.place, strict=True))
+    assert len(places) == len(tree.nodes)
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_every_number_has_one_cell(name):
+    structure = Structure(*STRUCTURES[name])
+    arrangement = levels.arrange(structure)
+    maps, out = levels.index_maps(arrangement)
+    cells = sum(structure.cells(c) for c in structure.cliques)
+    joined = np.concatenate([one.tables.ravel() for one in maps])
+    assert sorted(joined[joined >= 0]) == list(range(cells))
+    np.testing.assert_array_equal(joined[out[:cells]], np.arange(cells))
+    assert (out[cells:] == levels.IMPOSSIBLE).all()
+
+
+def test_a_chain_is_rooted_at_its_middle_and_is_one_class_without_padding():
+    arrangement = levels.arrange(chain(1000))
+    sizes = arrangement.sizes
+    assert sizes.shapes == ((10, 10, 10, 1),)
+    assert sizes.widths == (2,)
+    assert sizes.steps == 512
+    assert max(arrangement.tree.heights()) + 1 == 501
+
+
+def test_thousands_of_attributes_are_planned_in_half_as_many_steps():
+    arrangement = levels.arrange(chain(10_000))
+    assert max(arrangement.tree.heights()) + 1 <= arrangement.sizes.steps < 5200
+
+
+@pytest.mark.parametrize("number", [1, 8, 9, 100, 998_000])
+def test_rounding_up_wastes_at_most_a_quarter(number):
+    assert number <= round_up(number) <= 1.25 * number
+
+
+def test_more_cells_than_int32_can_number_are_refused():
+    structure = Structure((2000,) * 4, ((0, 1, 2), (1, 2, 3)))
+    arrangement = levels.arrange(structure)
+    assert arrangement.forecast.largest == 2000**3
+    with pytest.raises(ValueError, match=r"32 bits, got .* padded cells: use another oracle"):
+        levels.index_maps(arrangement)
