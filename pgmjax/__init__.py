@@ -23,9 +23,6 @@ from pgmjax import (
 )
 from pgmjax._internal import moved
 from pgmjax._version import __version__
-from pgmjax.calibrated_model import CalibratedModel
-from pgmjax.clique_vector import CliqueVector
-from pgmjax.compression import Compression
 from pgmjax.constraints import AllowedSet, FixedMarginal, FunctionalDependency, StructuralZeros
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
@@ -37,7 +34,10 @@ from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
-from pgmjax.model import GraphicalModel
+from pgmjax.model.calibrated import CalibratedModel
+from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.model.compression import Compression
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import workloads
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release

@@ -11,9 +11,9 @@ from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.known import Known
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mixture.fit import fit_mixture
-from pgmjax.mixture.model import MixtureModel
+from pgmjax.model.mixture import MixtureModel
+from pgmjax.model.regions import METHOD, RegionModel
 from pgmjax.regions.fit import fit_local, plan_local
-from pgmjax.regions.model import METHOD, RegionModel
 from pgmjax.solvers.loop import Status
 
 CONVEX, MIXTURE = METHOD, "mixture of products"

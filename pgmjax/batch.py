@@ -22,7 +22,7 @@ from pgmjax.inference.oracles.choose import device_bytes
 from pgmjax.inference.plan.forecast import ModelTooLargeError, readable_bytes
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.solvers.rows import Queue, run
 from pgmjax.task import Settings, Task
 

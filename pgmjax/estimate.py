@@ -13,7 +13,6 @@ from pgmjax import approximate, batch, losses, solvers
 from pgmjax._internal import checks, sharding
 from pgmjax._internal.progress import Progress
 from pgmjax.batch import BatchFit
-from pgmjax.clique_vector import CliqueVector, summed
 from pgmjax.constraints import Constraint, FixedMarginal, total_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -26,7 +25,8 @@ from pgmjax.known import Known, listed
 from pgmjax.losses.base import unique_cliques
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
-from pgmjax.model import GraphicalModel
+from pgmjax.model.clique_vector import CliqueVector, summed
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.noise_level import noise_level
 from pgmjax.solvers.loop import Status
 from pgmjax.task import Task

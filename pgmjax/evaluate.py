@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 
 from pgmjax.data.dataset import Dataset
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release
 

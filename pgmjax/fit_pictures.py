@@ -11,7 +11,7 @@ import numpy as np
 
 from pgmjax import drawing
 from pgmjax._internal import checks, html
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 
 
 class FitPictures:

@@ -14,7 +14,7 @@ from pgmjax.inference import oracles
 from pgmjax.inference.ops.flat import split
 from pgmjax.losses.augmented import Augmented
 from pgmjax.losses.base import BoundLoss
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.solvers.loop import Course, Status, alone, precision
 from pgmjax.task import Task
 from pgmjax.warm_start import starting_point

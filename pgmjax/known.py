@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.clique_vector import summed
 from pgmjax.constraints import Constraint, FixedMarginal, StructuralZeros, require_feasible, require_kinds
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.model import GraphicalModel
+from pgmjax.model.clique_vector import summed
+from pgmjax.model.graphical import GraphicalModel
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

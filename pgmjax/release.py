@@ -15,7 +15,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.estimate import Fit
 from pgmjax.measurements.linear import LinearMeasurement, spread_of
 from pgmjax.measurements.transcript import Transcript
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.amounts import as_text
 from pgmjax.queries.words import in_words
 from pgmjax.queries.workload import Workload

@@ -26,10 +26,10 @@ from pgmjax._version import __version__
 from pgmjax.measurements import transcript as transcripts
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.mechanisms.mldp_release import TrainedRelease
-from pgmjax.mixture.model import MixtureModel
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.mixture import MixtureModel
+from pgmjax.model.regions import RegionModel
 from pgmjax.privacy.amounts import as_text
-from pgmjax.regions.model import RegionModel
 from pgmjax.release import Release
 from pgmjax.report import render
 from pgmjax.saved import load as load_model

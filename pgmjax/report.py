@@ -15,7 +15,7 @@ import numpy as np
 
 from pgmjax import report_figures, report_text
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 
 
 def render(

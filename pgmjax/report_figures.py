@@ -13,7 +13,7 @@ from pgmjax import plots
 from pgmjax._internal.progress import Progress
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.marginals import is_marginal, noisy_marginal, other_queries
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 
 MOST_ATTRIBUTES = 60
 MOST_PAIRS = 6

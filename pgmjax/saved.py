@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pgmjax import model_io
-from pgmjax.mixture import files as mixture_files
-from pgmjax.mixture.model import MixtureModel
-from pgmjax.model import GraphicalModel
-from pgmjax.regions import files as region_files
-from pgmjax.regions.model import RegionModel
+from pgmjax.model import files as mixture_files
+from pgmjax.model import io
+from pgmjax.model import regions_files as region_files
+from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.mixture import MixtureModel
+from pgmjax.model.regions import RegionModel
 
 
 def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel:
@@ -23,12 +23,12 @@ def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel:
         FileNotFoundError: the folder or one of its files is missing.
         ValueError: the files are corrupt, of another program, or of a newer version.
     """
-    named = model_io.format_of(folder)
+    named = io.format_of(folder)
     if named == mixture_files.FORMAT:
         return MixtureModel(*mixture_files.load(folder))
     if named == region_files.FORMAT:
         return RegionModel(*region_files.load(folder))
-    model = GraphicalModel(*model_io.load(folder))
+    model = GraphicalModel(*io.load(folder))
     if not math.isfinite(model.log_partition()):
         raise ValueError(f"{folder} is corrupt: its potentials leave no possible cell.")
     return model

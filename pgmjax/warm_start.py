@@ -29,7 +29,7 @@ from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 
 SWEEPS = 100  # of proportional fitting; where the intersections form a tree, two are enough
 ENOUGH = 1e-6  # nats: a start needs no more

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import row_file
 from pgmjax._internal import checks
 from pgmjax.data import arrow as source_arrow
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
-from pgmjax.model import GraphicalModel
+from pgmjax.model import row_file
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.release_tables import measurements_table
 
 _LAWS: dict[str, Any] = {"gaussian": DiscreteGaussian, "laplace": DiscreteLaplace}

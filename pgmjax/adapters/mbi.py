@@ -23,13 +23,13 @@ from pgmjax.adapters.mbi_objects import (
     MbiModel,
     vector,
 )
-from pgmjax.clique_vector import CliqueVector
 from pgmjax.constraints import StructuralZeros
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.model import GraphicalModel
+from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.model.graphical import GraphicalModel
 
 __all__ = [
     "MbiCliqueVector",

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.clique_vector import CliqueVector
 from pgmjax.data.cliques import Clique
 from pgmjax.estimate import Fit
-from pgmjax.model import GraphicalModel
+from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.model.graphical import GraphicalModel
 
 
 @dataclasses.dataclass(frozen=True)

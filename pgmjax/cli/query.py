@@ -13,8 +13,8 @@ import numpy as np
 
 from pgmjax import release_folder
 from pgmjax.data.cliques import as_clique
-from pgmjax.mixture.model import MixtureModel
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.mixture import MixtureModel
 from pgmjax.queries import text as query_text
 
 

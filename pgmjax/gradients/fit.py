@@ -24,7 +24,7 @@ from pgmjax.inference import oracles
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
 from pgmjax.solvers.loop import precision
 from pgmjax.uncertainty.asked import measurements_of, queries_of

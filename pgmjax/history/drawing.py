@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pgmjax.history.gibbs import Chains
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 
 BATCH = 50_000
 

@@ -19,7 +19,6 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
-from pgmjax.clique_vector import CliqueVector
 from pgmjax.history.ascent import Ending, Search, ascend
 from pgmjax.history.drawing import draw
 from pgmjax.history.dual import Dual, Layout, Point
@@ -31,7 +30,8 @@ from pgmjax.history.prior import ProductPrior
 from pgmjax.history.sampled_curvature import Newton, Rough
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
-from pgmjax.model import GraphicalModel
+from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.solvers.loop import Status
 
 PENALTIES = ("auto", "laplace", "gaussian")

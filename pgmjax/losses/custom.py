@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.clique_vector import CliqueVector
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.losses.base import BoundLoss, Loss, check_arguments, unique_cliques
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.model.clique_vector import CliqueVector
 
 LossFunction = Callable[[Mapping[Clique, Any]], Any]
 

@@ -17,7 +17,7 @@ from pgmjax.estimate import Estimator, Fit
 from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import check_table_and_workload, paid_for
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores import Score
 from pgmjax.queries import Query, marginal

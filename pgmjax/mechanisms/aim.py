@@ -16,7 +16,6 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
-from pgmjax.many_marginals import many_marginals
 from pgmjax.mechanisms.adaptive import Purse, check_adaptive, check_cells
 from pgmjax.mechanisms.annealing import Round, is_noise
 from pgmjax.mechanisms.closure import affordable, downward_closure
@@ -29,6 +28,7 @@ from pgmjax.mechanisms.noise_sizes import (
     whole_weights,
 )
 from pgmjax.mechanisms.settings import Settings, read_settings
+from pgmjax.model.many_marginals import many_marginals
 from pgmjax.privacy.amounts import exact
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger

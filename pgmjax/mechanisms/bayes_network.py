@@ -15,7 +15,7 @@ from pgmjax.estimate import Estimator, Fit
 from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import paid_for
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Product, compression
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release

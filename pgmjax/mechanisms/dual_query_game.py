@@ -9,11 +9,11 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal.progress import Progress
-from pgmjax.clique_vector import CliqueVector
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.mechanisms.dual_query_cost import Game
-from pgmjax.model import GraphicalModel
+from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores import Overshoots
 from pgmjax.queries import Query, indicators

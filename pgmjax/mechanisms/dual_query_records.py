@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from pgmjax.clique_vector import CliqueVector
 from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.inference.plan import junction_tree
@@ -14,7 +13,8 @@ from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.losses.transcript import Draws
 from pgmjax.measurements.transcript import Transcript
-from pgmjax.model import GraphicalModel
+from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries.workload import Workload
 from pgmjax.solvers.loop import Status
 

@@ -9,19 +9,19 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from pgmjax._internal import checks
-from pgmjax.compression import Compression
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator, Fit
-from pgmjax.many_marginals import many_marginals
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import Purse, check_adaptive
 from pgmjax.mechanisms.noise_sizes import grid_for, law_for, most_moved, on_grid
 from pgmjax.mechanisms.settings import Settings, paid_for, read_settings
 from pgmjax.mechanisms.spanning import Forest, largest_tree
-from pgmjax.model import GraphicalModel
+from pgmjax.model.compression import Compression
+from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.many_marginals import many_marginals
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.scores import Distances

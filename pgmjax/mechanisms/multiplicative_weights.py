@@ -30,7 +30,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.inference import ops
 from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
 from pgmjax.queries.transpose import transposed
 

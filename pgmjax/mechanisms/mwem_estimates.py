@@ -12,12 +12,12 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.inference.plan.growth import candidate_cells
-from pgmjax.many_marginals import many_marginals
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import check_cells
 from pgmjax.mechanisms.factored_weights import FactoredWeights
 from pgmjax.mechanisms.multiplicative_weights import FullVector, MultiplicativeWeights
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.many_marginals import many_marginals
 from pgmjax.queries import Query
 from pgmjax.solvers.loop import Status
 

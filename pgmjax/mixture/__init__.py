@@ -5,6 +5,6 @@ cells and not with how the cliques overlap; its fit has no certificate.
 """
 
 from pgmjax.mixture.fit import MixtureFit, fit_mixture
-from pgmjax.mixture.model import MixtureModel
+from pgmjax.model.mixture import MixtureModel
 
 __all__ = ["MixtureFit", "MixtureModel", "fit_mixture"]

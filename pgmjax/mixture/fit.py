@@ -22,7 +22,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mixture import layout, start
 from pgmjax.mixture.descent import Descent, descend
-from pgmjax.mixture.model import MixtureModel
+from pgmjax.model.mixture import MixtureModel
 from pgmjax.noise_level import noise_level
 from pgmjax.solvers.loop import Status, precision
 

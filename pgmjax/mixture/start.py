@@ -12,7 +12,7 @@ from pgmjax._internal import checks
 from pgmjax.constraints import StructuralZeros
 from pgmjax.data.domain import Domain
 from pgmjax.mixture.layout import Logits, Places
-from pgmjax.mixture.model import MixtureModel
+from pgmjax.model.mixture import MixtureModel
 
 LEAST = 16.0
 """Nats below its row's largest at which an earlier model's logits start at the least: they can rise."""

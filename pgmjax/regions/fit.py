@@ -24,7 +24,6 @@ from pgmjax import losses, solvers
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
 from pgmjax._internal.progress import Progress
-from pgmjax.clique_vector import CliqueVector
 from pgmjax.constraints import StructuralZeros, require_feasible
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -36,7 +35,8 @@ from pgmjax.inference.plan.structure import Structure
 from pgmjax.losses.base import BoundLoss
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
-from pgmjax.regions.model import METHOD, RegionModel
+from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.model.regions import METHOD, RegionModel
 from pgmjax.regions.problem import LocalProblem
 from pgmjax.solvers.loop import Solution, Status, precision, solve
 from pgmjax.solvers.problem import Vector

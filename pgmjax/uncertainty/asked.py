@@ -12,7 +12,7 @@ from pgmjax.constraints import Constraint, StructuralZeros
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query, marginal
 from pgmjax.queries.transpose import transposed
 

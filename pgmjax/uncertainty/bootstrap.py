@@ -11,7 +11,7 @@ from pgmjax import random
 from pgmjax.constraints import Constraint
 from pgmjax.estimate import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
 
 _TAIL = 1e-12  # of a discrete law's probability that redrawn noise leaves out

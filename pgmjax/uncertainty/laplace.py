@@ -32,7 +32,7 @@ from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.losses.base import unique_cliques
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
 from pgmjax.uncertainty.asked import row_tables
 from pgmjax.uncertainty.conjugate_gradients import Step, conjugate_gradients, dot

@@ -12,7 +12,7 @@ from pgmjax.constraints import Constraint, FixedMarginal, total_of
 from pgmjax.estimate import Estimator, Fit
 from pgmjax.known import Known
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.uncertainty import bootstrap, laplace
 from pgmjax.uncertainty.asked import measurements_of, queries_of, row_tables, zeros_of
 from pgmjax.uncertainty.bars import ErrorBars, normal_quantile, of_stddevs

@@ -18,7 +18,7 @@ import numpy as np
 from pgmjax.constraints import FixedMarginal, StructuralZeros
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.uncertainty.effects import Effects
 
 MAX_COORDINATES = 3000

@@ -6,7 +6,7 @@ import pytest
 from pgmjax.data.domain import Domain
 from pgmjax.history.drawing import draw
 from pgmjax.history.gibbs import Chains
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2, "free": 2})
 CLIQUES = (("a", "b"), ("c", "b"), ("a", "c"))

@@ -15,7 +15,7 @@ from pgmjax.history.prior import ProductPrior
 from pgmjax.history.sampled_curvature import Sample
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.solvers.loop import Status
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2, "d": 5})

@@ -8,13 +8,13 @@ import pytest
 
 from pgmjax import queries
 from pgmjax.audit import replay, replay_mechanism
-from pgmjax.compression import Compression
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.mechanisms.mst import MST
 from pgmjax.mechanisms.settings import FitError
+from pgmjax.model.compression import Compression
 from pgmjax.privacy import accounting
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger

@@ -10,13 +10,13 @@ import numpy as np
 
 from pgmjax import marginal_pictures, tree_picture
 from pgmjax._internal import checks, html
-from pgmjax.clique_vector import CliqueVector
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan import junction_tree
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.marginals import noisy_marginal
+from pgmjax.model.clique_vector import CliqueVector
 
 
 class ModelPictures:

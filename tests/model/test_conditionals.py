@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax import conditionals
+from pgmjax.model import conditionals
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 9, 100])

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import model_io
 from pgmjax._internal import record_file
 from pgmjax._version import __version__
-from pgmjax.clique_vector import CliqueVector
 from pgmjax.data.domain import Domain
+from pgmjax.model import io
+from pgmjax.model.clique_vector import CliqueVector
 
 FORMAT, FORMAT_VERSION = "pgmjax.regions", 1
 
@@ -36,7 +36,7 @@ def save(folder: Any, parts: Parts) -> None:
         "marginals": [list(clique) for clique in marginals.cliques],
     }
     # JSON has no NaN, which stands for a loss that is not known
-    model_io.write(folder, description, {**arrays, "residual_loss_gap": np.array([residual, loss, gap])})
+    io.write(folder, description, {**arrays, "residual_loss_gap": np.array([residual, loss, gap])})
 
 
 def load(folder: Any) -> Parts:
@@ -46,17 +46,17 @@ def load(folder: Any) -> Parts:
         FileNotFoundError: one of the folder's files is missing.
         ValueError: the files are corrupt or of another version.
     """
-    folder = model_io.existing(folder)
+    folder = io.existing(folder)
     described = record_file.read(folder / "model.json", "a model of regions", FORMAT, FORMAT_VERSION)
     try:
         with np.load(folder / "model.npz", allow_pickle=False) as arrays:
             domain = Domain(described["domain"])
-            marginals = model_io.read_vector(domain, described["marginals"], arrays, "marginal")
+            marginals = io.read_vector(domain, described["marginals"], arrays, "marginal")
             total = float(described["total"])
             residual, loss, gap = (float(value) for value in arrays["residual_loss_gap"])
-    except model_io.UNREADABLE as error:
+    except io.UNREADABLE as error:
         raise ValueError(f"{folder} is corrupt: {error}") from error
     if not (total > 0 and math.isfinite(total) and residual >= 0):
         raise ValueError(f"{folder} is corrupt: its total or its residual is no number that it can be.")
-    model_io.require_probabilities(folder, marginals)
+    io.require_probabilities(folder, marginals)
     return domain, marginals, total, residual, loss, gap

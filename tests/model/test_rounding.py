@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax import conditionals, rounding
+from pgmjax.model import conditionals, rounding
 from tests import models
 
 ROWS = 1237

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.clique_vector import CliqueVector
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import code_dtype
 from pgmjax.data.values import Label, text_of
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.model import GraphicalModel
+from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import AttributeQuery, Product, compression, identity
 
 SPREADS = ("uniform", "counts")

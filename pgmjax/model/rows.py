@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmjax import completion, device_rows, row_check, row_file, sampling
 from pgmjax._internal import checks
-from pgmjax.clique_vector import CliqueVector
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
+from pgmjax.model import completion, device_sampling, row_check, row_file, sampling
+from pgmjax.model.clique_vector import CliqueVector
 
 
 class ModelRows:
@@ -179,7 +179,7 @@ class ModelRows:
             return map(self._visible, sampling.blocks(self._host, rows, seed, method))
         if checks.choice("method", method, sampling.METHODS) != "multinomial":
             raise ValueError(f"the device draws method='multinomial', got {method!r}: leave device=False.")
-        return map(self._visible, device_rows.blocks(self._host, rows, seed))
+        return map(self._visible, device_sampling.blocks(self._host, rows, seed))
 
     def _visible(self, columns: list[np.ndarray]) -> list[np.ndarray]:
         """Those of the domain: hidden variables stand after them."""

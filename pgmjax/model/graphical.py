@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import answering, model_io
 from pgmjax._internal import checks
-from pgmjax.calibrated_model import CalibratedModel
-from pgmjax.clique_vector import CliqueVector, summed
 from pgmjax.data.cliques import Clique, as_clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.oracles.host_tree import CACHE_BYTES
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure, Variables
-from pgmjax.model_pictures import ModelPictures
-from pgmjax.model_rows import ModelRows
+from pgmjax.model import answering, io
+from pgmjax.model.calibrated import CalibratedModel
+from pgmjax.model.clique_vector import CliqueVector, summed
+from pgmjax.model.rows import ModelRows
+from pgmjax.model.views import ModelPictures
 from pgmjax.queries import Query
 
 
@@ -216,7 +216,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         Args:
             folder: path; these two files in it are replaced. `pgmjax.load` reads them back.
         """
-        model_io.save(folder, self.domain, self.potentials, self.total, self.marginals)
+        io.save(folder, self.domain, self.potentials, self.total, self.marginals)
 
     def __repr__(self) -> str:
         cells = sum(t.size for t in self.potentials.tables)

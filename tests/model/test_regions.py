@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.clique_vector import CliqueVector
-from pgmjax.regions.model import RegionModel
+from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.model.regions import RegionModel
 
 DOMAIN = pj.Domain({"a": 2, "b": 3, "c": 2, "d": 4, "free": 2})
 

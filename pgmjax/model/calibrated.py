@@ -33,7 +33,7 @@ class CalibratedModel:
         total: number of records (counts).
 
     Example:
-        >>> from pgmjax.model import GraphicalModel
+        >>> from pgmjax.model.graphical import GraphicalModel
         >>> model = GraphicalModel.from_potentials(Domain({"a": 2, "b": 2}), {("a",): [0.0, 0.0]}, total=8)
         >>> [(pair, table.tolist()) for pair, table in model.calibrate().all_marginals(2)]
         [(('a', 'b'), [[2.0, 2.0], [2.0, 2.0]])]
@@ -73,7 +73,7 @@ class CalibratedModel:
             ValueError: when it is reached, a clique as in `marginal`.
 
         Example:
-            >>> from pgmjax.model import GraphicalModel
+            >>> from pgmjax.model.graphical import GraphicalModel
             >>> model = GraphicalModel.from_potentials(Domain({"a": 2, "b": 3}), {}, total=6)
             >>> {clique: table.max() for clique, table in model.calibrate().marginals([("a",), ("b", "a")])}
             {('a',): np.float64(3.0), ('b', 'a'): np.float64(1.0)}
@@ -110,7 +110,7 @@ class CalibratedModel:
             ValueError: an unknown or repeated attribute, or a table larger than memory.
 
         Example:
-            >>> from pgmjax.model import GraphicalModel
+            >>> from pgmjax.model.graphical import GraphicalModel
             >>> logs = np.log([[0.1, 0.3], [0.3, 0.3]])
             >>> model = GraphicalModel.from_potentials(Domain({"a": 2, "b": 2}), {("a", "b"): logs})
             >>> model.calibrate().conditional(("b",), given=("a",)).round(6).tolist()
@@ -157,7 +157,7 @@ class CalibratedModel:
             ValueError: an unknown distance or attribute, or a table of another shape or not finite.
 
         Example:
-            >>> from pgmjax.model import GraphicalModel
+            >>> from pgmjax.model.graphical import GraphicalModel
             >>> model = GraphicalModel.from_potentials(Domain({"a": 2}), {}, total=6)
             >>> model.calibrate().scores({("a",): [5, 1]})
             {('a',): 4.0}

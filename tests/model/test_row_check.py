@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from pgmjax import row_check
+from pgmjax.model import row_check
 
 
 @pytest.mark.parametrize("rows", [1, 7, 500])

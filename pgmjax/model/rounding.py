@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.conditionals import Conditional
+from pgmjax.model.conditionals import Conditional
 
 _ROW_BITS = 20  # a block has at most 2**20 rows
 _KEY_BITS = 22  # and a kept table at most 2**22 groups of parents

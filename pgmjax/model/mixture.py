@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import answering
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -19,10 +18,10 @@ from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.mixture import files
-from pgmjax.model_rows import ModelRows, known_codes
+from pgmjax.model import answering, files
+from pgmjax.model.row_check import RowCheck
+from pgmjax.model.rows import ModelRows, known_codes
 from pgmjax.queries import DenseMatrix, Query
-from pgmjax.row_check import RowCheck
 
 _BLOCK = 1 << 22  # numbers of rows times components at once
 

@@ -6,10 +6,10 @@ import pytest
 import scipy.stats
 
 import pgmjax as pj
-from pgmjax import conditionals, device_rows
 from pgmjax._internal import jit
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.structure import Structure
+from pgmjax.model import conditionals, device_sampling
 from tests import models
 
 
@@ -18,9 +18,10 @@ def host_model(structure, seed, zeros=0.2):
     return HostModel(Structure(*structure), tuple(tables)), models.joint(structure, tables)
 
 
-def drawn(model, rows, seed, block_rows=device_rows.BLOCK_ROWS):
+def drawn(model, rows, seed, block_rows=device_sampling.BLOCK_ROWS):
     return [
-        np.concatenate(part) for part in zip(*device_rows.blocks(model, rows, seed, block_rows), strict=True)
+        np.concatenate(part)
+        for part in zip(*device_sampling.blocks(model, rows, seed, block_rows), strict=True)
     ]
 
 
@@ -57,7 +58,7 @@ def test_the_search_is_that_of_the_host():
         position = np.clip(position.reshape(3, 5, size).swapaxes(0, 1).reshape(-1), 0, np.nextafter(1, 0))
         with jax.enable_x64(True):
             base = jax.numpy.asarray(group * size, "int32")
-            found = device_rows._inverse(
+            found = device_sampling._inverse(
                 jax.numpy.asarray(ends), base, np.int32(size), jax.numpy.asarray(position)
             )
         assert np.asarray(found).tolist() == conditionals.inverse(cumulated, group, position).tolist()
@@ -74,7 +75,7 @@ def test_a_seed_repeats_and_another_differs():
 def test_blocks_are_independent_of_one_another():
     """Rows of equal place in neighbouring blocks, by the chi-square test of independence; level 1e-6."""
     model, logits = host_model(((3, 4), ((0, 1),)), seed=0, zeros=0.0)
-    blocks = list(device_rows.blocks(model, 40 * 1024, 7, 1024))
+    blocks = list(device_sampling.blocks(model, 40 * 1024, 7, 1024))
     assert len(blocks) == 40 and all(block[0].shape == (1024,) for block in blocks)
     cells = np.array([block[0] * 4 + block[1] for block in blocks])
     assert len({cell.tobytes() for cell in cells}) == 40
@@ -90,7 +91,7 @@ def test_blocks_are_independent_of_one_another():
 def test_the_last_block_is_cut_and_no_row_is_lost():
     model, _ = host_model(models.STRUCTURES["chain"], seed=1)
     for rows in (0, 1, 1024, 1025, 5000):
-        lengths = [len(block[0]) for block in device_rows.blocks(model, rows, 0, 2048)]
+        lengths = [len(block[0]) for block in device_sampling.blocks(model, rows, 0, 2048)]
         assert lengths == [2048] * (rows // 2048) + [rows % 2048] * (rows % 2048 > 0)
 
 
@@ -98,15 +99,15 @@ def test_equal_structures_share_one_program():
     structure = ((5, 3, 2, 6), ((0, 1, 2), (2, 3)))
     one, _ = host_model(structure, seed=1)
     drawn(one, 2000, 0)
-    before = jit.cache_size(device_rows._draw)
+    before = jit.cache_size(device_sampling._draw)
     another, _ = host_model(structure, seed=2)
     drawn(another, 1500, 9)
-    assert jit.cache_size(device_rows._draw) == before
+    assert jit.cache_size(device_sampling._draw) == before
 
 
 def test_64_bit_numbers_are_allowed_only_while_it_draws():
     model, _ = host_model(models.STRUCTURES["chain"], seed=1)
-    for block in device_rows.blocks(model, 3000, 0, 1024):
+    for block in device_sampling.blocks(model, 3000, 0, 1024):
         assert not jax.config.jax_enable_x64 and block[0].dtype == np.int32
 
 
@@ -131,6 +132,6 @@ def test_rows_of_a_model_and_what_the_device_does_not_have(monkeypatch):
         model.sample(5, method="magic", device=True)
     with pytest.raises(ValueError, match=r"seed must be an integer in 0\.\."):
         model.sample(5, seed=2**63, device=True)
-    monkeypatch.setattr(device_rows, "MOST_CELLS", 300)
+    monkeypatch.setattr(device_sampling, "MOST_CELLS", 300)
     with pytest.raises(ValueError, match=r"the tables of this model take .* leave device=False"):
         model.sample(5, device=True)

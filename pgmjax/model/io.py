@@ -14,9 +14,9 @@ import numpy as np
 
 from pgmjax._internal import record_file
 from pgmjax._version import __version__
-from pgmjax.clique_vector import CliqueVector
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.model.clique_vector import CliqueVector
 
 FORMAT, FORMAT_VERSION = "pgmjax.model", 1
 FILES = ("model.json", "model.npz")

@@ -9,14 +9,14 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pgmjax._internal import html
-from pgmjax.clique_vector import CliqueVector
 from pgmjax.data.cliques import Clique, as_clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import require_cells
-from pgmjax.model import GraphicalModel
+from pgmjax.model import regions_files
+from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.model.forest import conditionals
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
-from pgmjax.regions import files
-from pgmjax.regions.forest import conditionals
 
 METHOD = "convex belief propagation"
 FITTING_SWEEPS, FITTED = 200, 1e-10
@@ -115,7 +115,7 @@ class RegionModel:
             folder: path; these two files in it are replaced. `pgmjax.load` reads them back.
         """
         parts = (self.domain, self.marginals, self.total, self.residual, self.loss, self.gap)
-        files.save(folder, parts)
+        regions_files.save(folder, parts)
 
     @functools.cached_property
     def _forest(self) -> GraphicalModel:

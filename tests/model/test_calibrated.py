@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 from tests.models import STRUCTURES, joint, potentials
 
 DRAWS = 200

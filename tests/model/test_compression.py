@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmjax import queries
-from pgmjax.compression import Compression
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimate import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian
-from pgmjax.model import GraphicalModel
+from pgmjax.model.compression import Compression
+from pgmjax.model.graphical import GraphicalModel
 
 DOMAIN = Domain({"a": 5, "b": {"labels": ["x", "y", "other"], "missing": "?"}, "c": 3})
 COMPRESSION = Compression(DOMAIN, {"a": [1, 3, 4], "b": [0, 2]}, {"a": [50, 3, 40, -2, 1]})

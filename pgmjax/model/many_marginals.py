@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pgmjax.model import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel
 
 
 def many_marginals(model: GraphicalModel, cliques: Iterable[Sequence[str]]) -> list[np.ndarray]:

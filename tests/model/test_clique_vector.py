@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.clique_vector import summed
+from pgmjax.model.clique_vector import summed
 
 
 def test_mapping_transposes_and_names_what_is_missing():

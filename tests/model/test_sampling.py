@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 import pgmjax as pj
-from pgmjax import conditionals, sampling
+from pgmjax.model import conditionals, sampling
 from tests import models
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2, "d": 5})

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from pgmjax import conditionals, random, rounding
-from pgmjax.conditionals import Conditional
+from pgmjax import random
 from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import Bucket, HostModel
+from pgmjax.model import conditionals, rounding
+from pgmjax.model.conditionals import Conditional
 
 METHODS = ("multinomial", "round")
 BLOCK_ROWS = 1 << 18

@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 import pgmjax as pj
-from pgmjax import row_file, sampling
+from pgmjax.model import row_file, sampling
 
 MIXED = {"labels": [1, "one"]}
 

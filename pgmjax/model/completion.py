@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from pgmjax import conditionals, random, sampling
+from pgmjax import random
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan import elimination
 from pgmjax.inference.plan.structure import Structure
+from pgmjax.model import conditionals, sampling
 
 UNKNOWN = -1
 _CELLS = 1 << 22  # of the largest table of the slices that are eliminated together

@@ -16,11 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax import conditionals, random
+from pgmjax import random
 from pgmjax._internal.jit import jit
-from pgmjax.conditionals import Conditional
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import readable_bytes
+from pgmjax.model import conditionals
+from pgmjax.model.conditionals import Conditional
 
 MOST_CELLS = 1 << 27  # of all tables together: a gigabyte
 BLOCK_ROWS = 1 << 18

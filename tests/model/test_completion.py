@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 import pgmjax as pj
-from pgmjax import completion
+from pgmjax.model import completion
 from tests import models
 
 

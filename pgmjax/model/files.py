@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import model_io
 from pgmjax._internal import record_file
 from pgmjax._version import __version__
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.model import io
 
 FORMAT, FORMAT_VERSION = "pgmjax.mixture", 1
 
@@ -36,7 +36,7 @@ def save(folder: Any, parts: Parts) -> None:
         "components": len(log_weights),
         "cliques": [list(clique) for clique in cliques],
     }
-    model_io.write(folder, description, {"log_weights": log_weights, **arrays})
+    io.write(folder, description, {"log_weights": log_weights, **arrays})
 
 
 def load(folder: Any) -> Parts:
@@ -46,7 +46,7 @@ def load(folder: Any) -> Parts:
         FileNotFoundError: one of the folder's files is missing.
         ValueError: the files are corrupt or of another version.
     """
-    folder = model_io.existing(folder)
+    folder = io.existing(folder)
     described = record_file.read(folder / "model.json", "a mixture of pgmjax", FORMAT, FORMAT_VERSION)
     try:
         with np.load(folder / "model.npz", allow_pickle=False) as arrays:
@@ -58,7 +58,7 @@ def load(folder: Any) -> Parts:
                 _table(arrays[f"log_probabilities_{i}"], (components, size))
                 for i, size in enumerate(domain.shape)
             )
-    except model_io.UNREADABLE as error:
+    except io.UNREADABLE as error:
         raise ValueError(f"{folder} is corrupt: {error}") from error
     if not total > 0 or not math.isfinite(total):
         raise ValueError(f"{folder} is corrupt: its total is no positive number.")
