@@ -18,10 +18,10 @@ import jax
 import numpy as np
 
 import pgmjax as pj
-from pgmjax import losses, solvers
 from pgmjax._internal.jit import CPU_OPTIONS
-from pgmjax.solvers import loop
-from pgmjax.solvers.problem import Problem
+from pgmjax.estimation import losses, solvers
+from pgmjax.estimation.solvers import loop
+from pgmjax.estimation.solvers.problem import Problem
 
 SETTINGS = {
     "default": None,

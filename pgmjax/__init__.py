@@ -8,27 +8,29 @@ table under differential privacy and return a `Release`; `history` learns from n
 from pgmjax import (
     adapters,
     companion,
+    estimation,
     gradients,
     history,
     learners,
-    losses,
     mechanisms,
-    mixture,
     perturbed,
     privacy,
     queries,
-    regions,
-    solvers,
     uncertainty,
 )
 from pgmjax._internal import moved
 from pgmjax._version import __version__
-from pgmjax.constraints import AllowedSet, FixedMarginal, FunctionalDependency, StructuralZeros
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator, Fit
+from pgmjax.estimation import losses, solvers
+from pgmjax.estimation.constraints import AllowedSet
+from pgmjax.estimation.dependency import FunctionalDependency
+from pgmjax.estimation.estimator import Estimator, Fit
+from pgmjax.estimation.fixed import FixedMarginal
+from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.zeros import StructuralZeros
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
@@ -38,11 +40,12 @@ from pgmjax.model.calibrated import CalibratedModel
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.mixture import MixtureModel
+from pgmjax.model.regions import RegionModel
 from pgmjax.queries import workloads
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release
 from pgmjax.saved import load
-from pgmjax.solvers.loop import Status
 
 moved.install()
 __getattr__ = moved.submodule  # what 0.1.0 had at the top
@@ -61,7 +64,9 @@ __all__ = [
     "FunctionalDependency",
     "GraphicalModel",
     "LinearMeasurement",
+    "MixtureModel",
     "ModelTooLargeError",
+    "RegionModel",
     "Relation",
     "Release",
     "Status",
@@ -72,18 +77,17 @@ __all__ = [
     "candidate_cells",
     "companion",
     "estimate_total",
+    "estimation",
     "gradients",
     "history",
     "learners",
     "load",
     "losses",
     "mechanisms",
-    "mixture",
     "oracles",
     "perturbed",
     "privacy",
     "queries",
-    "regions",
     "solvers",
     "uncertainty",
     "workloads",

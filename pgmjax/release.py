@@ -12,7 +12,7 @@ import numpy as np
 from pgmjax._internal import checks, html
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Fit
+from pgmjax.estimation.estimator import Fit
 from pgmjax.measurements.linear import LinearMeasurement, spread_of
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel

@@ -9,7 +9,7 @@ from pgmjax import queries
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.evaluate import Evaluation, workload_error
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.backend_seeded import SeededBackend

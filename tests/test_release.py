@@ -9,7 +9,7 @@ import pytest
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.queries.workload import Workload

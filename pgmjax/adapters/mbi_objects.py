@@ -15,7 +15,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
-from pgmjax.estimate import Fit
+from pgmjax.estimation.estimator import Fit
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy.amounts import exact_delta, exact_epsilon
 from pgmjax.privacy.backend_seeded import SeededBackend
 

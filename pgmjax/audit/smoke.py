@@ -18,7 +18,7 @@ from pgmjax.audit.differences import differences
 from pgmjax.audit.mechanism import DOMAIN
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.queries.workload import Workload

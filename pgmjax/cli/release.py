@@ -18,7 +18,7 @@ from pgmjax.data import demo
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy.backend import default_backend

@@ -16,6 +16,7 @@ from pgmjax._internal.jit import jit
 from pgmjax.data.cliques import Clique, maximal
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.estimation.solvers.loop import precision
 from pgmjax.gradients.implicit import optimum
 from pgmjax.gradients.parameters import Diagnostics, FitParameters
 from pgmjax.gradients.problem import FitProblem, holder
@@ -26,7 +27,6 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
-from pgmjax.solvers.loop import precision
 from pgmjax.uncertainty.asked import measurements_of, queries_of
 from pgmjax.uncertainty.laplace import Place
 

@@ -13,8 +13,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from pgmjax._internal.progress import Progress
+from pgmjax.estimation.solvers.loop import Status
 from pgmjax.history.dual import Dual, Point
-from pgmjax.solvers.loop import Status
 
 MEMORY = 20
 RESTARTS = 5

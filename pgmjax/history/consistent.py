@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.history.blue import Blue
 from pgmjax.history.history import History
 from pgmjax.queries import Query

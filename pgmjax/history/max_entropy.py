@@ -19,6 +19,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
+from pgmjax.estimation.solvers.loop import Status
 from pgmjax.history.ascent import Ending, Search, ascend
 from pgmjax.history.drawing import draw
 from pgmjax.history.dual import Dual, Layout, Point
@@ -32,7 +33,6 @@ from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.solvers.loop import Status
 
 PENALTIES = ("auto", "laplace", "gaussian")
 SOLVERS = ("auto", "exact", "newton", "chains")

@@ -15,12 +15,12 @@ import math
 import numpy as np
 from scipy.optimize import minimize
 
+from pgmjax.estimation.solvers.loop import Status
 from pgmjax.history.ascent import Converged, Ending, Search
 from pgmjax.history.dual import Layout
 from pgmjax.history.features import Features, Group
 from pgmjax.history.gibbs import Chains
 from pgmjax.history.penalties import Penalty
-from pgmjax.solvers.loop import Status
 
 SWEEPS = {"gibbs": 2, "metropolis": 20}
 """Sweeps between two samples: proposals at random are often refused, and cost less."""

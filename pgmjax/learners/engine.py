@@ -10,7 +10,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.learners.base import FittedLearner, Learner
 from pgmjax.learners.inputs import Examples, encoded_queries
 from pgmjax.learners.penalised import least_squares

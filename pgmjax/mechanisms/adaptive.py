@@ -9,11 +9,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgmjax import solvers
 from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
-from pgmjax.estimate import Estimator, Fit
+from pgmjax.estimation import solvers
+from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import check_table_and_workload, paid_for

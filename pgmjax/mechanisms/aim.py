@@ -15,7 +15,7 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.adaptive import Purse, check_adaptive, check_cells
 from pgmjax.mechanisms.annealing import Round, is_noise
 from pgmjax.mechanisms.closure import affordable, downward_closure

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmjax.data.domain import Domain
-from pgmjax.estimate import Estimator, Fit
+from pgmjax.estimation.estimator import Estimator, Fit
+from pgmjax.estimation.solvers.loop import Status
 from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import paid_for
@@ -19,7 +20,6 @@ from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Product, compression
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release
-from pgmjax.solvers.loop import Status
 
 
 def check_memory(domain: Domain, workload: Workload, estimator: Estimator, max_cells: int) -> None:

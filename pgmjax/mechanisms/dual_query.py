@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
-from pgmjax.losses.transcript import Draws
+from pgmjax.estimation.estimator import Estimator
+from pgmjax.estimation.losses.transcript import Draws
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.mechanisms import dual_query_records as synthetic
 from pgmjax.mechanisms.dual_query_cost import ACCOUNTS, Game, agree

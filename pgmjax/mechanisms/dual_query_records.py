@@ -7,16 +7,16 @@ import math
 import numpy as np
 
 from pgmjax.data.domain import Domain
-from pgmjax.estimate import Estimator, Fit
+from pgmjax.estimation.estimator import Estimator, Fit
+from pgmjax.estimation.losses.transcript import Draws
+from pgmjax.estimation.solvers.loop import Status
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.losses.transcript import Draws
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries.workload import Workload
-from pgmjax.solvers.loop import Status
 
 
 def tree_of(domain: Domain, workload: Workload) -> tuple[junction_tree.JunctionTree, tuple[str, ...]]:

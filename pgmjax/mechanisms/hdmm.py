@@ -12,7 +12,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.error_report import ErrorReport
 from pgmjax.mechanisms.settings import Settings, check_request, check_table_and_workload, read_settings
 from pgmjax.mechanisms.unfitted import Unfitted

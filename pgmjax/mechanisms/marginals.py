@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.settings import Settings, check_request, read_settings
 from pgmjax.mechanisms.unfitted import Unfitted
 from pgmjax.privacy.backend import NoiseBackend

@@ -11,7 +11,7 @@ from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.learners import Learner, as_learner
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total

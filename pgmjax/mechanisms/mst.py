@@ -13,7 +13,7 @@ from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator, Fit
+from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import Purse, check_adaptive
 from pgmjax.mechanisms.noise_sizes import grid_for, law_for, most_moved, on_grid

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.mwem_candidates import Candidates
 from pgmjax.mechanisms.mwem_estimates import ARMS, Estimate, make
 from pgmjax.mechanisms.mwem_rounds import PENALTIES, Rounds

@@ -10,7 +10,8 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.estimate import Estimator, Fit
+from pgmjax.estimation.estimator import Estimator, Fit
+from pgmjax.estimation.solvers.loop import Status
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import check_cells
@@ -19,7 +20,6 @@ from pgmjax.mechanisms.multiplicative_weights import FullVector, MultiplicativeW
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.many_marginals import many_marginals
 from pgmjax.queries import Query
-from pgmjax.solvers.loop import Status
 
 ARMS = ("engine", "multiplicative-weights", "factored-multiplicative-weights")
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.bayes_network import check_memory, conditional_fit
 from pgmjax.mechanisms.network_search import SCORES, Search
 from pgmjax.mechanisms.settings import Settings, check_table_and_workload, read_settings

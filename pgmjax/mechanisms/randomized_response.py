@@ -15,7 +15,7 @@ from pgmjax.data.cliques import Clique, as_clique, maximal
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.response_universes import (
     USELESS,
     Universes,

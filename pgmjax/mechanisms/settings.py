@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator, Fit
+from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.measurements.transcript import Transcript

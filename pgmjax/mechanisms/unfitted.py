@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from pgmjax._internal import checks
-from pgmjax.estimate import Estimator, Fit
+from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import Settings, paid_for
 from pgmjax.privacy.noise import PrivateTable

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from pgmjax import batch, mechanisms
+from pgmjax import mechanisms
 from pgmjax.data.domain import Domain
-from pgmjax.estimate import Estimator
+from pgmjax.estimation import batch
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.forecast import ModelTooLargeError, readable_bytes
 from pgmjax.sweeps.cells import Group
 

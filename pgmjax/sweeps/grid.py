@@ -15,7 +15,7 @@ from typing import Any
 from pgmjax import mechanisms
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy.amounts import exact_delta, exact_epsilon
 from pgmjax.sweeps.fields import Fields, distinct, entries
 from pgmjax.sweeps.tables import TableSpec

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pgmjax import mechanisms
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.unfitted import release_together
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.release import Release

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmjax import random
-from pgmjax.constraints import Constraint
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
+from pgmjax.estimation.feasibility import Constraint
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query

@@ -26,11 +26,11 @@ import numpy as np
 
 from pgmjax._internal.jit import jit
 from pgmjax.data.cliques import Clique, marginal_of
+from pgmjax.estimation.losses.base import unique_cliques
 from pgmjax.inference import ops, oracles
 from pgmjax.inference.ops.flat import host_join, split
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.losses.base import unique_cliques
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pgmjax.constraints import FixedMarginal, StructuralZeros
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.estimation.fixed import FixedMarginal
+from pgmjax.estimation.zeros import StructuralZeros
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries.transpose import transposed
 from pgmjax.uncertainty.asked import row_tables

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.constraints import Constraint, FixedMarginal, total_of
-from pgmjax.estimate import Estimator, Fit
-from pgmjax.known import Known
+from pgmjax.estimation.estimator import Estimator, Fit
+from pgmjax.estimation.feasibility import Constraint, total_of
+from pgmjax.estimation.fixed import FixedMarginal
+from pgmjax.estimation.side_information import Known
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.uncertainty import bootstrap, laplace

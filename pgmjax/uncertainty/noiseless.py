@@ -15,9 +15,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.constraints import FixedMarginal, StructuralZeros
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.estimation.fixed import FixedMarginal
+from pgmjax.estimation.zeros import StructuralZeros
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.uncertainty.effects import Effects
 

@@ -10,7 +10,7 @@ from pgmjax import audit, mechanisms
 from pgmjax.audit import mutations, replay, smoke
 from pgmjax.audit.case import AuditCase
 from pgmjax.audit.differences import differences
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy.amounts import exact_epsilon
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.noise import PrivateTable

@@ -17,7 +17,7 @@ from pgmjax import release_folder
 from pgmjax.cli import main, spending
 from pgmjax.cli import release as release_command
 from pgmjax.data.dataset import Dataset
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy import opendp_calls
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.noise import PrivateTable
@@ -358,7 +358,7 @@ def test_where_nothing_can_be_saved_that_is_said(table, capsys, monkeypatch):
 STOPPED = """
 import sys, time
 from pgmjax import cli, release_folder
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 fit = Estimator.fit
 def long_fit(*args, **kwargs):
     fit(*args, **kwargs)

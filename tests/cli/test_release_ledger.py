@@ -6,7 +6,7 @@ import pandas
 import pytest
 
 from pgmjax.cli import main
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 
 
 @pytest.fixture

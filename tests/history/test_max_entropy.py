@@ -6,7 +6,8 @@ from scipy.optimize import minimize
 
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
+from pgmjax.estimation.solvers.loop import Status
 from pgmjax.history.history import History
 from pgmjax.history.max_entropy import MaxEntropy
 from pgmjax.history.penalties import GaussianPenalty, LaplacePenalty
@@ -14,7 +15,6 @@ from pgmjax.history.prior import ProductPrior
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.solvers.loop import Status
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2, "d": 5})
 TOTAL = 500

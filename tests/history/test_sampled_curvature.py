@@ -8,6 +8,7 @@ import pytest
 
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
+from pgmjax.estimation.solvers.loop import Status
 from pgmjax.history.features import Features
 from pgmjax.history.history import History
 from pgmjax.history.max_entropy import MaxEntropy
@@ -16,7 +17,6 @@ from pgmjax.history.sampled_curvature import Sample
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.solvers.loop import Status
 
 DOMAIN = Domain({"a": 3, "b": 4, "c": 2, "d": 5})
 TOTAL = 5000

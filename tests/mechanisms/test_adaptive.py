@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms.adaptive import check_cells, merged

@@ -10,7 +10,7 @@ from pgmjax.audit import replay, replay_mechanism
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.elimination import total_cells
 from pgmjax.mechanisms import aim
 from pgmjax.mechanisms.aim import AIM

@@ -7,7 +7,7 @@ from pgmjax import mechanisms
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms import AIM, HDMM, MST, MWEM, DualQuery, Marginals, PrivBayes
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.ledger import Ledger

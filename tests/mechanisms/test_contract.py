@@ -14,7 +14,7 @@ from pgmjax.audit import replay, replay_mechanism
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget

@@ -12,8 +12,8 @@ from pgmjax.audit import replay, replay_mechanism
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
-from pgmjax.losses.transcript import Draws
+from pgmjax.estimation.estimator import Estimator
+from pgmjax.estimation.losses.transcript import Draws
 from pgmjax.mechanisms import dual_query_records
 from pgmjax.mechanisms.dual_query import DualQuery
 from pgmjax.mechanisms.dual_query_cost import Game

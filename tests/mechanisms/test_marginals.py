@@ -11,7 +11,7 @@ from pgmjax import queries
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.mechanisms import Marginals
 from pgmjax.mechanisms.settings import FitError

@@ -11,7 +11,7 @@ from pgmjax.audit import replay_mechanism
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.learners import Linear
 from pgmjax.learners.base import Learner
 from pgmjax.measurements.noise import DiscreteLaplace

@@ -11,7 +11,7 @@ from pgmjax.audit import replay, replay_mechanism
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.mst import MST
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.model.compression import Compression

@@ -10,7 +10,7 @@ from pgmjax.audit import replay_mechanism
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms import MWEM

@@ -11,7 +11,8 @@ from pgmjax.audit import replay, replay_mechanism
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
+from pgmjax.estimation.solvers.loop import Status
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms.bayes_network import conditional_fit, engine_model, network_model, paper_model
@@ -26,7 +27,6 @@ from pgmjax.privacy.noise import PrivateTable
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, TotalVariation
 from pgmjax.queries import Product, compression, identity, marginal
 from pgmjax.queries.workload import Workload
-from pgmjax.solvers.loop import Status
 
 REPLACE = Relation.REPLACE_ONE
 EXACT = Estimator(max_steps=3000, tol=1e-12, dtype="float64", progress=False)

@@ -13,7 +13,7 @@ import pytest
 from pgmjax.cli import main
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms import RandomizedResponse
 from pgmjax.privacy import response_blocks
 from pgmjax.privacy.backend_opendp import OpenDPBackend

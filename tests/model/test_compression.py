@@ -11,7 +11,7 @@ from pgmjax import queries
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimate import Estimator
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian
 from pgmjax.model.compression import Compression

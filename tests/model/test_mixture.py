@@ -8,7 +8,7 @@ import pytest
 from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import ModelTooLargeError
-from pgmjax.mixture import MixtureModel
+from pgmjax.model.mixture import MixtureModel
 from pgmjax.saved import load
 
 SIZES = ((3, 4, 2), (2, 2, 2, 2, 2), (5,), (3, 1, 4, 2), (2, 6, 3, 4))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.regions import RegionModel, fit_local
+from pgmjax.estimation.region_fit import fit_local
+from pgmjax.model.regions import RegionModel
 
 DOMAIN = pj.Domain({"a": 2, "b": {"labels": ["no", "yes"]}, "c": 3})
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax import losses, solvers
+from pgmjax.estimation import losses, solvers
+from pgmjax.estimation.solvers import loop
+from pgmjax.estimation.solvers.problem import Problem
 from pgmjax.inference import oracles
 from pgmjax.inference.plan import forecast
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.solvers import loop
-from pgmjax.solvers.problem import Problem
 from tests.solver_names import SOLVERS
 
 

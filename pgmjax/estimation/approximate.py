@@ -1,0 +1,100 @@
+"""What is fitted where no exact plan fits in memory, chosen by what the measurements and the memory allow."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from pgmjax.data.domain import Domain
+from pgmjax.estimation.mixture_fit import fit_mixture
+from pgmjax.estimation.region_fit import fit_local, plan_local
+from pgmjax.estimation.side_information import Known
+from pgmjax.estimation.solvers.loop import Status
+from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.model.mixture import MixtureModel
+from pgmjax.model.regions import METHOD, RegionModel
+
+CONVEX, MIXTURE = METHOD, "mixture of products"
+CHOICES = (False, True, "convex", "mixture")
+
+
+@dataclasses.dataclass(frozen=True)
+class Approximation:
+    """An approximate fit.
+
+    Attributes:
+        model: locally consistent tables, or a mixture.
+        status: how it ended.
+        steps: solver steps done.
+        loss: of the model, in float64.
+        gap: bound on how far any table's loss may lie below; infinity where nothing certifies it.
+        method: `CONVEX` or `MIXTURE`.
+    """
+
+    model: RegionModel | MixtureModel
+    status: Status
+    steps: int
+    loss: float
+    gap: float
+    method: str
+
+
+def fit(
+    choice: bool | str,
+    settings: Any,
+    domain: Domain,
+    measurements: Sequence[LinearMeasurement],
+    total: float,
+    known: Known,
+) -> Approximation:
+    """Fit by the named method; `True` takes belief propagation where it fits, else a mixture.
+
+    Args:
+        choice: `True`, `convex` or `mixture`.
+        settings: the `Estimator`.
+        domain: the attributes.
+        measurements: noisy linear answers.
+        total: number of records (counts).
+        known: constraints; impossible cells only.
+
+    Raises:
+        ValueError: fixed marginals or a prior, which only exact fits hold.
+        ModelTooLargeError: not even the approximation fits in memory.
+    """
+    if choice == "convex" and settings.stop == "noise":
+        raise ValueError(
+            "no exact plan fits in memory, and convex belief propagation cannot stop at the noise: take "
+            "approximate=True or 'mixture', or stop='optimum'."
+        )
+    if known.fixed or known.prior is not None:
+        raise ValueError(
+            "no exact plan fits in memory, and an approximate fit takes impossible cells only: leave out "
+            "fixed marginals and the prior, or measure fewer or smaller cliques."
+        )
+    shared = {
+        "loss": settings.loss,
+        "constraints": known.zeros,
+        "max_steps": settings.max_steps,
+        "tol": settings.tol,
+        "max_bytes": settings.max_bytes,
+        "progress": settings.progress,
+    }
+    if choice == "convex" or (choice is True and _regions_fit(settings, domain, measurements, known)):
+        local = fit_local(domain, measurements, total, **shared)
+        return Approximation(local.model, local.status, local.steps, local.loss, local.gap, CONVEX)
+    mixed = fit_mixture(domain, measurements, total, dtype=settings.dtype, stop=settings.stop, **shared)
+    return Approximation(mixed.model, mixed.status, mixed.steps, mixed.loss, mixed.gap, MIXTURE)
+
+
+def _regions_fit(
+    settings: Any, domain: Domain, measurements: Sequence[LinearMeasurement], known: Known
+) -> bool:
+    if settings.stop == "noise":
+        return False
+    try:
+        plan_local(domain, [m.clique for m in measurements], known.zeros, settings.max_bytes)
+    except ModelTooLargeError:
+        return False
+    return True

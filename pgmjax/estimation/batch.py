@@ -1,0 +1,238 @@
+"""Many fits of one structure: the same cliques and queries, other values, standard deviations, totals."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.data.domain import Domain
+from pgmjax.estimation import fixed_marginals
+from pgmjax.estimation.fit import End, course
+from pgmjax.estimation.solvers.batch import Queue, run
+from pgmjax.estimation.task import Settings, Task
+from pgmjax.estimation.views import batch_html
+from pgmjax.inference import oracles
+from pgmjax.inference.oracles.choose import device_bytes
+from pgmjax.inference.plan.forecast import ModelTooLargeError, readable_bytes
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
+from pgmjax.model.graphical import GraphicalModel
+
+# On a CPU rows in one program share what starting its operations costs. More rows than fill so many
+# numbers gain nothing (measured: 8, 16 and 32 rows of 15,000 cells take the same time a row, 4 a fifth
+# more), and the rows that end last then leave more slots idle.
+CPU_NUMBERS = 1 << 17
+CPU_SLOTS = 64
+MOST_SLOTS = 1024
+# Kept of every row until the end, for each measured cell: marginals, potentials, and the loss's own copies.
+ROW_BYTES = 40
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchFit:
+    """The fits of a batch, in the order of its rows: a sequence of `Fit`.
+
+    Attributes:
+        fits: a `Fit` for each row.
+    """
+
+    fits: tuple[Any, ...]
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.fits)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The fit of each row."""
+        return iter(self.fits)
+
+    def __getitem__(self, row: int) -> Any:
+        """The fit of a row."""
+        return self.fits[row]
+
+    def _repr_html_(self) -> str:
+        return batch_html(self.fits)
+
+    @property
+    def status(self) -> np.ndarray:
+        """How each row ended, as the integers of `Status` [rows]."""
+        return np.array([int(fit.status) for fit in self.fits])
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Steps of each row [rows]."""
+        return np.array([fit.steps for fit in self.fits])
+
+    @property
+    def loss(self) -> np.ndarray:
+        """Loss of each row in float64 [rows]."""
+        return np.array([fit.loss for fit in self.fits])
+
+    @property
+    def gap(self) -> np.ndarray:
+        """Certified bound on `loss - optimum` of each row [rows]."""
+        return np.array([fit.gap for fit in self.fits])
+
+
+class SharedPlan:
+    """The settings of all rows of a batch: those of an estimator, with every plan made once."""
+
+    def __init__(self, estimator: Settings):
+        self.loss, self.solver, self.dtype = estimator.loss, estimator.solver, estimator.dtype
+        self.max_steps, self.tol, self.stop = estimator.max_steps, estimator.tol, estimator.stop
+        self._estimator = estimator
+        self._plans: dict[Any, oracles.Plan] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def plan(self) -> Callable[..., oracles.Plan]:
+        """As `Estimator.plan`."""
+        return self._planned
+
+    def _planned(self, domain: Domain, cliques: Any, constraints: Any, **settings: Any) -> oracles.Plan:
+        settings = {name: value for name, value in settings.items() if value is not None}
+        key = tuple(cliques), tuple(sorted(settings.items()))
+        with self._lock:
+            if key not in self._plans:
+                self._plans[key] = self._estimator.plan(domain, cliques, constraints, **settings)
+            return self._plans[key]
+
+
+def same_structure(
+    domain: Domain, rows: Sequence[Sequence[LinearMeasurement]]
+) -> list[tuple[LinearMeasurement, ...]]:
+    """The rows of a batch, checked and with standard deviations of one form.
+
+    Args:
+        domain: the attributes.
+        rows: the measurements of each row.
+
+    Raises:
+        TypeError: not a list of lists of measurements.
+        ValueError: no row, or one whose cliques or queries differ from those of the first.
+    """
+    if isinstance(rows, LinearMeasurement) or any(isinstance(row, LinearMeasurement) for row in rows):
+        raise TypeError("measurements of a batch must be a list of lists, one list a row.")
+    lists = [tuple(row) for row in rows]
+    if not lists:
+        raise ValueError("a batch needs at least one row of measurements, got none.")
+    for number, row in enumerate(lists):
+        if len(row) != len(lists[0]):
+            raise ValueError(
+                f"all rows of a batch must have the same cliques and queries in the same order: row 0 has "
+                f"{len(lists[0])} measurements, row {number} has {len(row)}. Fit it apart."
+            )
+        for place, (one, first) in enumerate(zip(row, lists[0], strict=True)):
+            if not isinstance(one, LinearMeasurement):
+                raise TypeError(f"measurements must be LinearMeasurement, got {type(one).__name__}.")
+            one.validate(domain)
+            if one.clique != first.clique or one.query != first.query:
+                differ = "clique" if one.clique != first.clique else "query"
+                raise ValueError(
+                    f"all rows of a batch must have the same cliques and queries in the same order: "
+                    f"measurement {place} of row {number} has another {differ} ({one!r}) than that of row 0 "
+                    f"({first!r}). Fit it apart."
+                )
+    for place in range(len(lists[0])):
+        if len({row[place].stddev.ndim > 0 for row in lists}) > 1:
+            lists = [(*row[:place], _each(row[place]), *row[place + 1 :]) for row in lists]
+    return lists
+
+
+def _each(measurement: LinearMeasurement) -> LinearMeasurement:
+    """The measurement with a standard deviation for each of its values."""
+    stddevs = measurement.row_stddevs().reshape(measurement.values.shape)
+    query, noise = measurement.query, measurement.noise
+    return LinearMeasurement(measurement.clique, measurement.values, stddevs, query, noise)
+
+
+def row_totals(
+    domain: Domain, rows: Sequence[Sequence[LinearMeasurement]], totals: float | Sequence[float] | None
+) -> list[float]:
+    """The total of every row: given for all, given for each, or estimated for each.
+
+    Raises:
+        ValueError: another number of totals than rows, or one that is not positive.
+    """
+    if totals is None:
+        return [estimate_total(domain, row)[0] for row in rows]
+    if np.ndim(totals) == 0:
+        totals = [totals] * len(rows)  # type: ignore[list-item]
+    given = list(totals)  # type: ignore[arg-type]
+    if len(given) != len(rows):
+        raise ValueError(f"totals must be one number or one a row: {len(rows)} rows, got {len(given)}.")
+    return [checks.number("total", total, above=0) for total in given]
+
+
+def slots_and_threads(plan: oracles.Plan, rows: int, mesh: jax.sharding.Mesh | None) -> tuple[int, int]:
+    """How many rows run in one program, and how many programs at the same time.
+
+    Args:
+        plan: of one row.
+        rows: number of rows.
+        mesh: devices that share the slots.
+
+    Raises:
+        ModelTooLargeError: not even one row a device fits beside the results of all.
+    """
+    cost = plan.oracle.forecast
+    limit = device_bytes() if plan.max_bytes is None else plan.max_bytes
+    kept = rows * ROW_BYTES * cost.inputs
+    one = plan.peak_bytes + plan.copies * cost.inputs * plan.itemsize  # a row that waits keeps its state
+    devices = 1 if mesh is None else mesh.size
+    per_device = (limit - kept) // one
+    if per_device < 1:
+        raise ModelTooLargeError(
+            f"The results of {rows:,} fits take about {readable_bytes(kept)} and one fit at work about "
+            f"{readable_bytes(one)}; {readable_bytes(limit)} is available. Fit fewer rows at a time, or set "
+            "max_bytes."
+        )
+    wanted, threads = min(MOST_SLOTS, -(-rows // devices)), 1
+    if mesh is None and jax.default_backend() == "cpu":
+        numbers = max(cost.largest, cost.inputs, 1)
+        threads = min(_cores(), rows)
+        cached = 1 << max(CPU_NUMBERS // numbers, 1).bit_length() - 1  # the power of two below
+        wanted = min(-(-rows // threads), CPU_SLOTS, cached)
+    slots = min(1 << (wanted - 1).bit_length(), per_device)
+    return slots * devices, max(1, min(threads, per_device // slots))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_tasks(
+    tasks: Sequence[Task], warm_start: GraphicalModel | None = None, mesh: jax.sharding.Mesh | None = None
+) -> list[End]:
+    """Run the fits of a batch.
+
+    Args:
+        tasks: one a row, with settings that share their plans.
+        warm_start: a model for all rows to start from, or None.
+        mesh: devices to share the rows between, or None.
+
+    Returns:
+        The end of each.
+
+    Raises:
+        ModelTooLargeError: the model does not fit in memory, or not beside the results of all rows.
+    """
+    first = tasks[0]
+    plan = first.plan(fixed_marginals.bind(first, first.estimator.dtype).cliques)
+    slots, threads = slots_and_threads(plan, len(tasks), mesh)
+    queue: Queue[End] = Queue(course(task, warm_start) for task in tasks)
+    if threads == 1:
+        run(queue, slots, mesh)
+    else:
+        with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+            for done in [pool.submit(run, queue, slots) for _ in range(threads)]:
+                done.result()
+    return [queue.results[number] for number in range(len(tasks))]

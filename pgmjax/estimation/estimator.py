@@ -1,0 +1,323 @@
+"""Estimation: from noisy measurements to one consistent model with a certificate."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from pgmjax._internal import checks, sharding
+from pgmjax._internal.progress import Progress
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
+from pgmjax.estimation import approximate, batch, losses, solvers
+from pgmjax.estimation.batch import BatchFit
+from pgmjax.estimation.feasibility import Constraint, total_of
+from pgmjax.estimation.fit import End, solve_task
+from pgmjax.estimation.fixed import FixedMarginal
+from pgmjax.estimation.losses.base import unique_cliques
+from pgmjax.estimation.losses.noise_level import noise_level
+from pgmjax.estimation.side_information import Known, listed
+from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.task import Task
+from pgmjax.estimation.views import FitPictures
+from pgmjax.inference import oracles
+from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.structure import Structure
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
+from pgmjax.model.clique_vector import CliqueVector, summed
+from pgmjax.model.graphical import GraphicalModel
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit(FitPictures):
+    """The result of an estimation.
+
+    Attributes:
+        model: the estimated model; of an approximate fit a `RegionModel` or a `MixtureModel`.
+        status: how the solver ended.
+        steps: solver steps done.
+        loss: loss of the model's marginals, in float64 (for l2: 0.5 * sum(((Q mu - y) / stddev)**2)): that of
+            the measurements alone, whatever constraints and prior there are.
+        gap: certified bound on `loss - optimum`, in the loss's unit; the optimum is over the models that meet
+            the constraints. With `prior_weight` the bound is on the sum of loss and weighted
+            relative entropy, less the least such sum.
+        plan: the inference plan that was used; None where no engine was, and of an approximate fit.
+        trace: for each block of steps (steps so far, loss, gap certified there) of what the solver minimised:
+            a smoothed loss where it has kinks, with what constraints and prior add. Empty where none ran.
+        method: `exact`, or how an approximate fit was made: `convex belief propagation` (the gap bounds the
+            loss of every table from below) or `mixture of products` (an infinite gap: nothing certifies it).
+    """
+
+    model: GraphicalModel
+    status: Status
+    steps: int
+    loss: float
+    gap: float
+    plan: oracles.Plan | None = dataclasses.field(repr=False)
+    trace: tuple[tuple[int, float, float], ...] = dataclasses.field(default=(), repr=False)
+    method: str = "exact"
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimator:
+    """Fits a graphical model to noisy measurements: post-processing, it never sees a table.
+
+    Attributes:
+        loss: `l2`, `l1`, a `losses.Loss`, or any convex function of marginals in counts.
+        solver: `auto` (accelerated), `accelerated`, `mirror_descent`, `dual_averaging`, `lbfgs`, or a
+            solver with settings of its own.
+        oracle: `auto` (the cheaper by forecast), `contraction`, `message_passing`, `brute_force`.
+        max_steps: solver steps at most, >= 1.
+        tol: stop when gap <= tol * max(1, loss).
+        dtype: `float32` or `float64` (on the device; no global JAX flag is changed). The end of a
+            float32 fit is evaluated in float64, and where its digits run out before the tolerance is
+            met, and the gap is not within 100 tolerances, the rest of the steps are done in float64, if
+            memory allows; within them it ends as STALLED.
+        max_bytes: memory that a fit may use; None asks the device.
+        progress: None shows a bar in terminals and notebooks, False never does.
+        stop: `optimum`, or `noise`: also end as NOISE_LEVEL once the loss is down to what the noise of the
+            measurements alone would give on average (for l2 half the number of measured values). Below it
+            a model follows the noise: the discrepancy principle of Morozov 1966.
+        approximate: what `fit` does where no exact plan fits in memory: False refuses; True takes convex
+            belief propagation, or a mixture of products where its regions do not fit either (or for
+            `stop="noise"`); `convex` and `mixture` name one. `Fit.method` says what was done. `plan`,
+            `fit_batch` and the mechanisms are exact or refuse.
+
+    Example:
+        >>> import pgmjax as pj
+        >>> m = pj.LinearMeasurement(("a",), [30.0, 10.0], stddev=1.0)
+        >>> fit = pj.Estimator().fit(pj.Domain({"a": 2, "b": 3}), [m], total=40)
+        >>> fit.status.name, fit.model.marginal(("a",)).round(2).tolist()
+        ('CONVERGED', [30.0, 10.0])
+    """
+
+    loss: Any = "l2"
+    solver: Any = "auto"
+    oracle: str = "auto"
+    max_steps: int = 1000
+    tol: float = 1e-4
+    dtype: str = "float32"
+    max_bytes: int | None = None
+    progress: bool | None = None
+    stop: str = "optimum"
+    approximate: bool | str = False
+
+    def __post_init__(self) -> None:
+        checks.integer("max_steps", self.max_steps, low=1)
+        checks.number("tol", self.tol, at_least=0)
+        checks.choice("dtype", self.dtype, ("float32", "float64"))
+        checks.choice("oracle", self.oracle, ("auto", *oracles.names()))
+        solvers.build(self.solver)
+        losses.check(self.loss)
+        checks.choice("stop", self.stop, ("optimum", "noise"))
+        if not isinstance(self.approximate, bool | str) or self.approximate not in approximate.CHOICES:
+            raise ValueError(
+                f"approximate must be True, False, 'convex' or 'mixture', got {self.approximate!r}."
+            )
+        if self.stop == "noise":
+            noise_level(self.loss, ())
+
+    def plan(
+        self,
+        domain: Domain,
+        cliques: Sequence[Clique],
+        constraints: Sequence[Constraint] = (),
+        *,
+        prior: GraphicalModel | None = None,
+        dtype: str | None = None,
+        mesh: jax.sharding.Mesh | None = None,
+    ) -> oracles.Plan:
+        """Plan a fit of these cliques, or refuse it with figures. Touches no data.
+
+        Args:
+            domain: the attributes.
+            cliques: what will be measured.
+            constraints: as in `fit`.
+            prior: as in `fit`.
+            dtype: plan for this type instead of the estimator's.
+            mesh: devices that share each inference, slice by slice.
+
+        Raises:
+            ValueError: an unknown or repeated attribute.
+            ModelTooLargeError: the forecast exceeds the memory (a ValueError).
+        """
+        constraints = listed(constraints)
+        fixed = [c.clique for c in constraints if isinstance(c, FixedMarginal)]
+        measured = [as_clique(domain, c) for c in (*cliques, *fixed)]
+        zeros = tuple(z for z in (c.zeros(domain) for c in constraints) if z is not None)
+        known = Known(zeros, prior=prior)
+        named = (*(unique_cliques(measured) if fixed else measured), *known.cliques)
+        structure, attributes = Structure.named(domain.sizes, named)
+        return oracles.plan(
+            structure,
+            attributes,
+            self.oracle,
+            itemsize=np.dtype(dtype or self.dtype).itemsize,
+            copies=solvers.build(self.solver).copies,
+            max_bytes=self.max_bytes,
+            finite=known.finite,
+            mesh=mesh,
+        )
+
+    def fit(
+        self,
+        domain: Domain,
+        measurements: Sequence[LinearMeasurement],
+        total: float | None = None,
+        warm_start: GraphicalModel | None = None,
+        constraints: Sequence[Constraint] = (),
+        *,
+        prior: GraphicalModel | None = None,
+        prior_weight: float = 0.0,
+        mesh: jax.sharding.Mesh | None = None,
+    ) -> Fit:
+        """Estimate the model whose marginals fit the measurements best.
+
+        Args:
+            domain: the attributes.
+            measurements: noisy linear answers.
+            total: number of records (counts); None estimates it from the measurements.
+            warm_start: a model to start from, with any cliques: see `pgmjax.warm_start`.
+            constraints: what is public and exact: `StructuralZeros`, `AllowedSet`, `FunctionalDependency`,
+                `FixedMarginal`. A fixed marginal tells the total, and needs no measurement beside it.
+            prior: a public model over the same domain. Of the models that fit equally well the one of least
+                relative entropy KL(model || prior) is taken; without it, that of most entropy. Cells that
+                are impossible under the prior stay so.
+            prior_weight: minimise loss + prior_weight * KL(model || prior) (nats; the weight is in records
+                for a loss that is a log-likelihood); 0 leaves the loss as it is.
+            mesh: devices that share each inference of this one fit, slice by slice; every process of
+                the mesh makes the same call.
+
+        Raises:
+            ValueError: bad measurements, nothing that tells the total, infeasible constraints (the
+                message names those in conflict), or a model that does not fit in memory. Numerical
+                failure is no error: see `Fit.status`.
+
+        Example:
+            >>> import pgmjax as pj
+            >>> domain = pj.Domain({"age": 2, "drives": {"labels": ["no", "yes"]}})
+            >>> public = [pj.FixedMarginal(("age",), [30, 70]), pj.AllowedSet(("age", "drives"),
+            ...     [(0, "no"), (1, "no"), (1, "yes")])]
+            >>> noisy = pj.LinearMeasurement(("drives",), [52.0, 46.0], stddev=5.0)
+            >>> fit = pj.Estimator(dtype="float64").fit(domain, [noisy], constraints=public)
+            >>> fit.model.marginal(("age", "drives")).round(1).tolist()
+            [[30.0, 0.0], [23.0, 47.0]]
+        """
+        if isinstance(measurements, LinearMeasurement):
+            raise TypeError("measurements and constraints must be lists, got a single one: write [it].")
+        known = self._known(domain, warm_start, constraints, prior, prior_weight)
+        noisy = list(measurements) or [_exact(one) for one in known.fixed]
+        for measurement in noisy:
+            if not isinstance(measurement, LinearMeasurement):
+                raise TypeError(f"measurements must be LinearMeasurement, got {type(measurement).__name__}.")
+        total = total_of(known.fixed, total)
+        if total is None:
+            total = estimate_total(domain, noisy)[0]
+        try:
+            with Progress("fit", self.max_steps, self.progress) as bar:
+                task = Task(self, domain, tuple(noisy), float(total), known, bar, mesh)
+                return _finish(task, solve_task(task, warm_start))
+        except ModelTooLargeError as refusal:
+            if not self.approximate or mesh is not None:
+                how = "leave the mesh out" if self.approximate else "Estimator(approximate=True)"
+                raise ModelTooLargeError(f"{refusal} Or fit an approximate model: {how}.") from None
+        found = approximate.fit(self.approximate, self, domain, noisy, float(total), known)
+        model: Any = found.model
+        return Fit(model, found.status, found.steps, found.loss, found.gap, None, method=found.method)
+
+    def fit_batch(
+        self,
+        domain: Domain,
+        measurements: Sequence[Sequence[LinearMeasurement]],
+        totals: float | Sequence[float] | None = None,
+        warm_start: GraphicalModel | None = None,
+        constraints: Sequence[Constraint] = (),
+        *,
+        prior: GraphicalModel | None = None,
+        prior_weight: float = 0.0,
+        mesh: jax.sharding.Mesh | None = None,
+    ) -> BatchFit:
+        """Fit many rows of measurements of one structure at once: trials, epsilons, draws of the noise.
+
+        Every row decides for itself and gets the model (to rounding), the status and the steps of the single
+        fit of its measurements; one that ends because its digits run out (STALLED) may do so some blocks
+        of steps earlier or later. Programs are compiled once for all rows. What does not fit in
+        `max_bytes` at once waits for its turn.
+
+        Args:
+            domain: the attributes.
+            measurements: a list for each row, with the same cliques and queries in the same order; values
+                and standard deviations are the row's own.
+            totals: number of records (counts), one for all rows or one a row; None estimates each row's.
+            warm_start: a model that all rows start from.
+            constraints: as in `fit`, for all rows.
+            prior: as in `fit`, for all rows.
+            prior_weight: as in `fit`, for all rows.
+            mesh: devices to share the rows between, of this process or of several; each process calls this
+                with the same arguments and gets all results. None runs them on the default device.
+
+        Returns:
+            The fits in the order of the rows, and arrays [rows] of how they ended.
+
+        Raises:
+            ValueError: as `fit`, and rows whose structures differ.
+
+        Example:
+            >>> import pgmjax as pj
+            >>> rows = [[pj.LinearMeasurement(("a",), values, 1.0)] for values in ([30, 10], [5, 15])]
+            >>> batch = pj.Estimator().fit_batch(pj.Domain({"a": 2}), rows)
+            >>> [fit.model.marginal(("a",)).round(2).tolist() for fit in batch], batch.status.tolist()
+            ([[30.0, 10.0], [5.0, 15.0]], [0, 0])
+        """
+        known = self._known(domain, warm_start, constraints, prior, prior_weight)
+        mesh = sharding.check(mesh)
+        rows = batch.same_structure(domain, measurements)
+        if not rows[0] and known.fixed:
+            rows = [tuple(_exact(one) for one in known.fixed)] * len(rows)
+        counts = batch.row_totals(domain, rows, total_of(known.fixed, None) if totals is None else totals)
+        for total in counts:
+            total_of(known.fixed, total)
+        with Progress("fit_batch", self.max_steps * len(rows), self.progress) as bar:
+            settings = batch.SharedPlan(self)
+            tasks = [
+                Task(settings, domain, row, total, known, bar)
+                for row, total in zip(rows, counts, strict=True)
+            ]
+            ends = batch.run_tasks(tasks, warm_start, mesh)
+            return BatchFit(tuple(_finish(*pair) for pair in zip(tasks, ends, strict=True)))
+
+    def _known(
+        self,
+        domain: Domain,
+        warm_start: GraphicalModel | None,
+        constraints: Sequence[Constraint],
+        prior: GraphicalModel | None,
+        prior_weight: float,
+    ) -> Known:
+        if not isinstance(domain, Domain):
+            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
+        if not isinstance(warm_start, GraphicalModel | None):
+            raise TypeError(f"warm_start must be a GraphicalModel, got {type(warm_start).__name__}.")
+        known = Known.of(domain, constraints, prior, prior_weight)
+        if known.weight is not None and self.stop == "noise":
+            raise ValueError("prior_weight and stop='noise' both keep a model off the noise: choose one.")
+        return known
+
+
+def _exact(fixed: FixedMarginal) -> LinearMeasurement:
+    """What stands for measurements where there are none: every model that is feasible meets it."""
+    return LinearMeasurement(fixed.clique, fixed.counts, stddev=1.0)
+
+
+def _finish(task: Task, end: End) -> Fit:
+    """The model of the point where the solver ended."""
+    cliques, tables = (*end.bound.cliques, *task.known.cliques), (*end.potentials, *task.known.tables)
+    potentials = summed(zip(cliques, tables, strict=True))
+    known = CliqueVector(end.bound.cliques, end.marginals) if end.marginals else CliqueVector((), ())
+    model = GraphicalModel(task.domain, potentials, task.total, known)
+    return Fit(model, end.status, end.steps, end.loss, end.gap, end.plan, tuple(task.trace))

@@ -1,0 +1,101 @@
+"""From what a user names as a loss to a bound one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from pgmjax.data.domain import Domain
+from pgmjax.estimation.losses.base import BoundLoss, Loss
+from pgmjax.estimation.losses.custom import Custom
+from pgmjax.estimation.losses.l1 import L1
+from pgmjax.estimation.losses.l2 import L2
+from pgmjax.measurements.linear import LinearMeasurement
+
+_BY_NAME: dict[str, type[Loss]] = {"l2": L2, "l1": L1}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names that `build` takes.
+
+    Example:
+        >>> names()
+        ('l2', 'l1')
+    """
+    return tuple(_BY_NAME)
+
+
+def check(loss: Any) -> None:
+    """Refuse what `build` would not take as a loss, before there is anything to bind it to.
+
+    Raises:
+        TypeError: no loss.
+        ValueError: an unknown name.
+    """
+    if isinstance(loss, str):
+        if loss not in _BY_NAME:
+            raise ValueError(
+                f"loss must be one of {', '.join(_BY_NAME)}, a Loss or a function, got {loss!r}."
+            )
+    elif not isinstance(loss, Loss) and not callable(loss):
+        raise TypeError(f"loss must be a name, a Loss or a function of marginals, got {type(loss).__name__}.")
+
+
+def build(
+    loss: str | Loss | Callable[..., Any],
+    domain: Domain,
+    measurements: Sequence[LinearMeasurement],
+    total: float,
+    dtype: Any = "float32",
+) -> BoundLoss:
+    """Return a loss bound to measurements.
+
+    Args:
+        loss: a name, a `Loss`, or a convex function of marginals in counts (see `losses.Custom`).
+        domain: the attributes and their sizes.
+        measurements: the noisy answers.
+        total: the number of records (counts).
+        dtype: of the device arrays, `float32` or `float64`; leaves are NumPy arrays of it.
+
+    Raises:
+        TypeError: no loss, or things that are no measurements.
+        ValueError: an unknown name, or measurements that do not fit the domain.
+
+    Example:
+        >>> domain = Domain({"a": 2})
+        >>> bound = build("l2", domain, [LinearMeasurement(("a",), [8, 4], stddev=2.0)], total=10)
+        >>> bound.cliques, bound.exact([np.array([0.5, 0.5])])
+        ((('a',),), 1.25)
+    """
+    check(loss)
+    if isinstance(loss, str):
+        return _BY_NAME[loss]().bind(domain, measurements, total, dtype)
+    if isinstance(loss, Loss):
+        return loss.bind(domain, measurements, total, dtype)
+    return Custom(loss).bind(domain, measurements, total, dtype)
+
+
+def stack(bound: Sequence[BoundLoss]) -> BoundLoss:
+    """Return losses of one structure as one whose leaves have a leading axis, for `jax.vmap`.
+
+    Raises:
+        ValueError: none, or losses of different structure.
+
+    Example:
+        >>> domain = Domain({"a": 2})
+        >>> pair = [build("l2", domain, [LinearMeasurement(("a",), v, 1.0)], 10) for v in ([5, 5], [2, 8])]
+        >>> losses, tables = stack(pair), (np.array([0.5, 0.5], np.float32),)
+        >>> jax.vmap(lambda loss: loss(tables))(losses).tolist()
+        [0.0, 9.0]
+    """
+    if not bound:
+        raise ValueError("stack needs at least one loss, got none.")
+    structures = {jax.tree_util.tree_structure(loss) for loss in bound}
+    if len(structures) > 1:
+        raise ValueError(
+            f"only losses of one structure (cliques, queries) can be stacked, got {len(structures)}."
+        )
+    return jax.tree_util.tree_map(lambda *leaves: np.stack(leaves), *bound)

@@ -1,0 +1,142 @@
+"""Any convex function of marginals as a loss."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
+from pgmjax.estimation.losses.base import BoundLoss, Loss, check_arguments, unique_cliques
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.model.clique_vector import CliqueVector
+
+LossFunction = Callable[[Mapping[Clique, Any]], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Custom(Loss):
+    """A function of marginals in counts, written with `jax.numpy`, that must be convex.
+
+    Nothing checks that it is: for another function the certificate of a fit means nothing.
+
+    Attributes:
+        function: takes a mapping of clique to table [size of each attribute] (counts) and returns
+            a scalar.
+        cliques: the cliques of that mapping, each set of attributes once; without them those of the
+            measurements.
+
+    Example:
+        >>> loss = Custom(lambda marginals: jnp.sum(marginals["a",] ** 2), cliques=(("a",),))
+        >>> bound = loss.bind(Domain({"a": 2}), [], total=10.0, dtype="float32")
+        >>> bound.exact([np.array([0.5, 0.5])])
+        50.0
+    """
+
+    name: ClassVar[str] = "custom"
+    function: LossFunction
+    cliques: tuple[Clique, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"a custom loss needs a function, got {type(self.function).__name__}.")
+        if self.cliques is not None:
+            object.__setattr__(self, "cliques", tuple(map(tuple, self.cliques)))
+
+    def bind(
+        self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float, dtype: Any = "float32"
+    ) -> BoundCustom:
+        """Return the loss as a function of probabilities, after a trial on shapes alone.
+
+        Raises:
+            TypeError: the function returns no array of real numbers.
+            ValueError: no cliques, a set of attributes twice, or a result that is not a scalar.
+        """
+        total, dtype = check_arguments(domain, measurements, total, dtype)
+        cliques = self.cliques
+        if cliques is None:
+            cliques = unique_cliques([measurement.clique for measurement in measurements])
+        if not cliques:
+            raise ValueError("a custom loss needs cliques, or measurements to take them from; got neither.")
+        cliques = tuple(as_clique(domain, clique) for clique in cliques)
+        if len(unique_cliques(cliques)) != len(cliques):
+            raise ValueError(f"the cliques of a loss must name each set of attributes once, got {cliques}.")
+        _check_result(self.function, {clique: domain.shape_of(clique) for clique in cliques}, dtype)
+        shapes = tuple(domain.shape_of(clique) for clique in cliques)
+        return BoundCustom(cliques, shapes, self.function, np.asarray(total, dtype), total)
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["total"],
+    meta_fields=["names", "table_shapes", "function"],
+    drop_fields=["exact_total"],
+)
+@dataclasses.dataclass(frozen=True, eq=False)
+class BoundCustom(BoundLoss):
+    """A function of marginals in counts as a loss of probabilities.
+
+    Attributes:
+        names: the cliques (static).
+        table_shapes: the shape of each clique's table (static).
+        function: the function (static, known by its identity: a new one is traced again).
+        total: number of records in the device's dtype (a leaf).
+        exact_total: the same in float64, absent after a JAX transformation.
+    """
+
+    names: tuple[Clique, ...]
+    table_shapes: tuple[tuple[int, ...], ...]
+    function: LossFunction
+    total: Any
+    exact_total: float | None = None
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques whose marginals `__call__` takes."""
+        return self.names
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of each clique's table."""
+        return self.table_shapes
+
+    def __call__(self, marginals: Sequence[Any]) -> jax.Array:
+        """Return the function's value at total times the marginals."""
+        counts = tuple(table * self.total for table in marginals)
+        return self.function(CliqueVector(self.names, counts))
+
+    def cast(self, dtype: Any) -> BoundCustom:
+        """Return the loss with a total of another type."""
+        return dataclasses.replace(self, total=np.asarray(self.exact_total, dtype))
+
+    def exact(self, marginals: Sequence[np.ndarray]) -> float:
+        """Return the function's value in float64."""
+        if self.exact_total is None:
+            raise ValueError(
+                "this loss went through a JAX transformation and lost its float64 part: call exact on the "
+                "loss that losses.build returned."
+            )
+        with jax.enable_x64(True):
+            tables = [jnp.asarray(np.asarray(table, np.float64) * self.exact_total) for table in marginals]
+            return float(self.function(CliqueVector(self.names, tuple(tables))))
+
+
+def _check_result(function: LossFunction, shapes: dict[Clique, tuple[int, ...]], dtype: np.dtype) -> None:
+    with jax.enable_x64(dtype == np.float64):
+        tables = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape in shapes.values())
+        result = jax.eval_shape(function, CliqueVector(tuple(shapes), tables))
+    if not hasattr(result, "shape") or not jnp.issubdtype(result.dtype, jnp.floating):
+        kind = getattr(result, "dtype", type(result).__name__)
+        raise TypeError(
+            f"a loss function must return one real number computed from the marginals, got {kind}."
+        )
+    if result.shape != ():
+        raise ValueError(
+            f"a loss function must return a scalar, got shape {result.shape}: sum it, for example."
+        )

@@ -1,0 +1,134 @@
+"""The L1 loss: the sum of absolute residuals in standard deviations, smoothed for gradients."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.estimation.losses.base import BoundLoss, Loss
+from pgmjax.estimation.losses.linear import LinearResiduals, linear_residuals
+from pgmjax.inference.ops.flat import join
+from pgmjax.measurements.linear import LinearMeasurement
+
+
+@dataclasses.dataclass(frozen=True)
+class L1(Loss):
+    """``sum(abs(Q mu - y) / stddev)``, up to a factor the negative log-likelihood under Laplace noise.
+
+    Gradients are those of a Huber function that lies below it by at most ``rows * smoothing / 2``.
+
+    Attributes:
+        smoothing: up to how many standard deviations a residual counts quadratically.
+
+    References:
+        McKenna et al. 2019, Appendix C.1 and C.2.
+    """
+
+    name: ClassVar[str] = "l1"
+    smoothing: float = 0.01
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "smoothing", checks.number("smoothing", self.smoothing, above=0))
+
+    def bind(
+        self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float, dtype: Any = "float32"
+    ) -> BoundL1:
+        """Return the loss of these measurements (see `Loss.bind`)."""
+        linear = linear_residuals(domain, measurements, total, dtype)
+        return BoundL1(linear, np.asarray(self.smoothing, linear.values[0].dtype))
+
+
+@jax.custom_jvp
+def huber(residuals: tuple[jax.Array, ...], delta: Any) -> jax.Array:
+    """Return the sum over all entries r of ``r**2 / (2 delta)`` up to delta, ``abs(r) - delta / 2`` beyond.
+
+    Without a branch, so that no unused one can overflow.
+    """
+    every = join(residuals)
+    near = jnp.clip(every, -delta, delta)
+    return jnp.sum((near / delta) * (every - 0.5 * near))
+
+
+@huber.defjvp
+def _huber_jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[jax.Array, jax.Array]:
+    (residuals, delta), (changes, change_of_delta) = primals, tangents
+    slopes = [jnp.clip(each / delta, -1, 1) for each in residuals]
+    of_residuals = [jnp.sum(slope * change) for slope, change in zip(slopes, changes, strict=True)]
+    of_delta = [jnp.sum(-0.5 * slope**2) * change_of_delta for slope in slopes]
+    return huber(residuals, delta), functools.reduce(operator.add, of_residuals + of_delta)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False)
+class BoundL1(BoundLoss):
+    """The L1 loss of given measurements.
+
+    Attributes:
+        linear: the residuals; their numbers are leaves.
+        delta: the smoothing in standard deviations, a scalar leaf.
+    """
+
+    linear: LinearResiduals
+    delta: Any
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques whose marginals `__call__` takes."""
+        return self.linear.on_host().cliques
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of each clique's table."""
+        return self.linear.layout.shapes
+
+    def __call__(self, marginals: Sequence[Any]) -> jax.Array:
+        """Return the smoothed loss of marginals in probabilities, a scalar.
+
+        A residual r counts ``r**2 / (2 delta)`` up to delta and ``abs(r) - delta / 2`` beyond.
+        """
+        return self.flat(self.linear.joined(marginals))
+
+    def flat(self, marginals: Any) -> jax.Array:
+        """Return the smoothed loss of all tables in one vector."""
+        return huber(self.linear(marginals), self.delta)
+
+    def padded(self, length: int) -> BoundL1:
+        """Return the loss for vectors of a given length."""
+        return dataclasses.replace(self, linear=self.linear.padded(length))
+
+    def cast(self, dtype: Any) -> BoundL1:
+        """Return the loss with device arrays of another type."""
+        return BoundL1(self.linear.cast(dtype), np.asarray(self.delta, dtype))
+
+    def exact(self, marginals: Sequence[np.ndarray]) -> float:
+        """Return the loss, not smoothed, in float64, on the host."""
+        return float(np.sum(np.abs(self.linear.exact(marginals))))
+
+    def lipschitz(self) -> float:
+        """Return the constant of the smoothed loss: that of the L2 loss over the smoothing."""
+        return self.linear.on_host().curvature / float(self.delta)
+
+    @property
+    def smoothing(self) -> Any:
+        """How far the loss is smoothed, in standard deviations."""
+        return self.delta
+
+    def with_smoothing(self, delta: Any) -> BoundL1:
+        """Return the loss smoothed otherwise; the structure stays, so nothing is traced again."""
+        if not isinstance(delta, jax.Array):
+            delta = np.asarray(checks.number("smoothing", delta, above=0), self.linear.values[0].dtype)
+        return dataclasses.replace(self, delta=delta)
+
+    def slack(self) -> Any:
+        """Return ``rows * smoothing / 2``: the most the loss lies above its smoothed form."""
+        return self.linear.layout.rows * self.delta / 2

@@ -1,0 +1,102 @@
+"""The L2 loss: half the sum of squared residuals in standard deviations."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.estimation.losses.base import BoundLoss, Loss
+from pgmjax.estimation.losses.linear import LinearResiduals, linear_residuals
+from pgmjax.inference.ops.flat import join
+from pgmjax.measurements.linear import LinearMeasurement
+
+
+@dataclasses.dataclass(frozen=True)
+class L2(Loss):
+    """``0.5 * sum(((Q mu - y) / stddev)**2)``, the negative log-likelihood under Gaussian noise.
+
+    Example:
+        >>> L2().name
+        'l2'
+
+    References:
+        McKenna et al. 2019, Appendix C.1 and C.2.
+    """
+
+    name: ClassVar[str] = "l2"
+
+    def bind(
+        self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float, dtype: Any = "float32"
+    ) -> BoundL2:
+        """Return the loss of these measurements (see `Loss.bind`)."""
+        return BoundL2(linear_residuals(domain, measurements, total, dtype, merge=True))
+
+
+@jax.custom_jvp
+def half_squares(residuals: tuple[jax.Array, ...]) -> jax.Array:
+    """Return half the sum of squares of all entries: one reduction over all arrays."""
+    return 0.5 * jnp.sum(jnp.square(join(residuals)))
+
+
+@half_squares.defjvp
+def _half_squares_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[jax.Array, jax.Array]:
+    # Array by array, so that the gradient is elementwise and is never joined and split again.
+    (residuals,), (changes,) = primals, tangents
+    return half_squares(residuals), functools.reduce(
+        operator.add, [jnp.sum(each * change) for each, change in zip(residuals, changes, strict=True)]
+    )
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False)
+class BoundL2(BoundLoss):
+    """The L2 loss of given measurements.
+
+    Attributes:
+        linear: the residuals; their numbers are the leaves.
+    """
+
+    linear: LinearResiduals
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques whose marginals `__call__` takes."""
+        return self.linear.on_host().cliques
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of each clique's table."""
+        return self.linear.layout.shapes
+
+    def __call__(self, marginals: Sequence[Any]) -> jax.Array:
+        """Return the loss of marginals in probabilities, a scalar."""
+        return self.flat(self.linear.joined(marginals))
+
+    def flat(self, marginals: Any) -> jax.Array:
+        """Return the loss of all tables in one vector."""
+        return half_squares(self.linear(marginals)) + self.linear.rest
+
+    def padded(self, length: int) -> BoundL2:
+        """Return the loss for vectors of a given length."""
+        return dataclasses.replace(self, linear=self.linear.padded(length))
+
+    def cast(self, dtype: Any) -> BoundL2:
+        """Return the loss with device arrays of another type."""
+        return BoundL2(self.linear.cast(dtype))
+
+    def exact(self, marginals: Sequence[np.ndarray]) -> float:
+        """Return the loss in float64, on the host."""
+        return float(0.5 * np.sum(np.square(self.linear.exact(marginals))))
+
+    def lipschitz(self) -> float:
+        """Return the sum over measurements of ``max_j sum_i (Q_ij total / stddev_i)**2``."""
+        return self.linear.on_host().curvature

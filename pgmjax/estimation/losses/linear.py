@@ -1,0 +1,263 @@
+"""Residuals of linear measurements in standard deviations, the common part of L1 and L2 losses.
+
+Marginals are probabilities, so the residual of a row is ``(Q mu - y / total) * (total / stddev)``.
+Both quotients are formed in float64 on the host. In float32 a total of 1e9 with a stddev of 1e-3
+gives residuals up to 1e12 and squares up to 1e24, far below the largest float32 (3e38); what could
+pass it is refused when the loss is bound.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
+from pgmjax.estimation.losses.base import check_arguments, unique_cliques
+from pgmjax.estimation.losses.curvature import curvature
+from pgmjax.inference.ops.flat import host_join, join, split
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.queries import DenseMatrix, Product, Query
+
+Asked = tuple[tuple[int, Query], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Which query is asked of which clique: the static part, without names.
+
+    Attributes:
+        shapes: shape of each clique's table.
+        asked: distinct pairs (position of the clique, query) beside the cells themselves; the query's
+            attributes are called by the numbers of the table's axes.
+        rows: the number of values of all measurements.
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
+    asked: Asked
+    rows: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class HostPart:
+    """What only the host needs, in float64: values and stddevs (counts) of every query, constants."""
+
+    cliques: tuple[Clique, ...]
+    asked: Asked
+    values: tuple[np.ndarray, ...]
+    stddevs: tuple[np.ndarray, ...]
+    total: float
+    curvature: float
+    merge: bool
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["values", "weights", "asked_values", "asked_weights", "rest"],
+    meta_fields=["layout"],
+    drop_fields=["host"],
+)
+@dataclasses.dataclass(frozen=True, eq=False)
+class LinearResiduals:
+    """Residuals of all measurements: those of cells in one vector, others query by query.
+
+    Nearly all measurements are of the cells themselves. Theirs are one operation on the vector of all
+    marginals, however many cliques there are; each other query on a clique is compiled on its own.
+
+    Attributes:
+        layout: the structure (static).
+        values: for each cell of each clique the measured value over the total, in the device's dtype.
+        weights: total over standard deviation; 0 for cells that are not measured and for padding.
+        asked_values: for each other query [measurements, rows of each attribute] its values over the
+            total.
+        asked_weights: total over standard deviation, of the same shapes, or with ones for the rows
+            where every measurement of the query has one standard deviation.
+        rest: what merging measurements of one cell leaves over of half the squares, a scalar.
+        host: float64 copies, absent after a JAX transformation.
+    """
+
+    layout: Layout
+    values: Any
+    weights: Any
+    asked_values: tuple[Any, ...]
+    asked_weights: tuple[Any, ...]
+    rest: Any
+    host: HostPart | None = None
+
+    def __call__(self, marginals: Any) -> tuple[jax.Array, ...]:
+        """Return the residuals in standard deviations, of marginals in probabilities in one vector."""
+        cells = (marginals[: len(self.values)] - self.values) * self.weights
+        if not self.layout.asked:
+            return (cells,)
+        tables = split(marginals, self.layout.shapes)
+        return (
+            cells,
+            *(
+                (query.apply(tables[at], jnp)[None] - values) * weights
+                for (at, query), values, weights in zip(
+                    self.layout.asked, self.asked_values, self.asked_weights, strict=True
+                )
+            ),
+        )
+
+    def joined(self, marginals: Sequence[Any]) -> jax.Array:
+        """Return tables as one vector."""
+        if len(marginals) != len(self.layout.shapes):
+            raise ValueError(
+                f"expected {len(self.layout.shapes)} marginals, one a clique, got {len(marginals)}."
+            )
+        return join(marginals)
+
+    def cast(self, dtype: Any) -> LinearResiduals:
+        """Return the residuals, not padded, with device arrays of another type."""
+        return _on_device(self.on_host(), self.layout.shapes, dtype)
+
+    def padded(self, length: int) -> LinearResiduals:
+        """Return the residuals for vectors of a given length, whose end does not count."""
+        more = (0, length - len(self.values))
+        return dataclasses.replace(self, values=np.pad(self.values, more), weights=np.pad(self.weights, more))
+
+    def exact(self, marginals: Sequence[np.ndarray]) -> np.ndarray:
+        """Return all residuals [rows] in standard deviations in float64, on the host."""
+        host = self.on_host()
+        return np.concatenate(
+            [
+                ((query.apply(np.asarray(marginals[at], np.float64))[None] * host.total - y) / s).reshape(-1)
+                for (at, query), y, s in zip(host.asked, host.values, host.stddevs, strict=True)
+            ]
+        )
+
+    def on_host(self) -> HostPart:
+        """Return the float64 part, or say where it is."""
+        if self.host is None:
+            raise ValueError(
+                "this loss went through a JAX transformation and lost its float64 part: call exact, cliques "
+                "and lipschitz on the loss that losses.build returned."
+            )
+        return self.host
+
+
+def linear_residuals(
+    domain: Domain,
+    measurements: Sequence[LinearMeasurement],
+    total: float,
+    dtype: Any,
+    merge: bool = False,
+) -> LinearResiduals:
+    """Return the residuals of measurements; those on the same attributes share one clique.
+
+    Args:
+        domain: the attributes.
+        measurements: noisy answers.
+        total: number of records (counts).
+        dtype: of the device arrays.
+        merge: replace several measurements of the same cells by their mean, weighted by precision,
+            with the same sum of squares up to a constant. Otherwise the first stands in the vector and
+            the others among the queries.
+
+    Raises:
+        TypeError: something else than measurements.
+        ValueError: no measurement, one that does not fit, or numbers too large for the dtype.
+    """
+    total, dtype = check_arguments(domain, measurements, total, dtype)
+    if not measurements:
+        raise ValueError("a loss needs at least one measurement, got none.")
+    cliques = unique_cliques([measurement.clique for measurement in measurements])
+    position = {frozenset(clique): at for at, clique in enumerate(cliques)}
+    groups: dict[tuple[int, Query], list[tuple[np.ndarray, np.ndarray]]] = {}
+    bend = 0.0
+    for measurement in measurements:
+        at = position[frozenset(measurement.clique)]
+        query, values, stddevs = _aligned(measurement, cliques[at], domain)
+        _check_range(measurement, domain, total, dtype, len(measurements))
+        bend += curvature(query, domain, total / stddevs)
+        key = (at, query.rename(tuple(str(axis) for axis in range(len(query.clique)))))
+        groups.setdefault(key, []).append((values, stddevs))
+    all_values = tuple(np.stack([values for values, _ in group]) for group in groups.values())
+    all_stddevs = tuple(_stacked([stddevs for _, stddevs in group]) for group in groups.values())
+    host = HostPart(cliques, tuple(groups), all_values, all_stddevs, total, bend, merge)
+    return _on_device(host, tuple(domain.shape_of(clique) for clique in cliques), dtype)
+
+
+def _on_device(host: HostPart, shapes: tuple[tuple[int, ...], ...], dtype: Any) -> LinearResiduals:
+    """Sort the measurements into those of cells and others, and cast them."""
+    cells = [(np.zeros(shape), np.zeros(shape)) for shape in shapes]
+    asked, values, weights = [], [], []
+    rest = 0.0
+    for (at, query), y, stddevs in zip(host.asked, host.values, host.stddevs, strict=True):
+        y, w = y / host.total, host.total / stddevs
+        if _is_cells(query):
+            if host.merge and len(y) > 1:
+                squares = np.broadcast_to(w**2, y.shape)
+                mean = (squares * y).sum(axis=0) / squares.sum(axis=0)
+                rest += 0.5 * float(np.sum(squares * (y - mean) ** 2))
+                cells[at] = mean, np.sqrt(squares.sum(axis=0))
+                continue
+            cells[at] = y[0], np.broadcast_to(w[0], y[0].shape)
+            y, w = y[1:], w[1:]
+            if not len(y):
+                continue
+        asked.append((at, query))
+        values.append(y.astype(dtype))
+        weights.append(w.astype(dtype))
+    return LinearResiduals(
+        Layout(shapes, tuple(asked), sum(array.size for array in host.values)),
+        host_join([y for y, _ in cells], dtype),
+        host_join([w for _, w in cells], dtype),
+        tuple(values),
+        tuple(weights),
+        np.asarray(rest, dtype),
+        host,
+    )
+
+
+def _is_cells(query: Query) -> bool:
+    return isinstance(query, Product) and all(block.kind == "identity" for block in query.blocks)
+
+
+def _stacked(stddevs: list[np.ndarray]) -> np.ndarray:
+    return np.stack(np.broadcast_arrays(*stddevs))
+
+
+def _aligned(
+    measurement: LinearMeasurement, clique: Clique, domain: Domain
+) -> tuple[Query, np.ndarray, np.ndarray]:
+    """Return query, values and stddevs (one, or one a row) with axes in the order of `clique`."""
+    query = measurement.query
+    shape = query.shape(domain)
+    values = measurement.flat_values().reshape(shape)
+    stddevs = measurement.stddev.reshape(shape if measurement.stddev.ndim else (1,) * len(shape))
+    if query.clique == clique:
+        return query, values, stddevs
+    axes = [query.clique.index(name) for name in clique]
+    if isinstance(query, DenseMatrix):
+        entries = query.matrix(domain)
+        entries = entries.reshape(len(entries), *domain.shape_of(query.clique))
+        entries = entries.transpose([0, *(axis + 1 for axis in axes)]).reshape(len(entries), -1)
+        return DenseMatrix(clique, entries), values, stddevs
+    return query.reorder(clique), values.transpose(axes), stddevs.transpose(axes)
+
+
+def _check_range(
+    measurement: LinearMeasurement, domain: Domain, total: float, dtype: np.dtype, share: int
+) -> None:
+    """Refuse residuals whose sum of squares could overflow the dtype."""
+    answer = float(measurement.query.l1_sensitivity(Relation.ADD_REMOVE, domain)) * total
+    farthest = answer + float(np.max(np.abs(measurement.flat_values())))
+    worst = math.log10(farthest + 1) - math.log10(float(np.min(measurement.stddev)))
+    reach = 2 * worst + math.log10(measurement.values.size * share)
+    limit = math.log10(float(np.finfo(dtype).max)) - 1
+    if reach > limit:
+        remedy = "use dtype='float64' or " if dtype == np.float32 else ""
+        raise ValueError(
+            f"the loss of the measurement on {measurement.clique} could reach 1e{reach:.0f}, above what "
+            f"{dtype} holds (1e{limit:.0f}): {remedy}check that stddev and values are in counts."
+        )

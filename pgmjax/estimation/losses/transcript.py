@@ -1,0 +1,181 @@
+"""How unlikely the draws of a game of DualQuery are, as a loss of marginals.
+
+With y the queries' answers in fractions and a_t how many of the t - 1 earlier records each query counts,
+round t draws query q with probability proportional to exp(-z) and its negation with exp(z), where
+z = step * ((t - 1) y_q - a_tq). The loss is the sum over all draws of minus the log-probability. It is
+convex: log-sum-exp of linear functions, minus linear ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.estimation.losses.base import BoundLoss, Loss, check_arguments, unique_cliques
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.transcript import Transcript
+from pgmjax.queries import Query
+
+Asked = tuple[tuple[int, tuple[int, ...], Query], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Draws(Loss):
+    """The negative log-likelihood of a transcript's draws (nats).
+
+    Its gradient in the answers of queries and negations, as fractions, is the sum over rounds of
+    step * (t - 1) * (times drawn - samples * probability), and has expectation zero at the table's own
+    answers. It is smooth, with a constant of at most step^2 * samples * sum (t - 1)^2 for probabilities,
+    far above what is met: solvers start from a guess instead.
+
+    Attributes:
+        transcript: of the game.
+
+    References:
+        McKenna et al. 2019, Algorithms 4 and 5.
+    """
+
+    name: ClassVar[str] = "draws"
+    transcript: Transcript
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.transcript, Transcript):
+            raise TypeError(
+                "this loss needs a Transcript, such as Release.transcript, got "
+                f"{type(self.transcript).__name__}."
+            )
+
+    def bind(
+        self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float, dtype: Any = "float32"
+    ) -> BoundDraws:
+        """Return the loss as a function of probabilities; the total plays no part in it.
+
+        Raises:
+            ValueError: measurements beside the draws, or another domain than the transcript's.
+        """
+        _, dtype = check_arguments(domain, measurements, total, dtype)
+        if measurements:
+            raise ValueError("the loss of a transcript's draws takes no measurements beside them.")
+        if domain != self.transcript.domain:
+            raise ValueError("the loss of a transcript's draws needs the domain of the transcript.")
+        queries = self.transcript.queries
+        cliques = unique_cliques([query.clique for query in queries])
+        held = {frozenset(clique): place for place, clique in enumerate(cliques)}
+        asked = []
+        for query in queries:
+            place = held[frozenset(query.clique)]
+            asked.append((place, tuple(cliques[place].index(name) for name in query.clique), query))
+        rows = self.transcript.rows
+        return BoundDraws(
+            cliques,
+            tuple(domain.shape_of(clique) for clique in cliques),
+            tuple(asked),
+            self.transcript.before(),
+            np.arange(self.transcript.rounds, dtype=dtype),
+            (self.transcript.drawn % rows).astype(np.int32),
+            np.where(self.transcript.drawn < rows, 1, -1).astype(dtype),
+            np.asarray(float(self.transcript.step), dtype),
+            float(self.transcript.step),
+        )
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["before", "numbers", "rows", "signs", "step"],
+    meta_fields=["names", "table_shapes", "asked"],
+    drop_fields=["exact_step"],
+)
+@dataclasses.dataclass(frozen=True, eq=False)
+class BoundDraws(BoundLoss):
+    """The negative log-likelihood of draws as a loss of probabilities.
+
+    Attributes:
+        names: the cliques (static).
+        table_shapes: the shape of each clique's table (static).
+        asked: for each query the place of its clique, its axes there, and itself (static).
+        before: how many earlier records each query counts, [rounds, queries].
+        numbers: 0, 1, ..., how many records there are before each round [rounds].
+        rows: the drawn queries [rounds, samples].
+        signs: 1, or -1 where a query's negation was drawn [rounds, samples].
+        step: eta.
+        exact_step: the same in float64, absent after a JAX transformation.
+    """
+
+    names: tuple[Clique, ...]
+    table_shapes: tuple[tuple[int, ...], ...]
+    asked: Asked
+    before: Any
+    numbers: Any
+    rows: Any
+    signs: Any
+    step: Any
+    exact_step: float | None = None
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques whose marginals `__call__` takes."""
+        return self.names
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shape of each clique's table."""
+        return self.table_shapes
+
+    def __call__(self, marginals: Sequence[Any]) -> jax.Array:
+        """Return the loss."""
+        rounds = (self.before, self.numbers, self.rows, self.signs)
+        return _sum_of_rounds(self._answers(marginals, jnp), self.step, rounds)
+
+    def cast(self, dtype: Any) -> BoundDraws:
+        """Return the same loss with arrays of another type."""
+        return dataclasses.replace(
+            self,
+            numbers=np.asarray(self.numbers, dtype),
+            signs=np.asarray(self.signs, dtype),
+            step=np.asarray(self.exact_step, dtype),
+        )
+
+    def exact(self, marginals: Sequence[np.ndarray]) -> float:
+        """Return the loss in float64."""
+        if self.exact_step is None:
+            raise ValueError(
+                "this loss went through a JAX transformation and lost its float64 part: call exact on the "
+                "loss that losses.build returned."
+            )
+        answers = self._answers([np.asarray(table, np.float64) for table in marginals], np)
+        loss = 0.0
+        for number, (before, rows, signs) in enumerate(zip(self.before, self.rows, self.signs, strict=True)):
+            lean = self.exact_step * (number * answers - before)
+            top = np.abs(lean).max()
+            largest = top + np.log(np.sum(np.exp(lean - top) + np.exp(-lean - top)))
+            loss += float(np.sum(largest + signs * lean[rows]))
+        return loss
+
+    def _answers(self, marginals: Sequence[Any], xp: Any) -> Any:
+        parts = [
+            query.apply(xp.transpose(marginals[place], axes), xp).reshape(-1)
+            for place, axes, query in self.asked
+        ]
+        return xp.concatenate(parts)
+
+
+@jax.jit
+def _sum_of_rounds(answers: jax.Array, step: Any, rounds: tuple[Any, ...]) -> jax.Array:
+    """Add up round by round: memory is that of one, and digits are not lost in a large sum."""
+
+    @jax.checkpoint
+    def add(loss: jax.Array, game: tuple[Any, ...]) -> tuple[jax.Array, None]:
+        before, number, rows, signs = game
+        lean = step * (number * answers - before)
+        largest = jax.nn.logsumexp(jnp.concatenate([lean, -lean]))
+        return loss + jnp.sum(largest + signs * lean[rows]), None
+
+    return jax.lax.scan(add, jnp.zeros((), answers.dtype), rounds)[0]

@@ -1,0 +1,327 @@
+"""Estimation over locally consistent tables: what is left where no exact plan fits in memory.
+
+Instead of the marginals that some table has, all tables over the cliques are allowed that agree where they
+overlap (the local polytope, which holds the marginal polytope). The loss is minimised there by
+the same solvers, so that its optimum, and the certified lower bound, lie at or below that of every table.
+
+References:
+    McKenna, Pradhan, Sheldon and Miklau (2021), Relaxed marginal consistency for differentially
+    private query answering.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax._internal.jit import jit
+from pgmjax._internal.progress import Progress
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
+from pgmjax.estimation import losses, solvers
+from pgmjax.estimation.feasibility import require_feasible
+from pgmjax.estimation.losses.base import BoundLoss
+from pgmjax.estimation.problem import LocalProblem
+from pgmjax.estimation.solvers.loop import Solution, Status, precision, solve
+from pgmjax.estimation.solvers.problem import Vector
+from pgmjax.estimation.zeros import StructuralZeros
+from pgmjax.inference.oracles.belief_propagation import CoverBP, forecast
+from pgmjax.inference.oracles.choose import memory_limit
+from pgmjax.inference.plan.forecast import Forecast, readable_bytes, require_memory
+from pgmjax.inference.plan.regions import RegionGraph, region_graph
+from pgmjax.inference.plan.structure import Structure
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.total import estimate_total
+from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.model.regions import METHOD, RegionModel
+
+FIRST_SMOOTHING = 8.0  # standard deviations, as in an exact fit
+STEP_TOL, STEP_SWEEPS = 1e-9, 20  # of the messages in one step of the solver, which keeps them
+END_TOL, END_SWEEPS = 1e-11, 5000
+CONSISTENT = 1e-6  # residual above which there is a warning
+
+
+class InconsistentWarning(UserWarning):
+    """Belief propagation ended before its tables agreed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalPlan:
+    """The region graph of a fit and what it costs.
+
+    Attributes:
+        graph: the region graph of the measured and constrained cliques.
+        attributes: name of each of its variables.
+        max_bytes: memory that it may use.
+    """
+
+    graph: RegionGraph
+    attributes: tuple[str, ...]
+    max_bytes: int
+
+    @property
+    def forecast(self) -> Forecast:
+        """What a step costs."""
+        return forecast(self.graph)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Memory of a fit at its peak, in bytes."""
+        return self.forecast.peak_bytes(8, solvers.Accelerated().copies)
+
+    def summary(self) -> str:
+        """The plan in two lines of text."""
+        need, limit = readable_bytes(self.peak_bytes), readable_bytes(self.max_bytes)
+        return f"{METHOD}: {self.graph.summary()}\nabout {need} of {limit} available"
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalFit:
+    """The result of an estimation over locally consistent tables.
+
+    Attributes:
+        model: the pseudo-marginals.
+        status: how the solver ended.
+        steps: solver steps done.
+        loss: loss of the pseudo-marginals, in float64.
+        gap: certified bound on `loss - optimum` over locally consistent tables. `loss - gap` so is a lower
+            bound on the loss of every table; it says nothing of how far above it the best table is.
+        residual: see `RegionModel.residual`.
+        plan: the region graph.
+    """
+
+    model: RegionModel
+    status: Status
+    steps: int
+    loss: float
+    gap: float
+    residual: float
+    plan: LocalPlan = dataclasses.field(repr=False)
+
+    def summary(self) -> str:
+        """How the fit ended, in a few lines of text."""
+        return f"{self.status.name} after {self.steps} steps\n{self.model.summary()}"
+
+
+def plan_local(
+    domain: Domain,
+    cliques: Sequence[Clique],
+    constraints: Sequence[StructuralZeros] = (),
+    max_bytes: int | None = None,
+) -> LocalPlan:
+    """Plan a fit of these cliques, or refuse it with figures. Touches no data.
+
+    Args:
+        domain: the attributes.
+        cliques: what will be measured.
+        constraints: cells that are impossible.
+        max_bytes: memory that may be used; None asks the device.
+
+    Raises:
+        ValueError: an unknown or repeated attribute.
+        ModelTooLargeError: the regions do not fit in memory.
+
+    Example:
+        >>> print(plan_local(Domain({"a": 2, "b": 3}), [("a", "b")], max_bytes=2**20).summary())
+        convex belief propagation: 1 outer regions with 6 cells, 0 inner regions with 0 cells, 0 edges
+        about 1.01e+03 bytes of 1 MiB available
+    """
+    named = [as_clique(domain, c) for c in (*cliques, *(z.clique for z in constraints))]
+    structure, attributes = Structure.named(domain.sizes, named)
+    limit = memory_limit(max_bytes)
+    made = LocalPlan(region_graph(structure), attributes, limit)
+    require_memory(made.forecast, attributes, made.peak_bytes, limit)
+    return made
+
+
+def fit_local(
+    domain: Domain,
+    measurements: Sequence[LinearMeasurement],
+    total: float | None = None,
+    *,
+    loss: Any = "l2",
+    constraints: Sequence[StructuralZeros] = (),
+    max_steps: int = 1000,
+    tol: float = 1e-4,
+    max_bytes: int | None = None,
+    progress: bool | None = None,
+) -> LocalFit:
+    """Estimate locally consistent tables that fit the measurements best, in float64.
+
+    Args:
+        domain: the attributes.
+        measurements: noisy linear answers.
+        total: number of records (counts); None estimates it from the measurements.
+        loss: as in `Estimator`.
+        constraints: cells that are impossible.
+        max_steps: solver steps at most.
+        tol: stop when gap <= tol * max(1, loss).
+        max_bytes: memory that may be used; None asks the device.
+        progress: None shows a bar in terminals and notebooks, False never does.
+
+    Warns:
+        InconsistentWarning: the tables do not agree to 1e-6 of the probability.
+
+    Raises:
+        TypeError: arguments of another kind.
+        ValueError: bad measurements, nothing that tells the total, infeasible constraints, or regions that
+            do not fit in memory.
+
+    Example:
+        >>> domain = Domain({"a": 2, "b": 2, "c": 2})
+        >>> opposite = [[0.0, 20.0], [20.0, 0.0]]  # no three values differ pairwise if there are but two
+        >>> pairs = [("a", "b"), ("b", "c"), ("a", "c")]
+        >>> fit = fit_local(domain, [LinearMeasurement(c, opposite, 1.0) for c in pairs], total=40)
+        >>> fit.loss < 1e-3, fit.model.marginal(("a", "c")).round(1).tolist()
+        (True, [[0.0, 20.0], [20.0, 0.0]])
+    """
+    measurements, constraints = tuple(measurements), tuple(constraints)
+    if not isinstance(domain, Domain):
+        raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
+    checks.integer("max_steps", max_steps, low=1)
+    checks.number("tol", tol, at_least=0)
+    losses.check(loss)
+    require_feasible(domain, constraints)
+    count = estimate_total(domain, measurements)[0] if total is None else total
+    count = checks.number("total", count, above=0)
+    with precision("float64"):
+        bound = losses.build(loss, domain, measurements, count, "float64")
+        made = plan_local(domain, bound.cliques, constraints, max_bytes)
+        oracle = CoverBP.build(made.graph.structure, tol=STEP_TOL, max_sweeps=STEP_SWEEPS)
+        problem = LocalProblem.over(oracle, bound, 1.0, [zeros.log_mask() for zeros in constraints])
+        curvature = _curvature(problem, loss, domain, measurements, count)
+        problem = dataclasses.replace(problem, curvature=curvature)
+        with Progress("fit", max_steps, progress) as bar:
+            solution, problem = _minimise(problem, max_steps, tol, bar)
+        slow = dataclasses.replace(oracle, tol=END_TOL, max_sweeps=END_SWEEPS)
+        settled = dataclasses.replace(problem, oracle=slow)
+        x, distance = _settled(settled, solution.point.potentials)
+    return _finish(made, bound, domain, count, solution, np.asarray(x), float(distance))
+
+
+@jit
+def _settled(problem: LocalProblem, potentials: Vector) -> tuple[Vector, jax.Array]:
+    return problem.settled(potentials)
+
+
+def _finish(
+    made: LocalPlan,
+    bound: BoundLoss,
+    domain: Domain,
+    total: float,
+    solution: Solution,
+    x: np.ndarray,
+    residual: float,
+) -> LocalFit:
+    """The model of the point where the solver ended, and its loss in float64."""
+    graph = made.graph
+    ends = np.cumsum([graph.structure.cells(region) for region in graph.outer])[:-1]
+    tables = [
+        np.exp(part).reshape(graph.structure.shape(region))
+        for part, region in zip(np.split(x, ends), graph.outer, strict=True)
+    ]
+    names = tuple(tuple(made.attributes[v] for v in region) for region in graph.outer)
+    vector = CliqueVector(names, tuple(table / table.sum() for table in tables))
+    model = RegionModel(domain, vector, total, residual)
+    loss = gap = math.nan
+    if solution.status is not Status.NOT_FINITE:
+        loss = bound.exact([model.marginal(clique) / total for clique in bound.cliques])
+        gap = max(loss - solution.below, 0.0)
+    if not residual <= CONSISTENT:
+        warnings.warn(
+            f"belief propagation ended with tables that agree to {residual:.2g} of the probability only.",
+            InconsistentWarning,
+            stacklevel=3,
+        )
+    model = dataclasses.replace(model, loss=loss, gap=gap)
+    return LocalFit(model, solution.status, solution.steps, loss, gap, residual, made)
+
+
+def _minimise(
+    problem: LocalProblem, max_steps: int, tol: float, bar: Progress
+) -> tuple[Solution, LocalProblem]:
+    """Solve; a loss with kinks is solved for ever less smoothing, as in an exact fit."""
+    held: Any = problem.loss
+    sharpest = held.loss.smoothing
+    if sharpest is not None:
+        problem = _smoothed(problem, FIRST_SMOOTHING, float(problem.curvature) * float(sharpest) / 8)
+    below, done = -math.inf, 0
+    start: Any = np.zeros(len(problem.gauge.table))
+    while True:
+        held = problem.loss
+        slack = float(held.loss.slack())
+
+        def enough(loss: float, gap: float, slack: float = slack) -> bool:
+            return gap + slack <= tol * max(1.0, loss) or gap < slack
+
+        solution = solve(
+            problem,
+            solvers.Accelerated(),
+            start,
+            max_steps=max_steps - done,
+            enough=enough,
+            below=below,
+            watch=lambda steps, loss, gap: bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}"),
+        )
+        done, below = done + solution.steps, max(below, solution.below)
+        solution = dataclasses.replace(solution, steps=done, below=below)
+        loss = float(solution.point.loss)
+        if slack == 0 or solution.status is Status.NOT_FINITE:
+            return solution, problem
+        if loss + slack - below <= tol * max(1.0, loss):
+            return dataclasses.replace(solution, status=Status.CONVERGED), problem
+        if done >= max_steps or slack < 1e-12 * max(1.0, loss):
+            status = Status.MAX_STEPS if done >= max_steps else Status.STALLED
+            return dataclasses.replace(solution, status=status), problem
+        start = np.asarray(solution.point.potentials)
+        problem = _smoothed(problem, float(held.loss.smoothing) / 4, float(problem.curvature) * 4)
+
+
+def _smoothed(problem: LocalProblem, delta: float, curvature: float) -> LocalProblem:
+    held: Any = problem.loss
+    sharper: Any = dataclasses.replace(held, loss=held.loss.with_smoothing(delta))
+    return dataclasses.replace(problem, loss=sharper, curvature=np.asarray(curvature))
+
+
+def _curvature(
+    problem: LocalProblem,
+    loss: Any,
+    domain: Domain,
+    measurements: Sequence[LinearMeasurement],
+    total: float,
+) -> np.ndarray:
+    """The largest of the loss's curvatures on one outer table over the table's weight, or a guess.
+
+    Distance is the sum of the tables' relative entropies, each times its weight, and a loss that is a sum
+    over measurements is one over tables too.
+    """
+    oracle: Any = problem.oracle
+    weights, table = oracle.maps.weight, oracle.maps.table
+    if problem.loss.loss.lipschitz() is None:  # type: ignore[attr-defined]
+        return np.asarray(max(_spread(problem, weights, table), np.finfo(np.float32).tiny), np.float64)
+    holder = dict(zip(map(frozenset, problem.loss.loss.cliques), oracle.graph.holder, strict=False))  # type: ignore[attr-defined]
+    groups: dict[int, list[LinearMeasurement]] = {}
+    for measurement in measurements:
+        groups.setdefault(holder[frozenset(measurement.clique)], []).append(measurement)
+    known = [
+        losses.build(loss, domain, group, total, "float64").lipschitz() / weights[number]
+        for number, group in groups.items()
+    ]
+    return np.asarray(max([*known, np.finfo(np.float32).tiny]), np.float64)
+
+
+def _spread(problem: LocalProblem, weights: np.ndarray, table: np.ndarray) -> float:
+    """How far the loss's gradient at uniform tables differs within one, over its weight."""
+    beliefs = jax.nn.softmax(problem.fixed * 0) * len(weights)
+    gradient = np.asarray(jax.grad(problem.loss.flat)(beliefs))
+    most, least = np.full(len(weights), -np.inf), np.full(len(weights), np.inf)
+    np.maximum.at(most, table, gradient)
+    np.minimum.at(least, table, gradient)
+    return float(((most - least) / weights).max())

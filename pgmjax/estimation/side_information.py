@@ -1,0 +1,132 @@
+"""What is known beside the measurements, as a fit needs it: masks, exact marginals and a prior."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.estimation.feasibility import Constraint, require_feasible, require_kinds
+from pgmjax.estimation.fixed import FixedMarginal
+from pgmjax.estimation.zeros import StructuralZeros
+from pgmjax.model.clique_vector import summed
+from pgmjax.model.graphical import GraphicalModel
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Known:
+    """Public knowledge over a domain.
+
+    Attributes:
+        zeros: all masks, those of empty cells of fixed marginals among them.
+        fixed: exact marginals, each set of attributes once.
+        prior: what relative entropy is taken to; None is the uniform distribution.
+        weight: of the relative entropy to the prior in what is minimised (records); None where it only
+            chooses among the models that fit equally well.
+    """
+
+    zeros: tuple[StructuralZeros, ...] = ()
+    fixed: tuple[FixedMarginal, ...] = ()
+    prior: GraphicalModel | None = None
+    weight: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        domain: Domain,
+        constraints: Sequence[Constraint],
+        prior: GraphicalModel | None = None,
+        weight: float = 0.0,
+    ) -> Known:
+        """Check everything, against the domain and together.
+
+        Raises:
+            TypeError: something that is no constraint, or no model.
+            ValueError: a prior over another domain, a weight below zero or without a prior, or
+                constraints that nothing can meet.
+        """
+        constraints = listed(constraints)
+        if not isinstance(prior, GraphicalModel | None):
+            raise TypeError(f"prior must be a GraphicalModel, got {type(prior).__name__}.")
+        weight = checks.number("prior_weight", weight, at_least=0)
+        if prior is None and weight > 0:
+            raise ValueError(
+                "prior_weight needs a prior: GraphicalModel.from_potentials(domain, {}) is the uniform one."
+            )
+        if prior is not None and prior.domain != domain:
+            raise ValueError("prior must be a model over the same domain.")
+        require_feasible(domain, constraints, _support(prior))
+        masks = (constraint.zeros(domain) for constraint in constraints)
+        fixed: dict[frozenset[str], FixedMarginal] = {}
+        for constraint in constraints:
+            if isinstance(constraint, FixedMarginal):
+                fixed.setdefault(frozenset(constraint.clique), constraint)
+        zeros = tuple(mask for mask in masks if mask is not None)
+        return cls(zeros, tuple(fixed.values()), prior, weight if weight > 0 else None)
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The attributes of each of `tables`."""
+        of_prior = () if self.prior is None else self.prior.potentials.cliques
+        return (*(mask.clique for mask in self.zeros), *of_prior)
+
+    @functools.cached_property
+    def tables(self) -> tuple[np.ndarray, ...]:
+        """Log-tables that every model of the fit has as factors, float64; the largest of each is 0."""
+        of_prior = () if self.prior is None else self.prior.potentials.tables
+        return (*(mask.log_mask() for mask in self.zeros), *(table - table.max() for table in of_prior))
+
+    @property
+    def finite(self) -> bool:
+        """Whether no cell is impossible."""
+        return all(bool(np.isfinite(table).all()) for table in self.tables)
+
+    def log_partition(self, domain: Domain, cliques: Iterable[Clique]) -> float:
+        """Return the prior's log-partition in the scale of `tables` (nats).
+
+        Args:
+            domain: the attributes.
+            cliques: those of a fit; attributes that neither they nor `tables` have are left out.
+        """
+        if self.prior is None:
+            return 0.0
+        covered = {name for clique in (*cliques, *self.cliques) for name in clique}
+        free = sum(math.log(domain[name]) for name in domain if name not in covered)
+        return self.prior.log_partition() - sum(float(t.max()) for t in self.prior.potentials.tables) - free
+
+    def start(self, warm_start: GraphicalModel | None) -> GraphicalModel | None:
+        """Return what of an earlier model is left beside the prior."""
+        if warm_start is None or self.prior is None or warm_start.domain != self.prior.domain:
+            return warm_start
+        less = ((c, -np.where(np.isfinite(t), t, 0)) for c, t in self.prior.potentials.items())
+        tables = summed([*warm_start.potentials.items(), *less])
+        return GraphicalModel.from_potentials(warm_start.domain, tables, warm_start.total)
+
+
+def listed(constraints: Sequence[Constraint]) -> list[Constraint]:
+    """Return constraints as a list.
+
+    Raises:
+        TypeError: a single one, something that is no list, or something in it that is no constraint.
+    """
+    if isinstance(constraints, Constraint):
+        raise TypeError("measurements and constraints must be lists, got a single one: write [it].")
+    if not isinstance(constraints, Iterable):
+        raise TypeError(f"constraints must be a list, got {type(constraints).__name__}.")
+    found = list(constraints)
+    require_kinds(found)
+    return found
+
+
+def _support(prior: GraphicalModel | None) -> list[StructuralZeros]:
+    """The impossible cells of a model's tables as masks."""
+    if prior is None:
+        return []
+    pairs = zip(prior.potentials.cliques, prior.potentials.tables, strict=True)
+    return [StructuralZeros(c, np.isfinite(t)) for c, t in pairs if not np.isfinite(t).all()]

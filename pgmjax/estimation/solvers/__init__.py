@@ -1,0 +1,41 @@
+"""Solvers: convex minimisation over the marginals of a model, one file each, one loop for all."""
+
+from pgmjax.estimation.solvers.accelerated import Accelerated
+from pgmjax.estimation.solvers.base import Solver
+from pgmjax.estimation.solvers.dual_averaging import DualAveraging
+from pgmjax.estimation.solvers.lbfgs import LBFGS
+from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.solvers.mirror_descent import MirrorDescent
+
+__all__ = ["LBFGS", "Accelerated", "DualAveraging", "MirrorDescent"]
+
+_BY_NAME = {
+    "accelerated": Accelerated,
+    "mirror_descent": MirrorDescent,
+    "dual_averaging": DualAveraging,
+    "lbfgs": LBFGS,
+}
+
+
+def names() -> tuple[str, ...]:
+    """Names that `Estimator(solver=...)` takes beside `auto`."""
+    return tuple(_BY_NAME)
+
+
+def build(solver: str | Solver) -> Solver:
+    """A solver from its name (`auto` is the accelerated one), or the solver itself.
+
+    Raises:
+        ValueError: unknown name.
+    """
+    if not isinstance(solver, str):
+        if isinstance(solver, type) or not hasattr(solver, "step"):
+            raise TypeError(f"solver must be a name or a solver such as LBFGS(), got {solver!r}.")
+        return solver
+    name = "accelerated" if solver == "auto" else solver
+    if name not in _BY_NAME:
+        raise ValueError(f"solver must be a Solver, 'auto' or one of {names()}, got {solver!r}.")
+    return _BY_NAME[name]()
+
+
+__all__ += ["Solver", "Status", "build", "names"]

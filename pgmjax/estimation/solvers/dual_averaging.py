@@ -1,0 +1,111 @@
+"""Nesterov's accelerated dual averaging.
+
+References:
+    McKenna et al. 2019, Algorithm 2 and A.2; Xiao (2010), Algorithm 3. The paper's step is for marginals that
+    sum to the number of records; here they sum to 1, so the constant K is that of the scaled loss.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from pgmjax.estimation.solvers.base import Solver
+from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, select
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class State:
+    """What is carried from step to step.
+
+    Attributes:
+        center: potentials of the starting point, which the entropy is taken relative to.
+        count: steps done.
+        average: averaged marginals (mu in the paper).
+        last: marginals of the last potentials (nu).
+        mean_gradient: weighted mean of all gradients (g-bar).
+        best: the best point among those that potentials stand for.
+        since: steps since the best loss last fell.
+    """
+
+    center: Vector
+    count: jax.Array
+    average: Vector
+    last: Vector
+    mean_gradient: Vector
+    best: Evaluation
+    since: jax.Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class DualAveraging(Solver):
+    """Accelerated dual averaging for losses with a Lipschitz gradient.
+
+    It needs no step size but the Lipschitz constant K of the gradient in the L1 norm of the joint
+    distribution. The averaged marginals converge as O(1/t^2); the model returned is the best of
+    the points that potentials stand for.
+
+    Attributes:
+        lipschitz: K; None takes the problem's, which must then be no guess.
+        patience: steps without a lower loss after which the solver counts as stalled.
+    """
+
+    lipschitz: Any = None
+    patience: Any = 2000
+
+    @property
+    def copies(self) -> int:
+        """Tables the size of the potentials that a step holds at its peak."""
+        return 13
+
+    def start(self, problem: Problem, potentials: Vector) -> State:
+        """State before the first step."""
+        best, count = Evaluation.unknown(potentials), jnp.asarray(0)
+        zeros = best.marginals
+        return State(potentials, count, zeros, zeros, zeros, best, count)
+
+    def step(self, problem: Problem, state: State) -> State:
+        """One oracle call; step 0 only evaluates the starting point."""
+        dtype = state.best.loss.dtype
+        t = state.count.astype(dtype)
+        c = 2 / (t + 1)
+        mixed = _mix(c, state.average, state.last)
+        mean = _mix(c, state.mean_gradient, jax.grad(problem.loss.flat)(mixed))
+        constant = problem.curvature if self.lipschitz is None else self.lipschitz
+        size = t * (t + 1) / (4 * jnp.asarray(constant, dtype))
+        moved = state.center - size * mean
+        if problem.prior is not None:
+            # relative entropy is no part of the gradients: each step minimises it as it stands (Xiao's Psi)
+            moved = moved / (1 + size * jnp.asarray(problem.prior.weight, dtype))
+        potentials = jnp.where(t > 0, moved, state.center)
+        # the constants of an average grow with its weight, and would take all digits
+        now = problem.evaluate(potentials - problem.gauge.tops(potentials))
+        better = now.loss < state.best.loss
+        average = select(t > 0, _mix(c, state.average, now.marginals), now.marginals)
+        mean = select(t > 0, mean, state.mean_gradient)
+        return State(
+            state.center,
+            state.count + 1,
+            average,
+            now.marginals,
+            mean,
+            select(better, now, state.best),
+            jnp.where(better, 0, state.since + 1),
+        )
+
+    def result(self, problem: Problem, state: State) -> Evaluation:
+        """The best point so far."""
+        return state.best
+
+    def stalled(self, state: State) -> jax.Array:
+        """Whether no further progress can be made at this precision."""
+        return state.since > self.patience
+
+
+def _mix(weight: jax.Array, old: Vector, new: Vector) -> Vector:
+    return (1 - weight) * old + weight * new

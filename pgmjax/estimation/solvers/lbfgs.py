@@ -1,0 +1,94 @@
+"""Direct optimisation of the potentials by L-BFGS.
+
+The loss as a function of the potentials is smooth but not convex, so the minimum found may be
+local; the certificate says how far from the optimum it can be.
+
+References:
+    McKenna et al. 2019, A.3.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from pgmjax.estimation.solvers.base import Solver
+from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, select
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class State:
+    """What is carried from step to step.
+
+    Attributes:
+        potentials: the current point.
+        memory: what optax carries.
+        best_potentials: the best point.
+        best_loss: its loss over the problem's smoothness.
+        since: steps since the best loss last fell.
+    """
+
+    potentials: Vector
+    memory: Any
+    best_potentials: Vector
+    best_loss: jax.Array
+    since: jax.Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class LBFGS(Solver):
+    """L-BFGS with optax's zoom line search (several oracle calls a step).
+
+    Attributes:
+        memory: number of past steps kept.
+        patience: steps without a lower loss after which the solver counts as stalled.
+    """
+
+    memory: int = dataclasses.field(default=10, metadata={"static": True})
+    patience: Any = 20
+
+    @property
+    def copies(self) -> int:
+        """Tables the size of the potentials that a step holds at its peak."""
+        return 2 * self.memory + 15
+
+    def _method(self) -> optax.GradientTransformationExtraArgs:
+        return optax.lbfgs(memory_size=self.memory)
+
+    def start(self, problem: Problem, potentials: Vector) -> State:
+        """State before the first step."""
+        loss = jnp.asarray(jnp.inf, potentials.dtype)
+        return State(potentials, self._method().init(potentials), potentials, loss, jnp.asarray(0))
+
+    def step(self, problem: Problem, state: State) -> State:
+        """One L-BFGS step."""
+        # scaled, since squares of the gradient of a large loss overflow float32
+        scale = jnp.asarray(1 / problem.smoothness, state.best_loss.dtype)
+
+        def objective(potentials: Vector) -> jax.Array:
+            return scale * problem.value(potentials)
+
+        method = self._method()
+        value, gradient = optax.value_and_grad_from_state(objective)(state.potentials, state=state.memory)
+        better = value < state.best_loss
+        best = select(better, state.potentials, state.best_potentials)
+        updates, memory = method.update(
+            gradient, state.memory, state.potentials, value=value, grad=gradient, value_fn=objective
+        )
+        moved = optax.apply_updates(state.potentials, updates)
+        loss = jnp.where(better, value, state.best_loss)
+        return State(moved, memory, best, loss, jnp.where(better, 0, state.since + 1))
+
+    def result(self, problem: Problem, state: State) -> Evaluation:
+        """The best point so far."""
+        return problem.evaluate(state.best_potentials)
+
+    def stalled(self, state: State) -> jax.Array:
+        """Whether no further progress can be made at this precision."""
+        return state.since > self.patience

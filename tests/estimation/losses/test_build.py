@@ -1,0 +1,79 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pgmjax.data.domain import Domain
+from pgmjax.estimation import losses
+from pgmjax.measurements.linear import LinearMeasurement
+
+DOMAIN = Domain({"a": 2, "b": 3})
+ONE = [LinearMeasurement(("a",), [4, 6], 1.0), LinearMeasurement(("a",), [5, 5], 2.0)]
+
+
+def build(loss, measurements=ONE, total=10.0):
+    return losses.build(loss, DOMAIN, measurements, total)
+
+
+def test_names_settings_and_functions():
+    tables = [np.array([0.5, 0.5])]
+    assert build("l2").exact(tables) == build(losses.L2()).exact(tables) == 1.0
+    assert build("l1").exact(tables) == 2.0
+    assert build(lambda marginals: jnp.sum(jnp.abs(marginals["a",] - 3))).exact(tables) == 4.0
+    assert all(losses.build(name, DOMAIN, ONE, 10.0).cliques == (("a",),) for name in losses.names())
+
+
+def test_custom_losses_take_their_own_cliques_and_counts():
+    seen = []
+
+    def function(marginals):
+        seen.append({clique: table.shape for clique, table in marginals.items()})
+        return jnp.sum(marginals["b", "a"] ** 2)
+
+    bound = build(losses.Custom(function, cliques=[["b", "a"]]), [])
+    assert bound.cliques == (("b", "a"),) and seen == [{("b", "a"): (3, 2)}]
+    assert bound.exact([np.full((3, 2), 1 / 6)]) == pytest.approx(6 * (10 / 6) ** 2)
+    np.testing.assert_allclose(bound([jnp.full((3, 2), 1 / 6)]), 6 * (10 / 6) ** 2, rtol=1e-6)
+    assert bound.lipschitz() is None and bound.slack() == 0 and bound.with_smoothing(0.1) is bound
+
+
+def test_not_a_number_is_no_exception():
+    bound = build(lambda marginals: jnp.sum(jnp.log(marginals["a",] - 100)))
+    assert np.isnan(bound([jnp.array([0.5, 0.5])])) and np.isnan(bound.exact([np.array([0.5, 0.5])]))
+
+
+@pytest.mark.parametrize(
+    ("loss", "error", "message"),
+    [
+        ("l3", ValueError, "loss must be one of l2, l1, a Loss or a function, got 'l3'"),
+        (3, TypeError, "loss must be a name, a Loss or a function of marginals, got int"),
+        (lambda marginals: marginals["a",], ValueError, r"must return a scalar, got shape \(2,\): sum it"),
+        (
+            lambda marginals: None,
+            TypeError,
+            "must return one real number computed from the marginals, got NoneType",
+        ),
+        (lambda marginals: jnp.argmax(marginals["a",]), TypeError, "one real number .*got int32"),
+        (losses.Custom(jnp.sum, cliques=[("z",)]), ValueError, "'z', which is not an attribute"),
+        (losses.Custom(jnp.sum, cliques=[("a", "b"), ("b", "a")]), ValueError, "each set of attributes once"),
+        (losses.Custom(jnp.sum, cliques=[]), ValueError, "needs cliques, or measurements"),
+    ],
+)
+def test_bad_input(loss, error, message):
+    with pytest.raises(error, match=message):
+        build(loss)
+
+
+def test_bad_settings():
+    with pytest.raises(TypeError, match="needs a function, got str"):
+        losses.Custom("l2")
+
+
+def test_stacking():
+    both = losses.stack([build("l2"), build("l2", total=20.0)])
+    assert both.linear.values.shape == (2, 2)
+    with pytest.raises(ValueError, match="at least one loss"):
+        losses.stack([])
+    with pytest.raises(ValueError, match=r"one structure .* got 2"):
+        losses.stack([build("l2"), build("l1")])
+    with pytest.raises(ValueError, match="one structure"):
+        losses.stack([build("l2"), build("l2", ONE[:1])])

@@ -1,0 +1,137 @@
+"""Residuals of measurements: merging, precision, refusal of what float32 cannot hold."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pgmjax import queries as q
+from pgmjax.data.domain import Domain
+from pgmjax.estimation import losses
+from pgmjax.measurements.linear import LinearMeasurement
+
+DOMAIN = Domain({"a": 3, "b": 2})
+
+
+def test_measurements_of_one_query_on_one_clique_are_answered_once():
+    rng = np.random.default_rng(0)
+    repeated = [LinearMeasurement(("a", "b"), rng.random((3, 2)), 1.0) for _ in range(3)]
+    turned = LinearMeasurement(("b", "a"), rng.random((2, 3)), rng.random((2, 3)) + 1)
+    other = LinearMeasurement(("b", "a"), rng.random((2, 3)), 2.0, {"a": "prefix"})
+    linear = losses.build("l1", DOMAIN, [*repeated, turned, other], 10.0).linear
+    assert linear.layout.shapes == ((3, 2),) and len(linear.layout.asked) == 2 and linear.layout.rows == 30
+    assert linear.values.shape == (6,) and [v.shape for v in linear.asked_values] == [(3, 3, 2), (1, 3, 2)]
+    assert [w.shape for w in linear.asked_weights] == [(3, 3, 2), (1, 1, 1)]
+    np.testing.assert_allclose(linear.asked_values[0][2], turned.values.T / 10, rtol=1e-7)
+
+
+def test_repeated_cells_merge_into_their_weighted_mean_under_l2():
+    rng = np.random.default_rng(3)
+    several = [LinearMeasurement(("a", "b"), rng.random((3, 2)), s) for s in (1.0, 2.0)]
+    bound = losses.build("l2", DOMAIN, several, 1.0, "float64")
+    assert not bound.linear.layout.asked
+    expected = (4 * several[0].values + several[1].values) / 5
+    np.testing.assert_allclose(bound.linear.values.reshape(3, 2), expected, rtol=1e-12)
+    table = rng.dirichlet(np.ones(6)).reshape(3, 2)
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(bound((table,)), bound.exact([table]), rtol=1e-12)
+
+
+def test_names_are_not_part_of_the_structure():
+    """The same queries over attributes of other names share a compiled program."""
+    other = Domain({"x": 3, "y": 2})
+    pair = [
+        losses.build(
+            "l2", domain, [LinearMeasurement((first, second), np.ones((3, 2)), 1.0, {first: "prefix"})], 6.0
+        )
+        for domain, first, second in ((DOMAIN, "a", "b"), (other, "x", "y"))
+    ]
+    assert len({jax.tree_util.tree_structure(bound) for bound in pair}) == 1
+
+
+def test_padding_does_not_count():
+    rng = np.random.default_rng(4)
+    bound = losses.build("l1", DOMAIN, [LinearMeasurement(("a",), rng.random(3), 1.0)], 2.0)
+    table = rng.dirichlet(np.ones(3)).astype(np.float32)
+    longer = bound.padded(8)
+    np.testing.assert_allclose(longer.flat(jnp.asarray([*table, 5, 5, 5, 5, 5])), bound((table,)), rtol=1e-6)
+    assert (jax.grad(longer.flat)(jnp.ones(8))[3:] == 0).all()
+
+
+@pytest.mark.parametrize("name", ["l1", "l2"])
+def test_the_order_of_attributes_and_measurements_does_not_matter(name):
+    rng = np.random.default_rng(1)
+    values, stddevs, matrix = rng.random((3, 2)), rng.random((3, 2)) + 0.5, rng.integers(-2, 3, (4, 3, 2))
+    table = rng.dirichlet(np.ones(6)).reshape(3, 2)
+    first = [
+        LinearMeasurement(("a", "b"), values, stddevs, {"a": "prefix"}),
+        LinearMeasurement(("a", "b"), np.arange(4.0), 2.0, matrix.reshape(4, 6)),
+        LinearMeasurement(("a",), [1, 2, 3], 1.0),
+    ]
+    second = [
+        LinearMeasurement(("a",), [1, 2, 3], 1.0),
+        LinearMeasurement(("b", "a"), np.arange(4.0), 2.0, matrix.transpose(0, 2, 1).reshape(4, 6)),
+        LinearMeasurement(("b", "a"), values.T, stddevs.T, {"a": "prefix"}),
+    ]
+    bounds = [losses.build(name, DOMAIN, each, 5.0) for each in (first, second)]
+    assert [bound.cliques for bound in bounds] == [(("a", "b"), ("a",)), (("a",), ("b", "a"))]
+    tables = [(table, table.sum(1)), (table.sum(1), table.T)]
+    exact = [bound.exact(each) for bound, each in zip(bounds, tables, strict=True)]
+    np.testing.assert_allclose(*exact, rtol=1e-13)
+
+
+def test_values_are_divided_by_the_total_in_float64():
+    """Counts above 2**24 and their exact differences reach the residual undamaged."""
+    values = np.array([2**40 + 1, 2**40 - 3, 2**40 + 7])
+    total = float(3 * 2**40)
+    bound = losses.build("l2", DOMAIN, [LinearMeasurement(("a",), values, 2.0)], total)
+    assert bound.exact([np.full(3, 1 / 3)]) == pytest.approx(0.5 * (1 + 9 + 49) / 4, rel=1e-9)
+
+
+def test_extreme_scales_stay_finite_in_float32():
+    """Total 1e9 with stddev 1e-3: squares of 1e24, gradients included."""
+    measurement = LinearMeasurement(("a",), [1e9, -5, 0], 1e-3)
+    for name in ("l1", "l2"):
+        bound = losses.build(name, DOMAIN, [measurement], 1e9).with_smoothing(1e-3)
+        tables = (jnp.array([0.0, 0.0, 1.0]),)
+        value, gradient = jax.value_and_grad(bound.__call__)(tables)
+        assert np.isfinite(value) and np.isfinite(gradient[0]).all()
+        np.testing.assert_allclose(value, bound.exact([np.array([0.0, 0.0, 1.0])]), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("values", "stddev", "total"),
+    [([1.0, 2, 3], 1e-300, 10.0), ([1e30, 0, 0], 1.0, 10.0), ([1.0, 2, 3], 1.0, 1e30)],
+)
+def test_what_float32_cannot_hold_is_refused_and_float64_offered(values, stddev, total):
+    measurement = LinearMeasurement(("a",), values, stddev)
+    with pytest.raises(ValueError, match=r"measurement on \('a',\) could reach 1e.*dtype='float64' or check"):
+        losses.build("l2", DOMAIN, [measurement], total)
+    if stddev == 1.0:
+        losses.build("l2", DOMAIN, [measurement], total, "float64")
+    else:
+        with pytest.raises(ValueError, match=r"above what float64 holds .*: check that stddev"):
+            losses.build("l2", DOMAIN, [measurement], total, "float64")
+
+
+def test_a_wrong_number_of_marginals_is_an_error():
+    bound = losses.build("l2", DOMAIN, [LinearMeasurement(("a",), [1, 2, 3], 1.0)], 6.0)
+    with pytest.raises(ValueError, match="expected 1 marginals, one a clique, got 2"):
+        bound([np.ones(3), np.ones(2)])
+
+
+def test_the_same_counts_in_other_units_give_the_same_loss():
+    rng = np.random.default_rng(2)
+    values, table = rng.random(3) * 100, rng.dirichlet(np.ones(3))
+    losses_of = [
+        losses.build("l2", DOMAIN, [LinearMeasurement(("a",), values * c, 3.0 * c)], 150.0 * c).exact([table])
+        for c in (1.0, 1000.0)
+    ]
+    np.testing.assert_allclose(*losses_of, rtol=1e-13)
+
+
+def test_queries_may_be_negative():
+    difference = LinearMeasurement(("b",), [-4.0], 2.0, query=q.matrix([[1, -1]]))
+    bound = losses.build("l1", DOMAIN, [difference], 10.0)
+    assert bound.exact([np.array([0.5, 0.5])]) == 2.0
+    assert bound.exact([np.array([0.3, 0.7])]) == pytest.approx(0.0, abs=1e-15)

@@ -1,0 +1,176 @@
+"""Every solver on the same cases in float64: one optimum, a true certificate, no NaN."""
+
+import dataclasses
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.optimize
+
+import pgmjax as pj
+from pgmjax._internal import jit
+from pgmjax.estimation import losses, solvers
+from pgmjax.estimation.solvers import loop
+from pgmjax.estimation.solvers.problem import Problem
+
+NAMES = solvers.names()
+DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
+CASES = {
+    "chain": [("a", "b"), ("b", "c"), ("c", "d")],
+    "loop": [("a", "b"), ("b", "c"), ("c", "a"), ("d",)],
+    "overlapping": [("a", "b", "c"), ("b", "a"), ("d", "c")],
+}
+
+
+def noisy(cliques, seed=0, total=1000.0, stddev=20.0):
+    rng = np.random.default_rng(seed)
+    joint = rng.dirichlet(np.ones(DOMAIN.size())).reshape(DOMAIN.shape) * total
+    result = []
+    for clique in cliques:
+        axes = tuple(i for i, name in enumerate(DOMAIN.attributes) if name not in clique)
+        kept = [name for name in DOMAIN.attributes if name in clique]
+        exact = joint.sum(axis=axes).transpose([kept.index(name) for name in clique])
+        result.append(pj.LinearMeasurement(clique, exact + stddev * rng.normal(size=exact.shape), stddev))
+    return result
+
+
+def reference(measurements, total=1000.0):
+    """Optimum of the L2 loss over joint distributions, by SLSQP-free non-negative least squares.
+
+    The total is a row of large weight, so that the optimum over the simplex is that of NNLS.
+    """
+    cells = np.indices(DOMAIN.shape).reshape(4, -1)
+    rows, values = [], []
+    for m in measurements:
+        code = np.ravel_multi_index(
+            [cells[DOMAIN.attributes.index(n)] for n in m.clique], DOMAIN.shape_of(m.clique)
+        )
+        rows.append((np.arange(m.values.size)[:, None] == code[None, :]) / m.stddev)
+        values.append(m.values.ravel() / m.stddev)
+    a, y = np.concatenate(rows), np.concatenate(values)
+    heavy = 1e4
+    x, _ = scipy.optimize.nnls(
+        np.vstack([a, heavy * np.ones(a.shape[1]) / total]), np.append(y, heavy), maxiter=100_000
+    )
+    return 0.5 * float(np.sum((a @ x - y) ** 2))
+
+
+@pytest.fixture(scope="module")
+def optima():
+    return {name: reference(noisy(cliques)) for name, cliques in CASES.items()}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("solver", NAMES)
+def test_meets_the_optimum_that_nnls_finds(solver, case, optima):
+    estimator = pj.Estimator(solver=solver, dtype="float64", max_steps=8000, tol=1e-6)
+    fit = estimator.fit(DOMAIN, noisy(CASES[case]), total=1000)
+    assert fit.status is pj.Status.CONVERGED
+    assert fit.gap <= 1e-6 * max(1, fit.loss)
+    assert fit.loss - optima[case] <= fit.gap + 1e-5  # the heavy row binds the total to about 1e-5
+    assert fit.loss >= optima[case] - 1e-3
+
+
+@pytest.mark.parametrize("solver", NAMES)
+def test_l1_solvers_agree(solver):
+    estimator = pj.Estimator(loss="l1", solver=solver, dtype="float64", max_steps=8000, tol=1e-5)
+    fit = estimator.fit(DOMAIN, noisy(CASES["chain"]), total=1000)
+    best = pj.Estimator(loss="l1", dtype="float64", max_steps=8000, tol=1e-7).fit(
+        DOMAIN, noisy(CASES["chain"]), total=1000
+    )
+    assert fit.status is pj.Status.CONVERGED
+    assert -1e-6 <= fit.loss - best.loss <= fit.gap
+
+
+@pytest.mark.parametrize("solver", ["accelerated", "mirror_descent", "lbfgs"])
+def test_any_convex_function(solver):
+    """The fourth powers of deviations from 1 are least, for a total of 120, at the uniform marginal."""
+    custom = pj.losses.Custom(
+        lambda marginals: jnp.sum((marginals["a", "b"] - 1.0) ** 4), cliques=(("a", "b"),)
+    )
+    estimator = pj.Estimator(loss=custom, solver=solver, dtype="float64", max_steps=4000, tol=1e-5)
+    fit = estimator.fit(DOMAIN, [], total=120)
+    np.testing.assert_allclose(fit.model.marginal(("a", "b")), 10.0, rtol=1e-2)
+    assert fit.loss == pytest.approx(12 * 9.0**4, rel=1e-4)
+
+
+@pytest.mark.parametrize("solver", NAMES)
+def test_one_trace_for_two_settings(solver):
+    """Numeric settings and measured values are leaves: the second fit compiles nothing."""
+    build = {"lbfgs": {"patience": 50}}.get(solver, {"patience": 700})
+    other = dataclasses.replace(solvers.build(solver), **build)
+    measured = noisy(CASES["chain"])
+    pj.Estimator(solver=solvers.build(solver), max_steps=50).fit(DOMAIN, measured, total=1000)
+    before = jit.cache_size(loop._block)
+    pj.Estimator(solver=other, max_steps=50).fit(DOMAIN, noisy(CASES["chain"], seed=4), total=990)
+    assert jit.cache_size(loop._block) == before
+
+
+@pytest.mark.parametrize("solver", NAMES)
+@pytest.mark.parametrize(("total", "stddev"), [(100, 1e-3), (100, 1e3), (1e9, 1e-3), (1e9, 1e3)], ids=str)
+def test_extreme_measurements_give_no_nan_in_float32(solver, total, stddev):
+    measured = noisy(CASES["loop"], total=total, stddev=stddev)
+    fit = pj.Estimator(solver=solver, max_steps=300, tol=0.0).fit(DOMAIN, measured, total=total)
+    assert fit.status is not pj.Status.NOT_FINITE
+    assert np.isfinite(fit.loss) and np.isfinite(fit.gap)
+    uniform = losses.build("l2", DOMAIN, measured, total, "float32").exact(
+        [np.full(DOMAIN.shape_of(m.clique), 1 / DOMAIN.size(m.clique)) for m in measured]
+    )
+    assert fit.loss <= uniform * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("solver", ["accelerated", "mirror_descent"])
+def test_the_loss_falls(solver):
+    """In float64 the loss after each block of steps never lies above an earlier one."""
+    with jax.enable_x64(True):
+        bound = losses.build("l2", DOMAIN, noisy(CASES["loop"]), 1000.0, "float64")
+        oracle = pj.Estimator().plan(DOMAIN, bound.cliques).oracle
+        problem = Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
+        seen = []
+        start = np.zeros(oracle.length)
+        loop.solve(
+            problem,
+            solvers.build(solver),
+            start,
+            max_steps=400,
+            enough=lambda loss, gap: False,
+            block=5,
+            watch=lambda steps, loss, gap: seen.append(loss),
+        )
+    assert all(b <= a + 1e-9 for a, b in itertools.pairwise(seen))
+    assert seen[-1] < seen[0]
+
+
+def test_certificate_bounds_the_true_distance(optima):
+    """At every stage of a fit: loss - gap <= optimum."""
+    for steps in (1, 5, 20, 100):
+        fit = pj.Estimator(dtype="float64", max_steps=steps, tol=0.0).fit(
+            DOMAIN, noisy(CASES["loop"]), total=1000
+        )
+        assert fit.loss - fit.gap <= optima["loop"] + 1e-5
+
+
+def test_dual_averaging_needs_a_known_constant():
+    custom = pj.losses.Custom(lambda m: jnp.sum(m["a",] ** 2), cliques=(("a",),))
+    with pytest.raises(ValueError, match="needs the Lipschitz constant"):
+        pj.Estimator(loss=custom, solver="dual_averaging").fit(DOMAIN, [], total=10)
+
+
+def test_a_loss_that_is_not_finite_ends_in_the_status():
+    custom = pj.losses.Custom(lambda m: jnp.sum(m["a",]) * jnp.nan, cliques=(("a",),))
+    fit = pj.Estimator(loss=custom).fit(DOMAIN, [], total=10)
+    assert fit.status is pj.Status.NOT_FINITE
+    assert np.isnan(fit.loss) and np.isnan(fit.gap)
+    np.testing.assert_allclose(fit.model.marginal(("a",)), 10 / 3)  # the starting point, still a model
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stddev", [1e-3, 1.0, 1e3])
+def test_ten_thousand_steps_in_float32(stddev):
+    measured = noisy(CASES["loop"], total=1e5, stddev=stddev)
+    short = pj.Estimator(max_steps=1000, tol=0.0).fit(DOMAIN, measured, total=1e5)
+    long = pj.Estimator(max_steps=10_000, tol=0.0).fit(DOMAIN, measured, total=1e5)
+    assert np.isfinite(long.loss)
+    assert long.loss <= short.loss * (1 + 1e-5)
