@@ -34,7 +34,7 @@ from scipy import linalg, optimize
 
 from pgmjax import queries
 from pgmjax.random import generator
-from pgmjax.strategies import attribute, kron, p_identity
+from pgmjax.strategies import attribute, p_identity, products
 from pgmjax.strategies.grams import Term, block_gram, query_terms
 
 RESTARTS, TOLERANCE, MAX_STEPS = 25, 1e-9, 2000
@@ -130,7 +130,7 @@ def census_sides() -> tuple[Sides, int]:
 
     def searched_anew() -> float:
         attribute._from_random_starts.cache_clear()
-        return kron.optimise(terms, names, domain, restarts=1)[1]
+        return products.optimise(terms, names, domain, restarts=1)[1]
 
     sides = {
         "pgmjax": searched_anew,

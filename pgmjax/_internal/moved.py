@@ -170,6 +170,8 @@ MODULES: dict[str, str] = {
     "source_files": "data.files",
     "source_npy": "data.source_npy",
     "source_recoded": "data.source_recoded",
+    "strategies.kron": "strategies.products",
+    "strategies.minimise": "strategies.optimise",
     "task": "estimation.task",
     "total": "measurements.total",
     "transcript": "measurements.transcript",

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.strategies.minimise import minimise
+from pgmjax.strategies.optimise import minimise
 from pgmjax.strategies.p_identity import check_gram
 
 _FLOOR = 1e-6

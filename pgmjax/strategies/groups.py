@@ -19,7 +19,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, marginal, matrix, total
 from pgmjax.queries.workload import Workload
-from pgmjax.strategies import kron
+from pgmjax.strategies import products
 from pgmjax.strategies.attribute import Factor, is_identity
 from pgmjax.strategies.grams import Term, query_terms
 from pgmjax.strategies.strategy import LocalStrategy, entry_trace, sensitivity_squared, whole
@@ -101,7 +101,7 @@ def whole_product(
     terms: list[Term] = []
     for entry in workload.entries:
         terms += query_terms(entry.query, domain, float(entry.weight) ** 2)
-    factors, _ = kron.optimise(terms, clique, domain, norm, restarts=restarts, seed=seed)
+    factors, _ = products.optimise(terms, clique, domain, norm, restarts=restarts, seed=seed)
     query = whole(_as_query(factors), domain)
     return served("kron", workload, domain, [query], [0] * len(workload.entries), norm, relation, "equal")
 
@@ -115,9 +115,9 @@ def _product(
         return marginal(clique)
     terms = [term for query, weight in group for term in query_terms(query, domain, weight)]
     if name == "union":
-        factors, _ = kron.optimise(terms, clique, domain, norm, restarts=restarts, seed=seed)
+        factors, _ = products.optimise(terms, clique, domain, norm, restarts=restarts, seed=seed)
     else:
-        factors = kron.fixed_product(name, terms, clique, domain, norm)
+        factors = products.fixed_product(name, terms, clique, domain, norm)
     return whole(_as_query(factors), domain)
 
 

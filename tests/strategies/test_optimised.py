@@ -12,16 +12,8 @@ from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.queries import Product, all_ranges, prefix
 from pgmjax.queries.workload import Workload
-from pgmjax.strategies import (
-    attribute,
-    errors,
-    full_rank,
-    grams,
-    kron,
-    p_identity,
-    together,
-    weighted_marginals,
-)
+from pgmjax.strategies import attribute, errors, full_rank, grams, p_identity, together, weighted_marginals
+from pgmjax.strategies import products as kron
 
 HERE = pathlib.Path(__file__).parent
 
