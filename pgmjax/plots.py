@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import drawing
 from pgmjax._internal import checks
+from pgmjax.plotting import axes as drawing
 
 # what matplotlib is told to draw with, and the CSS variable each stands for
 _COLOURS = {"#010101": "ink", "#020202": "muted", "#030303": "grid", "#040404": "fit", "#050505": "noisy"}

@@ -6,7 +6,8 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from pgmjax import drawing, plots
+from pgmjax import plots
+from pgmjax.plotting import axes
 
 
 def elements(svg, tag):
@@ -34,7 +35,7 @@ def test_without_measurement_there_are_no_points():
 
 
 def test_many_values_are_grouped_and_keep_their_sum():
-    assert drawing.grouped(np.ones(1000), 9).sum() == 1000
+    assert axes.grouped(np.ones(1000), 9).sum() == 1000
     svg = plots.one_way_svg([str(i) for i in range(1000)], np.ones(1000), np.ones(1000), np.ones(1000))
     assert len(points(svg)) == -(-1000 // 9)
     assert len(elements(svg, "text")) < 30

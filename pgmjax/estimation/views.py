@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmjax import drawing
 from pgmjax._internal import checks, html
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.plotting import axes
 
 
 class FitPictures:
@@ -46,8 +46,8 @@ class FitPictures:
         if ax is None:
             pyplot = checks.optional("matplotlib.pyplot", extra="report")
             _, ax = pyplot.subplots(figsize=(5.6, 3.4), layout="constrained")
-        colours = drawing.style()
-        drawing.clear(ax, colours)
+        colours = axes.style()
+        axes.clear(ax, colours)
         steps, loss, gap = np.array(self.trace, float).T
         shown = [("loss", loss, self.loss, colours.fit), ("certified gap", gap, self.gap, colours.noisy)]
         for name, values, end, colour in shown:

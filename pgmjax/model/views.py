@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pgmjax import marginal_pictures, tree_picture
 from pgmjax._internal import checks, html
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -17,6 +16,7 @@ from pgmjax.inference.plan import junction_tree
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.marginals import noisy_marginal
 from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.plotting import marginals, tree
 
 
 class ModelPictures:
@@ -46,7 +46,7 @@ class ModelPictures:
         Returns:
             The matplotlib axes. Needs matplotlib (extra `report`).
         """
-        return tree_picture.draw(junction_tree.build(self._host.structure), self.domain.attributes, ax)
+        return tree.draw(junction_tree.build(self._host.structure), self.domain.attributes, ax)
 
     def plot_marginals(
         self,
@@ -79,7 +79,7 @@ class ModelPictures:
         chosen = list(dict.fromkeys(as_clique(self.domain, clique) for clique in wanted))
         for measurement in measurements:
             measurement.validate(self.domain)
-        return marginal_pictures.draw(
+        return marginals.draw(
             self.domain,
             chosen,
             self.marginal,

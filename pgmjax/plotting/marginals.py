@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import drawing
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.marginals import NoisyMarginal
+from pgmjax.plotting import axes as drawing
 
 MOST_PANELS = 60
 COLUMNS = 3

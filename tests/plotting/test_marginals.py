@@ -6,7 +6,7 @@ import pytest
 from matplotlib import pyplot
 
 import pgmjax as pj
-from pgmjax import marginal_pictures
+from pgmjax.plotting import marginals
 
 matplotlib.use("Agg")
 
@@ -82,7 +82,7 @@ def test_a_pair_is_a_map_beside_what_was_measured_of_it(model):
 
 
 def test_panels_fill_lines_and_never_lie_on_one_another(model):
-    assert marginal_pictures._places([1, 1, 2, 2, 1, 1]) == (
+    assert marginals._places([1, 1, 2, 2, 1, 1]) == (
         [(0, 0), (0, 1), (1, 0), (2, 0), (2, 2), (3, 0)],
         4,
     )

@@ -8,9 +8,9 @@ import pytest
 from matplotlib import pyplot
 
 import pgmjax as pj
-from pgmjax import tree_picture
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.structure import Structure
+from pgmjax.plotting import tree as tree_picture
 
 matplotlib.use("Agg")
 

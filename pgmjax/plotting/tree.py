@@ -12,10 +12,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pgmjax import drawing
 from pgmjax._internal import checks
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Variables
+from pgmjax.plotting import axes as drawing
 
 MOST_CHARACTERS = 72  # of a clique's line
 STEP = 0.3  # inches to the right
