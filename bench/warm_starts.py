@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import pgmjax as pj
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 
 SIZES = dict(zip("abcdefgh", (6, 5, 4, 3, 6, 5, 4, 3), strict=True))
 ROWS = 20_000

@@ -29,7 +29,7 @@ from pgmjax.mechanisms.mldp_release import TrainedRelease
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
-from pgmjax.privacy.amounts import as_text
+from pgmjax.privacy.exact import as_text
 from pgmjax.release import Release
 from pgmjax.report import render
 from pgmjax.saved import load as load_model

@@ -96,7 +96,7 @@ def small_release(small_domain, small_columns):
     from pgmjax.data.dataset import Dataset
     from pgmjax.data.relation import Relation
     from pgmjax.mechanisms import Marginals
-    from pgmjax.privacy.backend_seeded import SeededBackend
+    from pgmjax.privacy.seeded import SeededBackend
     from pgmjax.queries.workload import Workload
 
     data = Dataset.from_frame(small_domain, pandas.DataFrame(small_columns))

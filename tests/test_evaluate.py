@@ -12,7 +12,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.evaluate import Evaluation, workload_error
 from pgmjax.mechanisms import Marginals
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2})

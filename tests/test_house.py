@@ -10,7 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parent.parent
 PATHS = sorted([*(ROOT / "pgmjax").rglob("*.py"), *(ROOT / "kernels").rglob("*.py")])
 NAMES = [str(p.relative_to(ROOT)) for p in PATHS]
-RANDOM_ALLOWED = {"pgmjax/random.py", "pgmjax/privacy/backend_seeded.py"}
+RANDOM_ALLOWED = {"pgmjax/random.py", "pgmjax/privacy/seeded.py"}
 
 
 def tree_of(name):

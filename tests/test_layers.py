@@ -197,4 +197,4 @@ def test_no_function_between_the_tables_and_the_boundary_takes_a_dataset(module)
 
 
 def test_the_check_of_signatures_sees_datasets():
-    assert list(dataset_words("pgmjax.privacy.noise")) and list(dataset_words("pgmjax.evaluate"))
+    assert list(dataset_words("pgmjax.privacy.private_table")) and list(dataset_words("pgmjax.evaluate"))

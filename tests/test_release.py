@@ -11,7 +11,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms import Marginals
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release, Spent
 

@@ -89,7 +89,7 @@ def noise_seeds(name: str, method: str, tests: int, epsilon: str, draw: int, num
 def check() -> None:
     """Compare with the mechanism: identity and hb, linear learner, the same seed of noise."""
     import pgmjax as pj
-    from pgmjax.privacy.backend_seeded import SeededBackend
+    from pgmjax.privacy.seeded import SeededBackend
 
     private, query = histogram("NETTRACE"), sampled(common.CELLS, 500, 0)
     for training in ("identity", "hb"):

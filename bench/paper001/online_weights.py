@@ -22,7 +22,7 @@ from showing import markdown
 import pgmjax as pj
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.online_weights import OnlineWeights
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 
 PATH = harness.RESULTS / "paper001-online-weights.jsonl"
 DATA = ("NETTRACE", "SEARCHLOGS", "FACEBOOK")

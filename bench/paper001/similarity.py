@@ -24,9 +24,9 @@ import harness
 import pgmjax as pj
 from pgmjax.data.ratings import Ratings
 from pgmjax.mechanisms.mldp_similarity import SimilarityMLDP
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.private_ratings import PrivateRatings
+from pgmjax.privacy.ratings import PrivateRatings
+from pgmjax.privacy.seeded import SeededBackend
 
 PATH = harness.RESULTS / "paper001-similarity.jsonl"
 EPSILONS = ("0.1", "0.3", "1", "3", "10")

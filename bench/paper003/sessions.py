@@ -26,8 +26,8 @@ import numpy as np
 import pgmjax as pj
 from pgmjax.history.cell_account import CellAccount
 from pgmjax.history.demand import Demand
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.seeded import SeededBackend
 
 CELLS, DELTA = 40, 0.2
 DOMAIN = pj.Domain({"cell": CELLS})

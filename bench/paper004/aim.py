@@ -42,7 +42,7 @@ ERRORS = ("error", "cells_error", "rows_error", "rows_cells_error")
 def trial(name: str, seed: int) -> Line:
     """Run one of ours and return its errors, from the model's marginals and from synthetic rows."""
     import pgmjax as pj
-    from pgmjax.privacy.backend_seeded import SeededBackend
+    from pgmjax.privacy.seeded import SeededBackend
 
     domain, data = tables.load("adult")
     workload = tables.workload("adult", domain)

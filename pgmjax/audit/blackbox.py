@@ -78,7 +78,7 @@ def epsilon_lower_bound(
 
     Example:
         >>> from pgmjax.measurements.noise import DiscreteLaplace
-        >>> from pgmjax.privacy.backend_seeded import SeededBackend
+        >>> from pgmjax.privacy.seeded import SeededBackend
         >>> noise = SeededBackend(0, insecure=True).draw(DiscreteLaplace(1.0), 20_000)
         >>> found = epsilon_lower_bound(noise[:10_000], 1 + noise[10_000:])  # epsilon is 1
         >>> found.exceeds(1.0), found.exceeds(0.5)
@@ -124,7 +124,7 @@ def mu_lower_bound(
 
     Example:
         >>> from pgmjax.measurements.noise import DiscreteGaussian
-        >>> from pgmjax.privacy.backend_seeded import SeededBackend
+        >>> from pgmjax.privacy.seeded import SeededBackend
         >>> noise = SeededBackend(0, insecure=True).draw(DiscreteGaussian(5.0), 20_000)
         >>> found = mu_lower_bound(noise[:10_000], 5 + noise[10_000:])  # mu is 1.002
         >>> found.exceeds(1.0), found.exceeds(0.8)
@@ -176,7 +176,7 @@ def audit_blackbox(
 
     Example:
         >>> from pgmjax.measurements.noise import DiscreteLaplace
-        >>> from pgmjax.privacy.backend_seeded import SeededBackend
+        >>> from pgmjax.privacy.seeded import SeededBackend
         >>> def noisy_size(table, trial):
         ...     backend = SeededBackend(trial, insecure=True)
         ...     return len(table) + int(backend.draw(DiscreteLaplace(1.0), 1)[0])

@@ -11,8 +11,8 @@ from typing import Any
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.privacy.amounts import exact_delta, exact_epsilon
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.exact import exact_delta, exact_epsilon
+from pgmjax.privacy.seeded import SeededBackend
 
 _STEPS = 5
 _TAKEN = ("epsilon", "relation", "delta", "backend")

@@ -16,11 +16,11 @@ from pgmjax.audit.primitives import AuditFailure, must_refuse
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.privacy import accounting
+from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.backend import NoiseBackend, default_backend
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries import marginal
 
@@ -108,7 +108,7 @@ def bad_inputs_are_refused() -> None:
     """
     deltas: list[Any] = [float("nan"), -0.5, 1, 2, True, "nan"]
     for delta in deltas:
-        act = functools.partial(accounting.rho_for, 1, delta)
+        act = functools.partial(zcdp.rho_for, 1, delta)
         must_refuse(act, f"delta {delta!r}", (ValueError, TypeError))
     columns: list[Any] = [[0, 2], [-1, 0], [0.5, 1.0], [float("nan"), 1.0], [None, 1], [2**64, 0]]
     for codes in columns:

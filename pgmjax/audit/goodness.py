@@ -58,7 +58,7 @@ def goodness_of_fit(samples: np.ndarray, law: IntegerLaw) -> Goodness:
 
     Example:
         >>> from pgmjax.measurements.noise import DiscreteLaplace
-        >>> from pgmjax.privacy.backend_seeded import SeededBackend
+        >>> from pgmjax.privacy.seeded import SeededBackend
         >>> noise = SeededBackend(0, insecure=True).draw(DiscreteLaplace(4.0), 100_000)
         >>> goodness_of_fit(noise, DiscreteLaplace(4.0)).p_value > 1e-6
         True

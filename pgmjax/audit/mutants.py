@@ -24,9 +24,9 @@ from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import NonInterferenceError
 from pgmjax.queries import DenseMatrix, marginal
 from pgmjax.queries.workload import Workload

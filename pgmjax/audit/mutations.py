@@ -15,9 +15,9 @@ from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian
 from pgmjax.privacy import measuring, scales, scores, selection
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import DenseMatrix
 from pgmjax.queries import columns as exact

@@ -11,11 +11,12 @@ import numpy as np
 
 from pgmjax.audit.mutations import replaced
 from pgmjax.data.dataset import Dataset
-from pgmjax.privacy import accounting, backend_opendp, budget, response, scales, selection
-from pgmjax.privacy.backend_opendp import OpenDPBackend
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy import budget, opendp, response, scales, selection
+from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.opendp import OpenDPBackend
+from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.seeded import SeededBackend
 
 
 def sharp_choice() -> Any:
@@ -52,7 +53,7 @@ def too_true() -> Any:
 
 def short_formula() -> Any:
     """From rho to epsilon without the term in log(1 / delta)."""
-    return replaced((accounting, "_epsilon", lambda rho, delta: rho))
+    return replaced((zcdp, "_epsilon", lambda rho, delta: rho))
 
 
 def float_budget() -> Any:
@@ -115,7 +116,7 @@ def nearest_scale() -> Any:
         (scales, "ceil_float", float),
         (scales, "ceil_sqrt", lambda square: math.sqrt(float(square))),
         (selection, "ceil_float", float),
-        (backend_opendp, "_confirmed", lambda scale, budget, loss: scale),
+        (opendp, "_confirmed", lambda scale, budget, loss: scale),
     )
 
 
@@ -131,7 +132,7 @@ def any_scores() -> Any:
 
 def any_delta() -> Any:
     """What is no delta is taken for a small one."""
-    return replaced((accounting, "exact_delta", lambda value: Fraction(1, 10**6)))
+    return replaced((zcdp, "exact_delta", lambda value: Fraction(1, 10**6)))
 
 
 def any_code() -> Any:

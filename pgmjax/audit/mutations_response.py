@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from pgmjax.audit.mutations import replaced
-from pgmjax.privacy import backend_opendp, backend_seeded, responding, unary_response
-from pgmjax.privacy.backend_opendp import OpenDPBackend
-from pgmjax.privacy.backend_seeded import SeededBackend
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy import opendp, responding, seeded, unary_response
+from pgmjax.privacy.opendp import OpenDPBackend
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.response_blocks import Responses
+from pgmjax.privacy.seeded import SeededBackend
 
 
 def whole_epsilon_a_bit() -> Any:
@@ -23,8 +23,8 @@ def whole_epsilon_a_bit() -> Any:
 
     return replaced(
         (unary_response, "unary_for", law),
-        (backend_opendp, "unary_for", law),
-        (backend_seeded, "unary_for", law),
+        (opendp, "unary_for", law),
+        (seeded, "unary_for", law),
     )
 
 

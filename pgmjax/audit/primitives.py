@@ -18,10 +18,11 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian
-from pgmjax.privacy import accounting, scales
+from pgmjax.privacy import scales
+from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Counts
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
 from pgmjax.privacy.tape import Tape
@@ -145,7 +146,7 @@ def conversions_hold() -> None:
     """
     for rho in (Fraction(1, 200), Fraction(1, 8), Fraction(1)):
         for delta in (Fraction(1, 10**9), Fraction(1, 10**5), _LARGEST_DELTA):
-            epsilon = accounting.epsilon_of(rho, delta)
+            epsilon = zcdp.epsilon_of(rho, delta)
             law = scales.gaussian_for(1, rho)
             found = exact_laws.noise_delta(DiscreteGaussian(law.scale), 1, epsilon)
             if not found <= float(delta):

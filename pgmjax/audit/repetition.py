@@ -47,7 +47,7 @@ def repeated(noise: np.ndarray) -> Repetition:
 
     Example:
         >>> from pgmjax.measurements.noise import DiscreteGaussian
-        >>> from pgmjax.privacy.backend_seeded import SeededBackend
+        >>> from pgmjax.privacy.seeded import SeededBackend
         >>> noise = SeededBackend(0, insecure=True).draw(DiscreteGaussian(9.0), 500)
         >>> repeated(noise).p_value > 0.01
         True

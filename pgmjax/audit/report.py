@@ -14,7 +14,7 @@ from pgmjax.audit.replay import CannotAuditError
 from pgmjax.audit.smoke import NoMeasurementsError, bound_case, fits_in_every_run
 from pgmjax.audit.tables import neighbours
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.amounts import as_text
+from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.tape import NonInterferenceError
 
 _COLUMNS = ("mechanism", "relation", "claimed", "L1 pairs", "calls", "L3 lower bound", "verdict")

@@ -18,10 +18,10 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.backend import NoiseBackend, default_backend
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.responding import ENCODINGS
+from pgmjax.privacy.seeded import SeededBackend
 
 _SIZE = 3
 _RECORDS = 60_000

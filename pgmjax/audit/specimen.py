@@ -17,7 +17,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import Settings, read_settings
 from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Distances
 from pgmjax.queries import marginal
 from pgmjax.queries.workload import Workload

@@ -11,7 +11,7 @@ from typing import Any
 
 from pgmjax.data import csv_layout, demo
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.amounts import as_text
+from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger
 from pgmjax.privacy.ledger.budget import budget_row
 

@@ -22,8 +22,8 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy.backend import default_backend
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 
 

@@ -13,9 +13,9 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.history.session import Session
 from pgmjax.history.session_opening import NAME
-from pgmjax.privacy.amounts import as_text
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import text
 
 

@@ -17,8 +17,8 @@ from pgmjax.cli import interrupts
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.mechanisms.settings import FitError
-from pgmjax.privacy.amounts import as_text
 from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.response import RandomizedResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
 from pgmjax.privacy.unary_response import UnaryResponse

@@ -12,8 +12,8 @@ from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.history.smoothing import SMOOTHINGS, positive_counts
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.privacy.amounts import exact_epsilon, exact_rho
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.exact import exact_epsilon, exact_rho
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import marginal
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 

@@ -23,12 +23,12 @@ from pgmjax.history.session_log import SessionLog, turn
 from pgmjax.history.session_opening import NAME, granted, opened
 from pgmjax.history.session_replay import paid, replayed, written
 from pgmjax.history.session_state import SessionState, query_of
-from pgmjax.privacy.amounts import as_text, exact_epsilon
 from pgmjax.privacy.backend import NoiseBackend, default_backend
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.exact import as_text, exact_epsilon
 from pgmjax.privacy.ledger import AttemptsExhausted, Ledger
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query
 

@@ -6,7 +6,7 @@ import dataclasses
 from fractions import Fraction
 from typing import Any
 
-from pgmjax.privacy.amounts import as_text
+from pgmjax.privacy.exact import as_text
 
 
 @dataclasses.dataclass(frozen=True)

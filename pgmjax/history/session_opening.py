@@ -13,9 +13,9 @@ from pgmjax.history.history import History
 from pgmjax.history.session_log import FORMAT, SessionLog, turn
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy import tape
-from pgmjax.privacy.amounts import as_text
+from pgmjax.privacy.accounting.privacy_events import Pure
 from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.events import Pure
+from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.chain import digest_of
 

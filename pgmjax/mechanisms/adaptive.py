@@ -18,7 +18,7 @@ from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, 
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import check_table_and_workload, paid_for
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Score
 from pgmjax.queries import Query, marginal
 from pgmjax.queries.workload import Workload

@@ -29,8 +29,8 @@ from pgmjax.mechanisms.noise_sizes import (
 )
 from pgmjax.mechanisms.settings import Settings, read_settings
 from pgmjax.model.many_marginals import many_marginals
-from pgmjax.privacy.amounts import exact
 from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.exact import exact
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release

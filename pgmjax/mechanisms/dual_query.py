@@ -16,10 +16,10 @@ from pgmjax.mechanisms import dual_query_records as synthetic
 from pgmjax.mechanisms.dual_query_cost import ACCOUNTS, Game, agree
 from pgmjax.mechanisms.dual_query_game import Player, first_round, play
 from pgmjax.mechanisms.settings import FitError, Settings, check_request, read_settings
-from pgmjax.privacy.amounts import as_text, exact, shortened
 from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.exact import as_text, exact, shortened
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import Query, indicators
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release, Spent

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.privacy.accounting import epsilon_of, rho_for
-from pgmjax.privacy.amounts import exact, shortened
+from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
+from pgmjax.privacy.exact import exact, shortened
 
 STEP = Fraction(2)
 LEAST_ROUNDS = 4

@@ -14,7 +14,7 @@ from pgmjax.measurements.transcript import Transcript
 from pgmjax.mechanisms.dual_query_cost import Game
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Overshoots
 from pgmjax.queries import Query, indicators
 

@@ -18,10 +18,10 @@ from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.mldp_release import TrainedRelease
 from pgmjax.mechanisms.mldp_training import Choice, train, validation_queries
 from pgmjax.mechanisms.settings import Settings, check_table_and_workload, paid_for, read_settings
-from pgmjax.privacy.amounts import exact_epsilon
 from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import Product, Query, total
 from pgmjax.queries.workload import Workload
 from pgmjax.training.choice import COVERING, RANDOM

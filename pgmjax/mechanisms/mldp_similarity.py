@@ -13,10 +13,10 @@ from pgmjax.data.ratings import Ratings, check_pairs
 from pgmjax.data.relation import Relation
 from pgmjax.learners import Learner, as_learner
 from pgmjax.learners.base import FittedLearner
-from pgmjax.privacy.amounts import exact_epsilon
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.private_ratings import NoisySimilarities, PrivateRatings
+from pgmjax.privacy.exact import exact_epsilon
+from pgmjax.privacy.ratings import NoisySimilarities, PrivateRatings
 from pgmjax.privacy.similarity import MEASURES, PROTECTS, value_range
 
 _LARGEST_FEATURE = 1e60  # learners square products of two of them

@@ -12,8 +12,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.learners import Learner
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.privacy.amounts import as_text
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.exact import as_text
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
 from pgmjax.training.choice import RANDOM, training_query, validation_query

@@ -13,8 +13,8 @@ from pgmjax.mechanisms.mwem_candidates import Candidates
 from pgmjax.mechanisms.mwem_estimates import ARMS, Estimate, make
 from pgmjax.mechanisms.mwem_rounds import PENALTIES, Rounds
 from pgmjax.mechanisms.settings import Settings, check_table_and_workload, read_settings
-from pgmjax.privacy.amounts import as_text, exact
 from pgmjax.privacy.backend import NoiseBackend, default_backend
+from pgmjax.privacy.exact import as_text, exact
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release

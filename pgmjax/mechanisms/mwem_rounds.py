@@ -19,7 +19,7 @@ from pgmjax.mechanisms.noise_sizes import expected_size, law_for
 from pgmjax.mechanisms.settings import paid_for
 from pgmjax.privacy import selecting
 from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import Query
 

@@ -11,8 +11,8 @@ from pgmjax._internal.progress import Progress
 from pgmjax.mechanisms import parent_sets
 from pgmjax.mechanisms.taxonomies import Candidate, Levels
 from pgmjax.privacy import scales, selection
-from pgmjax.privacy.amounts import split
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.exact import split
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, ParentScore, TotalVariation
 from pgmjax.queries import marginal
 

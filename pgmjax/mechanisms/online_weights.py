@@ -17,10 +17,10 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.multiplicative_weights import FullVector
 from pgmjax.mechanisms.settings import Settings, check_table_and_workload, read_settings
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.privacy.amounts import as_text, exact
 from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.noise import PrivateTable
-from pgmjax.privacy.thresholding import ThresholdTest
+from pgmjax.privacy.exact import as_text, exact
+from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.threshold import ThresholdTest
 from pgmjax.queries import DenseMatrix, Query
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 from pgmjax.queries.workload import Workload

@@ -14,8 +14,8 @@ from pgmjax.mechanisms.bayes_network import check_memory, conditional_fit
 from pgmjax.mechanisms.network_search import SCORES, Search
 from pgmjax.mechanisms.settings import Settings, check_table_and_workload, read_settings
 from pgmjax.mechanisms.taxonomies import Levels, read_taxonomies
-from pgmjax.privacy.amounts import as_text, exact
 from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.exact import as_text, exact
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.scores.bayes import BinaryF
 from pgmjax.queries.workload import Workload

@@ -30,7 +30,7 @@ from pgmjax.perturbed.table import PerturbedTable, load
 from pgmjax.perturbed.tally import Tally
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.response_blocks import Responses
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release

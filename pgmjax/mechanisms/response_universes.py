@@ -13,7 +13,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.perturbed.factor import predicted_error
 from pgmjax.perturbed.tally import factors_of
-from pgmjax.privacy.amounts import as_text, exact, shortened, split
+from pgmjax.privacy.exact import as_text, exact, shortened, split
 from pgmjax.privacy.responding import ENCODINGS, check_size
 from pgmjax.privacy.response import response_for
 from pgmjax.privacy.unary_response import LARGEST_SIZE, unary_for

@@ -16,13 +16,13 @@ from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.measurements.transcript import Transcript
-from pgmjax.privacy.accounting import rho_for
-from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon
+from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.exact import as_text, exact_delta, exact_epsilon
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import LedgerJournal
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release, Spent

@@ -9,7 +9,7 @@ from pgmjax._internal import checks
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import Settings, paid_for
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries.workload import Workload
 from pgmjax.release import Release
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
-from pgmjax.privacy.amounts import as_text, exact_epsilon
 from pgmjax.privacy.drawable import ResponseLaw
+from pgmjax.privacy.exact import as_text, exact_epsilon
 from pgmjax.privacy.response import RandomizedResponse
 from pgmjax.privacy.unary_response import UnaryResponse
 

@@ -22,7 +22,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.perturbed.column import ResponseColumn, read_column
 from pgmjax.perturbed.marginal import ResponseMarginal
 from pgmjax.perturbed.tally import Tally
-from pgmjax.privacy.amounts import as_text
+from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.response import RandomizedResponse
 
 FORMAT, FORMAT_VERSION = "pgmjax-perturbed-table", 1

@@ -2,13 +2,9 @@
 
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy.accounting import epsilon_of, rho_for
-from pgmjax.privacy.backend import NoiseBackend, default_backend
-from pgmjax.privacy.backend_opendp import OpenDPBackend
-from pgmjax.privacy.backend_seeded import SeededBackend
-from pgmjax.privacy.budget import Budget, BudgetExceeded
-from pgmjax.privacy.calibration import Calibration, calibrate
-from pgmjax.privacy.events import (
+from pgmjax.privacy.accounting.calibration import Calibration, calibrate
+from pgmjax.privacy.accounting.composition import Loss, Plan
+from pgmjax.privacy.accounting.privacy_events import (
     Concentrated,
     Event,
     Gaussian,
@@ -18,12 +14,16 @@ from pgmjax.privacy.events import (
     Selection,
     read_event,
 )
+from pgmjax.privacy.accounting.renyi import RenyiAccount
+from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
+from pgmjax.privacy.backend import NoiseBackend, default_backend
+from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.ledger import Account, Ledger, LedgerError, Verification
-from pgmjax.privacy.noise import PrivateTable, TableReadError
-from pgmjax.privacy.plans import Loss, Plan
-from pgmjax.privacy.renyi import RenyiAccount
+from pgmjax.privacy.opendp import OpenDPBackend
+from pgmjax.privacy.private_table import PrivateTable, TableReadError
 from pgmjax.privacy.response import RandomizedResponse
 from pgmjax.privacy.scores import Counts, Distances, Errors, Score, Stack
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.privacy.tape import NonInterferenceError, Tape

@@ -101,6 +101,6 @@ def default_backend() -> NoiseBackend:
     Raises:
         ImportError: OpenDP is not installed; the message names the command that installs it.
     """
-    from pgmjax.privacy.backend_opendp import OpenDPBackend
+    from pgmjax.privacy.opendp import OpenDPBackend
 
     return OpenDPBackend()

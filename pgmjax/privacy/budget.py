@@ -14,10 +14,10 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
-from pgmjax.privacy import renyi
-from pgmjax.privacy.amounts import as_text, exact, exact_delta, exact_epsilon, exact_rho, split
-from pgmjax.privacy.event_base import Record
-from pgmjax.privacy.events import Concentrated, Event, Pure, check_relation
+from pgmjax.privacy.accounting import renyi
+from pgmjax.privacy.accounting.events import Record
+from pgmjax.privacy.accounting.privacy_events import Concentrated, Event, Pure, check_relation
+from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon, exact_rho, split
 
 Cost = Fraction | int | float | str | Event | Iterable[Event]
 """A number in the budget's own unit, an event, or several events."""

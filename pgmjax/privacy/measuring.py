@@ -16,9 +16,9 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import Law
-from pgmjax.privacy.amounts import exact_epsilon, exact_rho
+from pgmjax.privacy.accounting.privacy_events import Event, Gaussian, Laplace
 from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.events import Event, Gaussian, Laplace
+from pgmjax.privacy.exact import exact_epsilon, exact_rho
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.privacy.shifts import shifts_of
 from pgmjax.queries import Query, integers

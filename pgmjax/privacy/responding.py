@@ -18,10 +18,10 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import code_dtype
 from pgmjax.data.relation import Relation
 from pgmjax.privacy import response, unary_response
-from pgmjax.privacy.amounts import exact_epsilon
+from pgmjax.privacy.accounting.privacy_events import Response
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.drawable import ResponseLaw
-from pgmjax.privacy.events import Response
+from pgmjax.privacy.exact import exact_epsilon
 
 ENCODINGS = ("direct", "optimal-unary", "symmetric-unary")
 

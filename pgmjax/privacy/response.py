@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.privacy import scales
-from pgmjax.privacy.amounts import floor_float, shortened
+from pgmjax.privacy.exact import floor_float, shortened
 
 LARGEST_SIZE = 2**31
 _LARGEST_CHANNEL = 4096

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy.amounts import ceil_float, shortened
+from pgmjax.privacy.exact import ceil_float, shortened
 
 # Within these limits noise of counts below 2**53 stays far inside int64, and is not zero for good.
 LARGEST_SCALE = 2.0**50

@@ -14,9 +14,9 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.amounts import exact_epsilon, exact_rho
+from pgmjax.privacy.accounting.privacy_events import Selection
 from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.events import Selection
+from pgmjax.privacy.exact import exact_epsilon, exact_rho
 from pgmjax.privacy.scores import Score
 from pgmjax.privacy.selection import SelectionLaw
 from pgmjax.privacy.sensitivity import Sensitivity

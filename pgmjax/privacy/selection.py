@@ -17,7 +17,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.privacy import scales
-from pgmjax.privacy.amounts import ceil_float, shortened
+from pgmjax.privacy.exact import ceil_float, shortened
 
 SCORE_LIMIT = 2**53
 _NODES = 32

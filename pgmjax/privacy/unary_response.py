@@ -11,7 +11,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.privacy import scales
-from pgmjax.privacy.amounts import shortened
+from pgmjax.privacy.exact import shortened
 from pgmjax.privacy.response import log_bound
 
 LARGEST_SIZE = 2**16

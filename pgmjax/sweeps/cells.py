@@ -12,7 +12,7 @@ from typing import Any
 
 from pgmjax._version import __version__
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.amounts import as_text
+from pgmjax.privacy.exact import as_text
 from pgmjax.queries.workload import Workload
 from pgmjax.sweeps.grid import Grid, MechanismSpec
 from pgmjax.sweeps.tables import Table

@@ -16,7 +16,7 @@ from pgmjax import mechanisms
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.privacy.amounts import exact_delta, exact_epsilon
+from pgmjax.privacy.exact import exact_delta, exact_epsilon
 from pgmjax.sweeps.fields import Fields, distinct, entries
 from pgmjax.sweeps.tables import TableSpec
 from pgmjax.sweeps.tables import read_spec as read_table

@@ -13,7 +13,7 @@ from typing import Any
 from pgmjax import mechanisms
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.unfitted import release_together
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.release import Release
 from pgmjax.sweeps.cells import Cell, Group
 from pgmjax.sweeps.errors import Truth

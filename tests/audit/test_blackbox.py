@@ -13,7 +13,7 @@ import scipy.stats
 from pgmjax.audit import blackbox
 from pgmjax.audit.outputs import Outputs
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 from tests.audit import channels
 
 ALPHA = 1e-6

@@ -10,7 +10,7 @@ import scipy.stats
 
 from pgmjax.audit import bins, goodness, power
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 
 ALPHA = 1e-6
 ALPHA_UNIFORM = 1e-3

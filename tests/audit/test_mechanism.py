@@ -11,9 +11,9 @@ from pgmjax.audit import mutations, replay, smoke
 from pgmjax.audit.case import AuditCase
 from pgmjax.audit.differences import differences
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.privacy.amounts import exact_epsilon
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.exact import exact_epsilon
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Counts
 from pgmjax.queries import marginal
 

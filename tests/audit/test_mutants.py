@@ -16,7 +16,7 @@ from pgmjax.audit import contracts, mutants, primitives, responses
 from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.data.relation import Relation
 from pgmjax.privacy import measuring, scales
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity
 
 # an unmutated check may fail by chance once in 5e7 for each of its statistics (fresh entropy): 10 of noise,

@@ -6,7 +6,7 @@ import scipy.stats
 
 from pgmjax.audit.repetition import repeated
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 
 ALPHA = 1e-6
 FALSE_ALARMS = 0.0  # seeded; with fresh entropy 4 * ALPHA + 1e-3 for the test of validity

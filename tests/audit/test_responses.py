@@ -4,7 +4,7 @@ import pytest
 
 from pgmjax.audit import mutations_response, responses
 from pgmjax.audit.primitives import AuditFailure
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 
 FALSE_ALARMS = 0.0  # everything here is seeded
 

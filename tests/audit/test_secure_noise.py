@@ -16,8 +16,8 @@ import pytest
 from pgmjax.audit import blackbox, exact, exact_laws, goodness
 from pgmjax.audit.repetition import repeated
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy.backend_opendp import OpenDPBackend
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.opendp import OpenDPBackend
+from pgmjax.privacy.seeded import SeededBackend
 
 ALPHA = 1e-9
 # 16 of noise against its law and against the seeded backend, 6 of choices and answers, at 2e-8 at most;
@@ -92,8 +92,8 @@ for _ in range(3):
     os.wait()
 print(noise.draw(DiscreteLaplace(50.0), {size}).tobytes().hex())
 """
-SECURE = "from pgmjax.privacy.backend_opendp import OpenDPBackend\nnoise = OpenDPBackend()"
-SEEDED = "from pgmjax.privacy.backend_seeded import SeededBackend\nnoise = SeededBackend(1, insecure=True)"
+SECURE = "from pgmjax.privacy.opendp import OpenDPBackend\nnoise = OpenDPBackend()"
+SEEDED = "from pgmjax.privacy.seeded import SeededBackend\nnoise = SeededBackend(1, insecure=True)"
 
 
 def drawn_by_forks(make):

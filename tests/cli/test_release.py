@@ -19,8 +19,8 @@ from pgmjax.cli import release as release_command
 from pgmjax.data.dataset import Dataset
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy import opendp_calls
-from pgmjax.privacy.backend_seeded import SeededBackend
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.seeded import SeededBackend
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import numpy as np
 
 from pgmjax import Dataset, Domain
 from pgmjax.history import Session
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import DenseMatrix
 
 warnings.filterwarnings("ignore", message="os.fork")

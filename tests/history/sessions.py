@@ -4,7 +4,7 @@ import numpy as np
 
 from pgmjax import Dataset, Domain
 from pgmjax.history import Session
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import DenseMatrix
 
 DOMAIN = Domain({"age": 4, "sex": 2})

@@ -11,7 +11,7 @@ import pgmjax as pj
 from pgmjax.history import ProductPrior
 from pgmjax.history.smoothing import posterior_mean
 from pgmjax.privacy import Budget, PrivateTable
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 
 DOMAIN = pj.Domain({"a": 3, "b": 4})
 

@@ -14,10 +14,10 @@ from pgmjax.history.noise_sum import NoiseSum
 from pgmjax.history.session_state import SessionState, query_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
-from pgmjax.privacy import noise
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy import private_table
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.noise import TableReadError
+from pgmjax.privacy.private_table import TableReadError
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import Product, marginal, point, total
 from tests.history.sessions import COUNTS, DOMAIN, ages, begin, table
 
@@ -53,7 +53,7 @@ def test_a_marginal_beyond_all_memory_is_refused_before_anything_is_spent(tmp_pa
 def test_any_failure_while_measuring_counts_as_an_attempt_and_ends_in_void(ledger, monkeypatch):
     session = begin(ledger)
     with monkeypatch.context() as patch:
-        patch.setattr(noise, "check_memory", fail)
+        patch.setattr(private_table, "check_memory", fail)
         for _ in range(11):
             with pytest.raises(ValueError, match="less memory"):
                 session.ask(ages(0), 40, 0.2)

@@ -9,7 +9,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.learners import LEARNERS, MLP, GaussianBasis, as_learner
 from pgmjax.mechanisms import MLDP
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import Product, ranges
 from pgmjax.queries.workload import Workload
 

@@ -15,10 +15,10 @@ from pgmjax.inference.plan.elimination import total_cells
 from pgmjax.mechanisms import aim
 from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.settings import FitError
-from pgmjax.privacy import accounting
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 2, "b": 2, "c": 2, "d": 3, "e": 3})
@@ -66,7 +66,7 @@ def test_the_budget_is_spent_exactly(delta, rounds, monkeypatch):
         PrivateTable, "measure", lambda self, *g, **m: budgets.append(self.budget) or measure(self, *g, **m)
     )
     release = make(epsilon="0.7", delta=delta, rounds=rounds).run(DATA, PAIR)
-    cap = accounting.rho_for("0.7", delta) if delta else Fraction(7, 10)
+    cap = zcdp.rho_for("0.7", delta) if delta else Fraction(7, 10)
     assert budgets[0].spent == budgets[0].cap == cap and budgets[0].remaining == 0
     assert release.spent.epsilon == Fraction(7, 10) and release.spent.rho == (cap if delta else None)
     kinds = [event.kind for event in budgets[0].events]

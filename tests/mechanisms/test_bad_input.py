@@ -9,8 +9,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms import AIM, HDMM, MST, MWEM, DualQuery, Marginals, PrivBayes
-from pgmjax.privacy.backend_opendp import OpenDPBackend
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.queries import DenseMatrix
 from pgmjax.queries.workload import Workload
 

@@ -18,10 +18,10 @@ from pgmjax.mechanisms import dual_query_records
 from pgmjax.mechanisms.dual_query import DualQuery
 from pgmjax.mechanisms.dual_query_cost import Game
 from pgmjax.mechanisms.settings import FitError
-from pgmjax.privacy.accounting import rho_for
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 
 FALSE_ALARMS = 0.0  # the noise is seeded, or its values play no part

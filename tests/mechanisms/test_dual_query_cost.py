@@ -7,9 +7,9 @@ import pytest
 
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.dual_query_cost import ACCOUNTS, Game
-from pgmjax.privacy.accounting import epsilon_of, rho_for
-from pgmjax.privacy.events import Selection
-from pgmjax.privacy.plans import Plan
+from pgmjax.privacy.accounting.composition import Plan
+from pgmjax.privacy.accounting.privacy_events import Selection
+from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
 
 DELTA = Fraction(1, 1000)
 

@@ -12,9 +12,9 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.dual_query_cost import Game
 from pgmjax.mechanisms.dual_query_game import Player, first_round, play
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.seeded import SeededBackend
 
 FALSE_ALARMS = 0.0  # the noise is seeded
 

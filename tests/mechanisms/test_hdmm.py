@@ -15,9 +15,9 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms import hdmm
 from pgmjax.mechanisms.hdmm import HDMM
-from pgmjax.privacy import accounting
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import DenseMatrix, Product, prefix
 from pgmjax.queries.workload import Workload
 from pgmjax.strategies import NAMES, MarginalStrategy
@@ -95,7 +95,7 @@ def test_noise_and_shares_of_cells(relation, factor):
 def test_marginals_share_rho_by_squared_weights():
     workload = Workload.all_kway(DOMAIN, 1)
     release = make(strategy="marginals", delta="1e-9").run(DATA, workload)
-    assert release.spent.rho == accounting.rho_for(1, "1e-9")
+    assert release.spent.rho == zcdp.rho_for(1, "1e-9")
     assert release.spent.delta == Fraction(1, 10**9)
     rhos = [1 / (2 * float(each.stddev) ** 2) for each in release.measurements]
     assert math.fsum(rhos) == pytest.approx(float(release.spent.rho), rel=1e-6)

@@ -15,8 +15,8 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.mechanisms import Marginals
 from pgmjax.mechanisms.settings import FitError
-from pgmjax.privacy import accounting
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.accounting import zcdp
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
@@ -55,7 +55,7 @@ def test_equal_split_of_a_pure_budget(relation, factor):
 @pytest.mark.parametrize("relation, factor", [(Relation.ADD_REMOVE, 1), (Relation.REPLACE_ONE, math.sqrt(2))])
 def test_equal_split_of_an_approximate_budget(relation, factor):
     release = make(relation=relation, delta="1e-9").run(DATA, WORKLOAD)
-    rho = accounting.rho_for(1, "1e-9")
+    rho = zcdp.rho_for(1, "1e-9")
     assert release.spent.rho == rho and release.spent.delta == Fraction(1, 10**9)
     sigma = factor * math.sqrt(3 / (2 * rho))
     for measurement in release.measurements:

@@ -17,8 +17,8 @@ from pgmjax.learners.base import Learner
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms import MLDP
 from pgmjax.mechanisms.settings import FitError
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import DenseMatrix, Product, all_ranges, marginal, prefix, range, ranges, total
 from pgmjax.queries.workload import Workload
 from pgmjax.training.encodings import Cells, Encoding

@@ -7,7 +7,7 @@ from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
 from pgmjax.learners import Linear
 from pgmjax.mechanisms.mldp_similarity import SimilarityMLDP, covering_pairs, encode_pairs
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 
 REPLACE = Relation.REPLACE_ONE
 

@@ -15,10 +15,10 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.mst import MST
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.model.compression import Compression
-from pgmjax.privacy import accounting
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 4, "b": 3, "c": 2, "d": 3, "e": 5})
@@ -86,7 +86,7 @@ def test_thirds_of_a_pure_budget(relation):
 
 def test_thirds_of_a_rho():
     release = make(delta="1e-6", epsilon="0.7").run(SMALL, WORKLOAD)
-    rho = accounting.rho_for("0.7", "1e-6")
+    rho = zcdp.rho_for("0.7", "1e-6")
     scales = [m.law.scale for m in release.measurements]
     assert scales[:5] == pytest.approx([float(15 / (2 * rho)) ** 0.5] * 5)
     assert scales[5:] == pytest.approx([float(12 / (2 * rho)) ** 0.5] * 4)

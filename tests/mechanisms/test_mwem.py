@@ -18,11 +18,11 @@ from pgmjax.mechanisms.mwem_candidates import Candidates
 from pgmjax.mechanisms.mwem_estimates import ARMS, Engine, Weights, averaged
 from pgmjax.mechanisms.mwem_rounds import PENALTIES, Costs
 from pgmjax.mechanisms.settings import FitError
-from pgmjax.privacy.accounting import rho_for
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE

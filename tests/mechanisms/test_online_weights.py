@@ -10,7 +10,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.online_weights import OnlineWeights
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import DenseMatrix, Product, point, prefix, range, ranges
 from pgmjax.queries.workload import Workload
 

@@ -20,11 +20,11 @@ from pgmjax.mechanisms.marginals import Marginals
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy import Ledger
-from pgmjax.privacy.backend_opendp import OpenDPBackend
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.opendp import OpenDPBackend
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, TotalVariation
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import Product, compression, identity, marginal
 from pgmjax.queries.workload import Workload
 

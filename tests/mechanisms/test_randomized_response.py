@@ -16,10 +16,10 @@ from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms import RandomizedResponse
 from pgmjax.privacy import response_blocks
-from pgmjax.privacy.backend_opendp import OpenDPBackend
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.opendp import OpenDPBackend
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 12})

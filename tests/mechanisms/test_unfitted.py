@@ -6,7 +6,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.mechanisms.settings import FitError
 from pgmjax.mechanisms.unfitted import Unfitted, release_together
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 
 DOMAIN = pj.Domain({"a": 2, "b": 3, "c": 4})
 WORKLOAD = pj.Workload([["a", "b"], ["b", "c"]])

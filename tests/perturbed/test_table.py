@@ -11,7 +11,7 @@ from pgmjax import perturbed
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.mechanisms import RandomizedResponse
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 
 DOMAIN = Domain({"a": 3, "b": 2})
 ROWS = 500

@@ -18,10 +18,10 @@ import pytest
 from scipy import stats
 
 from pgmjax.measurements import noise as laws
-from pgmjax.privacy import backend, backend_opendp, opendp_calls, scales
-from pgmjax.privacy.backend_opendp import _BITS_PIECE, OpenDPBackend
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy import backend, opendp, opendp_calls, scales
+from pgmjax.privacy.opendp import _BITS_PIECE, OpenDPBackend
 from pgmjax.privacy.response import RandomizedResponse
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
 
 ALPHA = 1e-9
@@ -212,7 +212,7 @@ def test_noise_across_pieces():
 
 @pytest.mark.parametrize("cores", [1, 2, 5])
 def test_pieces_cover_the_range_once(monkeypatch, cores):
-    monkeypatch.setattr(backend_opendp, "_cores", lambda: cores)
+    monkeypatch.setattr(opendp, "_cores", lambda: cores)
     for size in (0, 1, 7, 8, 50):
         seen = np.zeros(size, int)
 
@@ -220,13 +220,13 @@ def test_pieces_cover_the_range_once(monkeypatch, cores):
             assert 0 < stop - start <= 7
             seen[start:stop] += 1
 
-        backend_opendp._in_pieces(size, 7, fill)
+        opendp._in_pieces(size, 7, fill)
         assert (seen == 1).all()
 
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_an_error_in_a_piece_is_the_callers(monkeypatch, cores):
-    monkeypatch.setattr(backend_opendp, "_cores", lambda: cores)
+    monkeypatch.setattr(opendp, "_cores", lambda: cores)
     begun = []
 
     def fill(start, _):
@@ -235,7 +235,7 @@ def test_an_error_in_a_piece_is_the_callers(monkeypatch, cores):
         raise Drawn
 
     with pytest.raises(Drawn):
-        backend_opendp._in_pieces(1000, 1, fill)
+        opendp._in_pieces(1000, 1, fill)
     assert len(begun) < 100
 
 

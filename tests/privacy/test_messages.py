@@ -20,10 +20,10 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms import Marginals
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.noise import PrivateTable, TableReadError
+from pgmjax.privacy.private_table import PrivateTable, TableReadError
 from pgmjax.privacy.scores import Counts, Distances
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"color": {"labels": ["red", "blue"]}, "size": {"bins": [0, 10, 20]}, "kind": 3})

@@ -11,11 +11,11 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy import response_blocks
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import LedgerJournal
-from pgmjax.privacy.noise import PrivateTable, TableReadError
+from pgmjax.privacy.private_table import PrivateTable, TableReadError
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.tape import NonInterferenceError, Tape
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 5})

@@ -11,11 +11,11 @@ from pgmjax.audit import replay
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.privacy import noise, tape
-from pgmjax.privacy.backend_opendp import OpenDPBackend
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy import private_table, tape
 from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.scores import Counts
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
 
 FALSE_ALARMS = 1e-26  # the noise is seeded but in one test
@@ -27,7 +27,7 @@ def counted(scores, **given):
     """A table of one attribute with so many records of each code, under a large budget."""
     codes = np.repeat(np.arange(len(scores)), scores)
     data = Dataset.from_columns(Domain({"a": len(scores)}), {"a": codes})
-    return noise.PrivateTable(data, Relation.ADD_REMOVE, Budget(100, **given), SEEDED)
+    return private_table.PrivateTable(data, Relation.ADD_REMOVE, Budget(100, **given), SEEDED)
 
 
 A = queries.marginal(["a"])
@@ -91,7 +91,9 @@ def test_several_draws_are_each_charged(unit):
 @pytest.mark.parametrize("method", ["permute-and-flip", "exponential"])
 def test_several_draws_follow_the_law_and_read_the_table_once(method, monkeypatch):
     """Chi-square of 20,000 seeded draws; 16.3 is exceeded once in a thousand seeds."""
-    private = noise.PrivateTable(counted([5, 7, 6, 9])._data, Relation.ADD_REMOVE, Budget(10**5), SEEDED)
+    private = private_table.PrivateTable(
+        counted([5, 7, 6, 9])._data, Relation.ADD_REMOVE, Budget(10**5), SEEDED
+    )
     scans, scan = [], Dataset.marginals
     monkeypatch.setattr(Dataset, "marginals", lambda self, c: scans.append(c) or scan(self, c))
     chosen = private.select_several(Counts(A), 20_000, epsilon=1, method=method)

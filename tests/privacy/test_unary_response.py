@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmjax.audit.exact import channel_epsilon
-from pgmjax.privacy.backend_opendp import OpenDPBackend
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.opendp import OpenDPBackend
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.unary_response import UnaryResponse, unary_for
 
 both = pytest.mark.parametrize("symmetric", [False, True], ids=["optimal", "symmetric"])

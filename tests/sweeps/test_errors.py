@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.sweeps.errors import Truth, total_variation
 
 DOMAIN = pj.Domain({"a": 2, "b": 3, "c": 4})

@@ -10,7 +10,7 @@ import pytest
 import pgmjax as pj
 from pgmjax import mechanisms, sweeps
 from pgmjax.mechanisms.marginals import Marginals
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.sweeps import work
 from pgmjax.sweeps.forecast import Forecast
 from pgmjax.sweeps.store import CIRCUMSTANCES, COLUMNS, ResultFile

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.amounts import as_text, exact
+from pgmjax.privacy.exact import as_text, exact
 from pgmjax.privacy.ledger.meter import Meter
 
 _BUDGET = (

@@ -7,7 +7,7 @@ from typing import Any
 
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.amounts import as_text, exact_delta, exact_epsilon
+from pgmjax.privacy.exact import as_text, exact_delta, exact_epsilon
 from pgmjax.privacy.ledger.meter import Meter
 
 _LONGEST = 200

@@ -15,8 +15,8 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 
-from pgmjax.privacy.ledger import connection as ledger_connection
-from pgmjax.privacy.ledger.connection import Connection
+from pgmjax.privacy.ledger import database as ledger_connection
+from pgmjax.privacy.ledger.database import Connection
 from pgmjax.privacy.ledger.errors import LedgerError, told
 from pgmjax.privacy.ledger.place import require_writable
 

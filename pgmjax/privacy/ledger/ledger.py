@@ -16,7 +16,7 @@ from typing import Any
 from pgmjax._internal import checks
 from pgmjax.data import fingerprint
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.event_base import Event
+from pgmjax.privacy.accounting.events import Event
 from pgmjax.privacy.ledger import account as ledger_account
 from pgmjax.privacy.ledger import chain as ledger_chain
 from pgmjax.privacy.ledger import digest as ledger_digest
@@ -44,7 +44,7 @@ class Ledger:
 
     Example:
         >>> import tempfile, pathlib
-        >>> from pgmjax.privacy.events import Pure
+        >>> from pgmjax.privacy.accounting.privacy_events import Pure
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = Ledger.create(pathlib.Path(folder.name) / "budgets.ledger")
         >>> digest = ledger.digest_of({"age": [0, 1, 1]})

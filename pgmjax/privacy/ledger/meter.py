@@ -13,9 +13,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgmjax.privacy import accounting
-from pgmjax.privacy.amounts import exact_epsilon, exact_rho, shortened
-from pgmjax.privacy.event_base import Event
+from pgmjax.privacy.accounting import zcdp
+from pgmjax.privacy.accounting.events import Event
+from pgmjax.privacy.exact import exact_epsilon, exact_rho, shortened
 from pgmjax.privacy.ledger.renyi import caps_of, orders_of
 from pgmjax.privacy.ledger.schema import LIMIT
 
@@ -58,7 +58,7 @@ class Meter:
             exact, places = caps_of(orders, epsilon, delta), PLACES
         else:
             orders = ()
-            exact = (epsilon if measure == "pure" else accounting.rho_for(epsilon, delta),)
+            exact = (epsilon if measure == "pure" else zcdp.rho_for(epsilon, delta),)
             places = _places(exact[0])
         caps = tuple(math.floor(cap * 10**places) for cap in exact)
         if not 1 <= max(caps) < LIMIT:

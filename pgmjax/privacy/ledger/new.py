@@ -8,7 +8,7 @@ import pathlib
 import sqlite3
 
 from pgmjax.privacy.ledger import chain as ledger_chain
-from pgmjax.privacy.ledger import connection as ledger_connection
+from pgmjax.privacy.ledger import database as ledger_connection
 from pgmjax.privacy.ledger import digest as ledger_digest
 from pgmjax.privacy.ledger import schema as ledger_schema
 from pgmjax.privacy.ledger.charge import now

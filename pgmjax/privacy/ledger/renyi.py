@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from pgmjax.privacy import renyi
+from pgmjax.privacy.accounting import renyi
 
 _DOUBLINGS = 6
 _FIRST = Fraction(1, 2)

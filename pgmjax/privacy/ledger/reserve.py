@@ -10,9 +10,9 @@ from typing import Any
 
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.amounts import as_text
+from pgmjax.privacy.accounting.events import Event, check_relation
 from pgmjax.privacy.budget import BudgetExceeded
-from pgmjax.privacy.event_base import Event, check_relation
+from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import account as ledger_account
 from pgmjax.privacy.ledger import chain as ledger_chain
 from pgmjax.privacy.ledger.account import Account

@@ -16,7 +16,7 @@ import numpy as np
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.amounts import as_text
+from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.scores.base import Score, unique
 from pgmjax.privacy.scores.grid import DEFAULT_BITS, Target, Weights, grid_bits, on_grid
 from pgmjax.queries import integers

@@ -13,7 +13,7 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.amounts import as_text
+from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.scores.base import LIMIT, exact_answers
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import integers as wide

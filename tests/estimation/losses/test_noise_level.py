@@ -9,7 +9,7 @@ import pgmjax as pj
 from pgmjax.estimation.losses import L1, L2
 from pgmjax.estimation.losses.noise_level import noise_level
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy.seeded import SeededBackend
 
 DOMAIN = pj.Domain({"a": 20, "b": 30, "c": 10})
 PAIRS = [("a", "b"), ("b", "c")]

@@ -11,13 +11,13 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms import Marginals
-from pgmjax.privacy.backend_opendp import OpenDPBackend
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
 from pgmjax.privacy.ledger.journal import LedgerJournal
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.opendp import OpenDPBackend
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Counts
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2})

@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmjax.privacy import renyi
-from pgmjax.privacy.accounting import rho_for
+from pgmjax.privacy.accounting import renyi
+from pgmjax.privacy.accounting.privacy_events import Concentrated, Gaussian, Pure
+from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.budget import BudgetExceeded
-from pgmjax.privacy.events import Concentrated, Gaussian, Pure
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger import renyi as ledger_renyi
 from pgmjax.privacy.ledger.meter import Meter

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from pgmjax.privacy.events import Pure
+from pgmjax.privacy.accounting.privacy_events import Pure
 from pgmjax.privacy.ledger import Ledger, LedgerError
 from pgmjax.privacy.ledger import chain as ledger_chain
 from pgmjax.privacy.ledger.schema import LIMIT

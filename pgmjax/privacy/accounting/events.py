@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from pgmjax.data.relation import Relation
-from pgmjax.privacy import divergence
-from pgmjax.privacy.amounts import MOST, as_text, ceil_float, exact_epsilon, exact_rho
+from pgmjax.privacy.accounting import divergence
+from pgmjax.privacy.exact import MOST, as_text, ceil_float, exact_epsilon, exact_rho
 
 _ROUNDING = 1e-12  # relative, outward, as in `accounting`
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pgmjax.privacy import divergence
+from pgmjax.privacy.accounting import divergence
 
 mpmath = pytest.importorskip("mpmath")
 mp = mpmath.mp

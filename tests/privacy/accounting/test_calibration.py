@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.calibration import calibrate
-from pgmjax.privacy.plans import Plan
+from pgmjax.privacy.accounting.calibration import calibrate
+from pgmjax.privacy.accounting.composition import Plan
 from pgmjax.queries import DenseMatrix, Product, identity, marginal, prefix
 
 da = pytest.importorskip("dp_accounting")

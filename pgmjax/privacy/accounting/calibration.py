@@ -13,12 +13,12 @@ from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import Law
-from pgmjax.privacy.accounting import rho_for
-from pgmjax.privacy.amounts import exact_delta, exact_epsilon, shortened, split
-from pgmjax.privacy.events import Event, Gaussian, Laplace
-from pgmjax.privacy.plans import Loss, Plan
+from pgmjax.privacy.accounting.composition import Loss, Plan
+from pgmjax.privacy.accounting.privacy_events import Event, Gaussian, Laplace
+from pgmjax.privacy.accounting.search import largest
+from pgmjax.privacy.accounting.zcdp import rho_for
+from pgmjax.privacy.exact import exact_delta, exact_epsilon, shortened, split
 from pgmjax.privacy.scales import gaussian_for, laplace_for
-from pgmjax.privacy.search import largest
 from pgmjax.privacy.sensitivity import check_measurable
 from pgmjax.privacy.shifts import Shifts, shifts_of
 from pgmjax.queries import Query

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.privacy import divergence
-from pgmjax.privacy.amounts import ceil_float, exact_epsilon, exact_rho, shortened
-from pgmjax.privacy.event_base import Record, times_rho
+from pgmjax.privacy.accounting import divergence
+from pgmjax.privacy.accounting.events import Record, times_rho
+from pgmjax.privacy.exact import ceil_float, exact_epsilon, exact_rho, shortened
 from pgmjax.privacy.scales import ceil_sqrt
 
 

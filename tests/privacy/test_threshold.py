@@ -12,12 +12,12 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy import Budget, BudgetExceeded, PrivateTable
-from pgmjax.privacy.backend_opendp import OpenDPBackend
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import LedgerJournal
+from pgmjax.privacy.opendp import OpenDPBackend
+from pgmjax.privacy.seeded import SeededBackend
+from pgmjax.privacy.threshold import ThresholdTest
 from pgmjax.privacy.threshold_law import ThresholdLaw
-from pgmjax.privacy.thresholding import ThresholdTest
 from pgmjax.queries import DenseMatrix, Product, marginal, point, total
 
 DOMAIN = Domain({"a": 4})

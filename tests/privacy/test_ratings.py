@@ -5,10 +5,10 @@ import pytest
 
 from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.backend_opendp import OpenDPBackend
-from pgmjax.privacy.backend_seeded import SeededBackend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
-from pgmjax.privacy.private_ratings import GRID, PrivateRatings
+from pgmjax.privacy.opendp import OpenDPBackend
+from pgmjax.privacy.ratings import GRID, PrivateRatings
+from pgmjax.privacy.seeded import SeededBackend
 
 REPLACE = Relation.REPLACE_ONE
 PAIRS = np.array([(0, 1), (1, 2), (3, 4), (0, 5), (0, 2)])

@@ -14,9 +14,9 @@ from pgmjax._internal import checks
 from pgmjax.data.counting import check_memory
 from pgmjax.privacy import measuring
 from pgmjax.privacy import tape as tapes
-from pgmjax.privacy.amounts import exact_epsilon
-from pgmjax.privacy.events import Pure
-from pgmjax.privacy.noise import PrivateTable
+from pgmjax.privacy.accounting.privacy_events import Pure
+from pgmjax.privacy.exact import exact_epsilon
+from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.privacy.threshold_law import ThresholdLaw
 from pgmjax.queries import Query

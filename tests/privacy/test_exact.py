@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgmjax.privacy import amounts as b
+from pgmjax.privacy import exact as b
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy import noise, tape
-from pgmjax.privacy.backend_opendp import OpenDPBackend
-from pgmjax.privacy.backend_seeded import SeededBackend
+from pgmjax.privacy import private_table, tape
 from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.scores import Counts
+from pgmjax.privacy.seeded import SeededBackend
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 COLUMNS = {"a": [0, 1, 2, 2, 0], "b": [0, 1, 1, 0, 0], "c": [3, 2, 1, 0, 3]}
@@ -72,7 +72,7 @@ def watched(data, monkeypatch):
 
 def table(data, relation=Relation.ADD_REMOVE, budget=None, backend=None):
     budget = Budget(1) if budget is None else budget
-    return noise.PrivateTable(
+    return private_table.PrivateTable(
         data, relation, budget, SeededBackend(0, insecure=True) if backend is None else backend
     )
 
@@ -192,13 +192,13 @@ def test_bad_requests_cost_nothing_and_read_nothing(data, watched, asked, costs,
 
 def test_bad_arguments(data):
     with pytest.raises(ValueError, match="there is no default"):
-        noise.PrivateTable(data, None, Budget(1))
+        private_table.PrivateTable(data, None, Budget(1))
     with pytest.raises(TypeError, match="relation"):
-        noise.PrivateTable(data, budget=Budget(1))
+        private_table.PrivateTable(data, budget=Budget(1))
     with pytest.raises(TypeError, match="Budget, got int"):
-        noise.PrivateTable(data, Relation.ADD_REMOVE, 1)
+        private_table.PrivateTable(data, Relation.ADD_REMOVE, 1)
     with pytest.raises(TypeError, match="Dataset, got dict"):
-        noise.PrivateTable(COLUMNS, Relation.ADD_REMOVE, Budget(1))
+        private_table.PrivateTable(COLUMNS, Relation.ADD_REMOVE, Budget(1))
 
 
 def test_a_spend_comes_before_the_counts_and_noise_before_both(data, watched, monkeypatch):
@@ -240,7 +240,7 @@ def test_a_failed_scan_costs_and_tells_nothing(data, monkeypatch):
         raise OSError("line 7: 'ANNA MEIER'")
 
     monkeypatch.setattr(Dataset, "marginals", fail)
-    with pytest.raises(noise.TableReadError, match="failed with OSError") as caught:
+    with pytest.raises(private_table.TableReadError, match="failed with OSError") as caught:
         table(data, budget=budget).measure([AB], epsilons=[1])
     assert budget.spent == 1 and "ANNA" not in str(caught.value)
     assert caught.value.__cause__ is None and caught.value.__context__ is None
@@ -271,7 +271,7 @@ def test_answers_saturate_and_never_fail_because_of_the_counts():
     steep = queries.DenseMatrix(("a",), np.array([[2**30, -(2**30), 1], [1, 1, 0], [2**30, 0, -(2**30)]]))
     weights = [2**40, 3, 2**40 + 1]
     data = Dataset.from_columns(domain, {"a": [0, 1, 2]}, weights=weights, max_weight=2**41)
-    private = noise.PrivateTable(data, Relation.ADD_REMOVE, Budget("1e20"), Silent())
+    private = private_table.PrivateTable(data, Relation.ADD_REMOVE, Budget("1e20"), Silent())
     (measured,) = private.measure([steep], epsilons=["1e20"])
     assert measured.values.tolist() == [2**62, 2**40 + 3, -(2**30)]
 
@@ -282,7 +282,7 @@ def test_an_error_of_a_query_is_withheld(data):
             raise ValueError(f"count {counts}")
 
     budget = Budget(1)
-    with pytest.raises(noise.TableReadError, match="Answering failed with ValueError") as caught:
+    with pytest.raises(private_table.TableReadError, match="Answering failed with ValueError") as caught:
         table(data, budget=budget).measure([Speaking({"a": queries.identity()})], epsilons=[1])
     assert budget.spent == 1 and caught.value.__context__ is None
 
@@ -337,7 +337,7 @@ def test_secure_means_secure_noise_and_no_tape(data):
     assert not seeded.secure and seeded.seed == 5
     with tape.Tape().recording():
         assert not table(data, backend=OpenDPBackend()).secure
-    assert noise.PrivateTable(data, Relation.ADD_REMOVE, Budget(1)).secure
+    assert private_table.PrivateTable(data, Relation.ADD_REMOVE, Budget(1)).secure
 
 
 def ask(data, relation, unit):
@@ -404,7 +404,7 @@ def test_tables_too_large_to_count_cost_nothing(monkeypatch):
     watched = Watched(monkeypatch)
     monkeypatch.setattr("pgmjax.data.counting.available_bytes", lambda: 2**20)
     budget = Budget(1)
-    table = noise.PrivateTable(data, Relation.ADD_REMOVE, budget, Silent())
+    table = private_table.PrivateTable(data, Relation.ADD_REMOVE, budget, Silent())
     with pytest.raises(ValueError, match=r"needs 68.7 MiB and 1 MiB is available"):
         table.measure([queries.marginal(("a", "b"))], epsilons=[1])
     assert budget.spent == 0 and watched.log == []

@@ -12,10 +12,10 @@ from pgmjax._internal import checks
 from pgmjax.data.ratings import Ratings, check_pairs
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import Law
-from pgmjax.privacy.amounts import exact_epsilon
+from pgmjax.privacy.accounting.privacy_events import Laplace
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.events import Laplace
+from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.similarity import (
     PROTECTS,
     joint_sensitivity,

@@ -16,10 +16,10 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
-from pgmjax.privacy import divergence
-from pgmjax.privacy.amounts import ceil_float, exact_epsilon
-from pgmjax.privacy.event_base import Concentrated, Event, Pure, Record, check_relation, times_rho
-from pgmjax.privacy.noise_events import Gaussian, Laplace
+from pgmjax.privacy.accounting import divergence
+from pgmjax.privacy.accounting.events import Concentrated, Event, Pure, Record, check_relation, times_rho
+from pgmjax.privacy.accounting.noise_events import Gaussian, Laplace
+from pgmjax.privacy.exact import ceil_float, exact_epsilon
 
 __all__ = [
     "Concentrated",

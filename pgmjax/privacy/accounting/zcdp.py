@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.privacy.amounts import ceil_float, exact_delta, exact_epsilon, exact_rho, floor_float
+from pgmjax.privacy.exact import ceil_float, exact_delta, exact_epsilon, exact_rho, floor_float
 
 # dp-accounting's own orders end at 1024 and lose a factor two at rho = 1e-6
 FINE_ORDERS = 1.0 + np.geomspace(1e-3, 1e14, 3401)

@@ -8,8 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.events import Concentrated, Gaussian, Laplace, Pure, Response, Selection
-from pgmjax.privacy.plans import METHODS, Plan
+from pgmjax.privacy.accounting.composition import METHODS, Plan
+from pgmjax.privacy.accounting.privacy_events import (
+    Concentrated,
+    Gaussian,
+    Laplace,
+    Pure,
+    Response,
+    Selection,
+)
 
 da = pytest.importorskip("dp_accounting")
 from dp_accounting import pld, rdp  # noqa: E402

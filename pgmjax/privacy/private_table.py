@@ -21,9 +21,9 @@ from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy import measuring, responding, response_blocks, selecting
 from pgmjax.privacy import tape as tapes
+from pgmjax.privacy.accounting.privacy_events import Event
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.events import Event
 from pgmjax.privacy.journal import Journal
 from pgmjax.privacy.measuring import Planned, TableReadError
 from pgmjax.privacy.scores import Score
