@@ -195,6 +195,8 @@ MODULES: dict[str, str] = {
     "total": "measurements.total",
     "transcript": "measurements.transcript",
     "tree_picture": "plotting.tree",
+    "uncertainty.asked": "uncertainty.queries",
+    "uncertainty.methods": "uncertainty.error_bars",
     "value_codes": "data.value_codes",
     "values": "data.values",
     "warm_start": "estimation.warm_start",

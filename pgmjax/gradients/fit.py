@@ -27,8 +27,8 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
-from pgmjax.uncertainty.asked import measurements_of, queries_of
 from pgmjax.uncertainty.laplace import Place
+from pgmjax.uncertainty.queries import measurements_of, queries_of
 
 METHODS = ("implicit", "unrolled")
 _STEPS = {"implicit": 100, "unrolled": 1000}

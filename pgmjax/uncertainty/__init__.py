@@ -5,6 +5,6 @@ the measurements do not determine at all.
 """
 
 from pgmjax.uncertainty.bars import ErrorBars
-from pgmjax.uncertainty.methods import error_bars
+from pgmjax.uncertainty.error_bars import error_bars
 
 __all__ = ["ErrorBars", "error_bars"]

@@ -34,8 +34,8 @@ from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
-from pgmjax.uncertainty.asked import row_tables
 from pgmjax.uncertainty.conjugate_gradients import Step, conjugate_gradients, dot
+from pgmjax.uncertainty.queries import row_tables
 
 _CONVERGED = 1e-4
 _FLAT = 1e-9  # of the smallest standard deviation: a gradient that is taken for none

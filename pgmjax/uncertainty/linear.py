@@ -18,9 +18,9 @@ from pgmjax.estimation.fixed import FixedMarginal
 from pgmjax.estimation.zeros import StructuralZeros
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries.transpose import transposed
-from pgmjax.uncertainty.asked import row_tables
 from pgmjax.uncertainty.effects import Effects
 from pgmjax.uncertainty.noiseless import Noiseless
+from pgmjax.uncertainty.queries import row_tables
 
 LEFT_OVER = 1e-6
 """An answer is determined where a combination of measurements gives it up to this share of its length."""

@@ -5,8 +5,8 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.uncertainty import linear
-from pgmjax.uncertainty.asked import row_tables
 from pgmjax.uncertainty.linear import least_squares
+from pgmjax.uncertainty.queries import row_tables
 from tests.uncertainty.structures import DOMAIN, QUERIES, asked, measurements, system
 
 

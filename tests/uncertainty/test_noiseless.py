@@ -7,8 +7,8 @@ import pgmjax as pj
 from pgmjax import constraints
 from pgmjax.queries import kronecker, marginal, prefix
 from pgmjax.uncertainty import laplace, linear, noiseless
-from pgmjax.uncertainty.asked import row_tables, zeros_of
 from pgmjax.uncertainty.linear import least_squares
+from pgmjax.uncertainty.queries import row_tables, zeros_of
 from tests.uncertainty.structures import CELLS, DOMAIN, QUERIES, dense, measurements
 
 ASKED = [

@@ -4,7 +4,7 @@ import numpy as np
 
 import pgmjax as pj
 from pgmjax.queries import DenseMatrix, kronecker, marginal, prefix
-from pgmjax.uncertainty.asked import queries_of, row_tables
+from pgmjax.uncertainty.queries import queries_of, row_tables
 
 
 def test_rows_are_those_of_the_matrix():

@@ -15,9 +15,9 @@ from pgmjax.estimation.side_information import Known
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.uncertainty import bootstrap, laplace
-from pgmjax.uncertainty.asked import measurements_of, queries_of, row_tables, zeros_of
 from pgmjax.uncertainty.bars import ErrorBars, normal_quantile, of_stddevs
 from pgmjax.uncertainty.linear import least_squares
+from pgmjax.uncertainty.queries import measurements_of, queries_of, row_tables, zeros_of
 
 METHODS = ("linear", "laplace", "bootstrap")
 _PULLED = (
