@@ -59,6 +59,7 @@ MODULES: dict[str, str] = {
     "fingerprint": "data.fingerprint",
     "fit_pictures": "estimation.views",
     "fitting": "estimation.fit",
+    "gradients.newton": "gradients.solve",
     "html_view": "_internal.html",
     "known": "estimation.side_information",
     "laws": "measurements.noise",

@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pgmjax.gradients import newton
+from pgmjax.gradients import solve as newton
 from pgmjax.gradients.marginals import once, symmetric
 from pgmjax.gradients.parameters import FitParameters
 from pgmjax.gradients.problem import FitProblem
