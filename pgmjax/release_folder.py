@@ -23,6 +23,8 @@ from pgmjax._internal import checks, record_file
 from pgmjax._internal.files import reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
+from pgmjax.learning import predictor_folder
+from pgmjax.learning.predictor import Predictor
 from pgmjax.measurements import transcript as transcripts
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.mechanisms.mldp_release import TrainedRelease
@@ -33,8 +35,6 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.release import Release
 from pgmjax.report import render
 from pgmjax.saved import load as load_model
-from pgmjax.training import predictor_folder
-from pgmjax.training.predictor import Predictor
 
 FORMAT = "pgmjax-release"
 FORMAT_VERSION = 1

@@ -27,11 +27,11 @@ from common import CLIQUE, Histogram, histogram, rows, sampled
 
 import pgmjax as pj
 from pgmjax.data.relation import Relation
-from pgmjax.learners import as_learner
+from pgmjax.learning import as_learner
+from pgmjax.learning.choice import training_query
+from pgmjax.learning.random_queries import random_ranges, random_subsets
 from pgmjax.queries import Query, matrix
 from pgmjax.strategies import fixed, strategy
-from pgmjax.training.choice import training_query
-from pgmjax.training.random_queries import random_ranges, random_subsets
 
 FIXED = ("identity", "tree", "hb", "wavelet")
 KNOWING = ("laplace", "matrix")

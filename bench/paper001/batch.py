@@ -22,7 +22,7 @@ import harness
 import numpy as np
 
 import pgmjax as pj
-from pgmjax.training.random_queries import random_ranges
+from pgmjax.learning.random_queries import random_ranges
 
 RESULTS = harness.RESULTS / "paper001-batch.jsonl"
 EPSILONS = ("1/10", "1/5", "3/10", "2/5", "1/2", "3/5", "7/10", "4/5", "9/10", "1")

@@ -18,12 +18,12 @@ import harness  # noqa: E402
 
 import pgmjax as pj  # noqa: E402
 from pgmjax.data.relation import Relation  # noqa: E402
+from pgmjax.learning.encodings import Cells  # noqa: E402
+from pgmjax.learning.random_queries import random_ranges  # noqa: E402
 from pgmjax.privacy.budget import Budget  # noqa: E402
 from pgmjax.privacy.private_table import PrivateTable  # noqa: E402
 from pgmjax.privacy.seeded import SeededBackend  # noqa: E402
 from pgmjax.queries import DenseMatrix, Query  # noqa: E402
-from pgmjax.training.encodings import Cells  # noqa: E402
-from pgmjax.training.random_queries import random_ranges  # noqa: E402
 
 LARGE = ("NETTRACE", "SEARCHLOGS", "FACEBOOK")
 NAMES = (*LARGE, "SIMULATED")

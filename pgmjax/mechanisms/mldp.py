@@ -12,7 +12,12 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.learners import Learner, as_learner
+from pgmjax.learning import Learner, as_learner
+from pgmjax.learning.choice import COVERING, RANDOM
+from pgmjax.learning.encodings import as_encoding
+from pgmjax.learning.predictor import Predictor
+from pgmjax.learning.selection import Validation
+from pgmjax.learning.training_set import UNIVERSES, Lesson
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.mldp_release import TrainedRelease
@@ -24,11 +29,6 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import Product, Query, total
 from pgmjax.queries.workload import Workload
-from pgmjax.training.choice import COVERING, RANDOM
-from pgmjax.training.encodings import as_encoding
-from pgmjax.training.lessons import UNIVERSES, Lesson
-from pgmjax.training.predictor import Predictor
-from pgmjax.training.selecting import Validation
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,11 +9,11 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.relation import Relation
+from pgmjax.learning.bounds import model_bound, noise_bound
+from pgmjax.learning.predictor import Predictor
 from pgmjax.measurements.noise import Law
 from pgmjax.queries import Query
 from pgmjax.release import Release
-from pgmjax.training.bounds import model_bound, noise_bound
-from pgmjax.training.predictor import Predictor
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,8 +11,8 @@ from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax.data.ratings import Ratings, check_pairs
 from pgmjax.data.relation import Relation
-from pgmjax.learners import Learner, as_learner
-from pgmjax.learners.base import FittedLearner
+from pgmjax.learning import Learner, as_learner
+from pgmjax.learning.base import FittedLearner
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import exact_epsilon

@@ -10,18 +10,18 @@ from typing import Any
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.learners import Learner
+from pgmjax.learning import Learner
+from pgmjax.learning.choice import RANDOM, training_query, validation_query
+from pgmjax.learning.counts import error_terms
+from pgmjax.learning.encodings import Encoding
+from pgmjax.learning.predictor import Part, Predictor
+from pgmjax.learning.selection import Validation, best_of
+from pgmjax.learning.training_set import Lesson, learned_together
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
-from pgmjax.training.choice import RANDOM, training_query, validation_query
-from pgmjax.training.counts import error_terms
-from pgmjax.training.encodings import Encoding
-from pgmjax.training.lessons import Lesson, learned_together
-from pgmjax.training.predictor import Part, Predictor
-from pgmjax.training.selecting import Validation, best_of
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,8 +23,8 @@ if "tests" not in sys.modules:  # run as a script; an installed package may have
 
 import pgmjax as pj  # noqa: E402
 from pgmjax import cli, release_folder, sweeps  # noqa: E402
+from pgmjax.learning import predictor_folder  # noqa: E402
 from pgmjax.sweeps import machine  # noqa: E402
-from pgmjax.training import predictor_folder  # noqa: E402
 from tests.guards import cases, facts, objects  # noqa: E402
 
 

@@ -20,8 +20,8 @@ import pgmjax as pj
 # What has no name in `pgmjax.__all__`: the command (the script `pgmjax`), and what docs/ names by its module.
 from pgmjax import release_folder, sweeps
 from pgmjax.cli import main
+from pgmjax.learning import predictor_folder
 from pgmjax.privacy.ledger import IdempotencyConflict
-from pgmjax.training import predictor_folder
 from tests.guards import cases, facts
 
 KEPT = pathlib.Path(__file__).with_name("v0_1_0")

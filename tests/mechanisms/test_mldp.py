@@ -12,8 +12,11 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.learners import Linear
-from pgmjax.learners.base import Learner
+from pgmjax.learning import Linear
+from pgmjax.learning.base import Learner
+from pgmjax.learning.encodings import Cells, Encoding
+from pgmjax.learning.random_queries import random_ranges
+from pgmjax.learning.selection import Validation
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms import MLDP
 from pgmjax.mechanisms.settings import FitError
@@ -21,9 +24,6 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import DenseMatrix, Product, all_ranges, marginal, prefix, range, ranges, total
 from pgmjax.queries.workload import Workload
-from pgmjax.training.encodings import Cells, Encoding
-from pgmjax.training.random_queries import random_ranges
-from pgmjax.training.selecting import Validation
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 GRADES = Domain({"grade": 4})

@@ -5,7 +5,7 @@ import pytest
 
 from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
-from pgmjax.learners import Linear
+from pgmjax.learning import Linear
 from pgmjax.mechanisms.mldp_similarity import SimilarityMLDP, covering_pairs, encode_pairs
 from pgmjax.privacy.seeded import SeededBackend
 

@@ -1,0 +1,73 @@
+"""Learners: regressions from encoded queries to answers. They take released numbers only.
+
+A learner is one file with one frozen dataclass and one line here; contract tests run over `LEARNERS`.
+`as_learner` turns a name, a regressor of scikit-learn or what `Learner.to_dict` wrote into one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pgmjax.learning.base import FittedLearner, Learner, NotDescribedError
+from pgmjax.learning.engine import Engine
+from pgmjax.learning.gaussian_basis import GaussianBasis
+from pgmjax.learning.linear import Linear, Ridge
+from pgmjax.learning.mlp import MLP
+from pgmjax.learning.sklearn import SklearnLearner
+
+__all__ = [
+    "LEARNERS",
+    "MLP",
+    "Engine",
+    "FittedLearner",
+    "GaussianBasis",
+    "Learner",
+    "Linear",
+    "NotDescribedError",
+    "Ridge",
+    "SklearnLearner",
+    "as_learner",
+]
+
+LEARNERS: dict[str, type[Learner]] = {
+    each.name: each for each in (Linear, Ridge, GaussianBasis, MLP, Engine, SklearnLearner)
+}
+
+_SKLEARN = "sklearn."
+
+
+def as_learner(learner: Any) -> Learner:
+    """Return a learner from what stands for one.
+
+    Args:
+        learner: a `Learner`; a name of `LEARNERS`; "sklearn." and the name of one of scikit-learn's
+            regressors, such as "sklearn.SVR"; an object with `fit`, `predict` and `get_params`; or the
+            mapping that `Learner.to_dict` gives.
+
+    Raises:
+        TypeError: none of these, or settings that the learner does not have.
+        ValueError: no such name.
+
+    Example:
+        >>> as_learner("linear"), as_learner({"name": "ridge", "penalty": 2.0})
+        (Linear(intercept=False), Ridge(penalty=2.0, intercept=False))
+    """
+    if isinstance(learner, Learner):
+        return learner
+    if isinstance(learner, str) and learner.startswith(_SKLEARN):
+        return SklearnLearner(learner.removeprefix(_SKLEARN))
+    if hasattr(learner, "get_params") and not isinstance(learner, type):
+        return SklearnLearner(learner)
+    settings = dict(learner) if isinstance(learner, Mapping) else {"name": learner}
+    name = settings.pop("name", None)
+    if not isinstance(name, str):
+        raise TypeError(
+            f"learner must be a name, a Learner or a regressor of scikit-learn, got {type(learner).__name__}."
+        )
+    if name not in LEARNERS or (name == SklearnLearner.name and not settings):
+        named = ", ".join(each for each in LEARNERS if each != SklearnLearner.name)
+        raise ValueError(
+            f"learner must be one of {named}, 'sklearn.' and a regressor's name, or a Learner; got {name!r}."
+        )
+    return LEARNERS[name](**settings)

@@ -1,0 +1,154 @@
+"""Queries as vectors, which is what a learner learns from."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.learning.factor_rows import cell_rows, factor_rows
+from pgmjax.queries import Query
+from pgmjax.queries.query import MAX_MATRIX_ENTRIES
+
+
+@dataclasses.dataclass(frozen=True)
+class Encoding(abc.ABC):
+    """A map from a row of a query to a vector of fixed length; it looks at no data.
+
+    A new one is a frozen dataclass with `name`, `dimensions` and `_encode`.
+    """
+
+    name: ClassVar[str]
+
+    @abc.abstractmethod
+    def dimensions(self, domain: Domain, clique: Clique) -> int:
+        """Return the length of a vector for queries on these attributes."""
+
+    @abc.abstractmethod
+    def _encode(self, query: Query, domain: Domain, clique: Clique) -> np.ndarray: ...
+
+    def encode(self, query: Query, domain: Domain, clique: Clique) -> np.ndarray:
+        """Return a vector for every row of a query.
+
+        Args:
+            query: on some of the attributes of `clique`.
+            domain: the attributes.
+            clique: all attributes that are encoded; one that the query lacks is summed over.
+
+        Returns:
+            float64 [rows, dimensions].
+
+        Raises:
+            ValueError: an attribute outside `clique`, rows that this encoding cannot tell, or more than
+                50 million numbers.
+        """
+        query.check(domain)
+        outside = [name for name in query.clique if name not in clique]
+        if outside:
+            raise ValueError(f"a query on {query.clique} asks for {outside}; the encoding is of {clique}.")
+        rows, length = query.num_rows(domain), self.dimensions(domain, clique)
+        if rows * length > MAX_MATRIX_ENTRIES:
+            raise ValueError(
+                f"the encoding {self.name!r} of this query would have {rows:,} x {length:,} numbers, above "
+                f"the limit of {MAX_MATRIX_ENTRIES:,}: ask fewer rows at once, or take a shorter encoding."
+            )
+        encoded = np.asarray(self._encode(query, domain, clique), np.float64)
+        if encoded.shape != (rows, length) or not np.isfinite(encoded).all():
+            raise ValueError(
+                f"the encoding {self.name!r} must give {rows:,} x {length:,} finite numbers, got shape "
+                f"{encoded.shape}."
+            )
+        return encoded
+
+
+@dataclasses.dataclass(frozen=True)
+class Cells(Encoding):
+    """The weight of every cell: no two different queries have the same vector.
+
+    Example:
+        >>> from pgmjax.queries import Product, prefix
+        >>> Cells().encode(Product({"a": prefix()}), Domain({"a": 2}), ("a",)).tolist()
+        [[1.0, 0.0], [1.0, 1.0]]
+    """
+
+    name: ClassVar[str] = "cells"
+
+    def dimensions(self, domain: Domain, clique: Clique) -> int:
+        """Return the number of cells."""
+        return domain.size(clique)
+
+    def _encode(self, query: Query, domain: Domain, clique: Clique) -> np.ndarray:
+        return cell_rows(query, domain, clique)
+
+
+@dataclasses.dataclass(frozen=True)
+class Factors(Encoding):
+    """The weights of every code, attribute after attribute, of rows that are products: short vectors.
+
+    Example:
+        >>> from pgmjax.queries import Product, point
+        >>> Factors().encode(Product({"a": point(1)}), Domain({"a": 2, "b": 3}), ("a", "b")).tolist()
+        [[0.0, 1.0, 1.0, 1.0, 1.0]]
+    """
+
+    name: ClassVar[str] = "factors"
+
+    def dimensions(self, domain: Domain, clique: Clique) -> int:
+        """Return the sum of the attributes' sizes."""
+        return sum(domain.shape_of(clique))
+
+    def _encode(self, query: Query, domain: Domain, clique: Clique) -> np.ndarray:
+        return np.concatenate(factor_rows(query, domain, clique), axis=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Corners(Encoding):
+    """Both ends of the range of every attribute, between 0 and 1: two numbers an attribute.
+
+    Example:
+        >>> from pgmjax.queries import Product, range
+        >>> Corners().encode(Product({"a": range(1, 2)}), Domain({"a": 4}), ("a",)).tolist()
+        [[0.25, 0.75]]
+    """
+
+    name: ClassVar[str] = "corners"
+
+    def dimensions(self, domain: Domain, clique: Clique) -> int:
+        """Return two for each attribute."""
+        return 2 * len(clique)
+
+    def _encode(self, query: Query, domain: Domain, clique: Clique) -> np.ndarray:
+        columns = []
+        for name, rows in zip(clique, factor_rows(query, domain, clique), strict=True):
+            low, above = rows.argmax(axis=1), rows.shape[1] - rows[:, ::-1].argmax(axis=1)
+            codes = np.arange(rows.shape[1])
+            if not np.array_equal(rows, (codes >= low[:, None]) & (codes < above[:, None])):
+                raise ValueError(
+                    f"the encoding 'corners' takes ranges only, and the query on {query.clique} asks "
+                    f"{name!r} for something else: use the encoding 'cells' or 'factors'."
+                )
+            columns += [low / rows.shape[1], above / rows.shape[1]]
+        return np.stack(columns, axis=1)
+
+
+ENCODINGS: dict[str, type[Encoding]] = {each.name: each for each in (Cells, Factors, Corners)}
+
+
+def as_encoding(encoding: Any) -> Encoding:
+    """Return an encoding from itself or its name.
+
+    Raises:
+        TypeError: neither.
+        ValueError: no such name.
+    """
+    if isinstance(encoding, Encoding):
+        return encoding
+    if not isinstance(encoding, str):
+        raise TypeError(f"encoding must be a name or an Encoding, got {type(encoding).__name__}.")
+    if encoding not in ENCODINGS:
+        raise ValueError(f"encoding must be one of {', '.join(ENCODINGS)}, or an Encoding; got {encoding!r}.")
+    return ENCODINGS[encoding]()

@@ -1,0 +1,120 @@
+"""The engine as a learner: a distribution over cells, fitted to the training answers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.data.domain import Domain
+from pgmjax.estimation.estimator import Estimator
+from pgmjax.learning.base import FittedLearner, Learner
+from pgmjax.learning.inputs import Examples, encoded_queries
+from pgmjax.learning.penalised import least_squares
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.queries import DenseMatrix
+
+PRECISION = 1e-3
+"""Residuals are judged in this share of the largest answer, or in counts where that is more."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine(Learner):
+    """The counts of cells, none below zero, that explain the answers best; of many the most spread out.
+
+    Encodings are the queries' weights of all cells of a small domain. Unlike least squares this learner knows
+    that counts are not negative, and where the answers say nothing it spreads evenly what is left.
+
+    Args:
+        total: the number of records where it is public; None takes what least squares says of all cells
+            together, and at least 1.
+        max_steps: of the solver.
+        tolerance: relative gap at which it stops.
+
+    Raises:
+        ValueError: a total that is not > 0, or settings outside their range.
+
+    References:
+        McKenna et al. 2019, section 3.
+
+    Example:
+        >>> fitted = Engine(total=10).fit([[1, 0, 0]], [4])
+        >>> fitted.predict([[0, 1, 0], [0, 0, 1]]).round(2).tolist()
+        [3.0, 3.0]
+    """
+
+    total: float | None = None
+    max_steps: int = 1000
+    tolerance: float = 1e-4
+
+    name: ClassVar[str] = "engine"
+
+    def __post_init__(self) -> None:
+        if self.total is not None:
+            checks.number("total", self.total, above=0)
+        checks.integer("max_steps", self.max_steps, low=1)
+        checks.number("tolerance", self.tolerance, above=0)
+
+    def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedEngine:
+        """Learn from answered queries, as `Learner.fit`; nothing here is random."""
+        given = Examples.of(encodings, answers, weights)
+        cells = self._cells(given)
+        return FittedEngine(self, cells if given.batched else cells[0])
+
+    def _cells(self, given: Examples) -> np.ndarray:
+        """Return counts of cells [batch, cells]; the rows of a batch are fitted in one program."""
+        domain, query = Domain({"cell": given.dimensions}), DenseMatrix(("cell",), given.encodings)
+        if self.total is None:
+            found = least_squares(given.encodings, given.answers, given.weights)
+            totals = np.maximum(1.0, found.sum(axis=1)).tolist()
+        else:
+            totals = [self.total] * len(given.answers)
+        spread = np.sqrt(given.weights.max() / given.weights)
+        # Weights are relative, so residuals are judged against the size of the answers.
+        scales = np.maximum(1.0, PRECISION * np.abs(given.answers).max(axis=1))
+        rows = [
+            [LinearMeasurement(("cell",), answers, scale * spread, query)]
+            for answers, scale in zip(given.answers, scales, strict=True)
+        ]
+        estimator = Estimator(max_steps=self.max_steps, tol=self.tolerance, progress=False)
+        fits = estimator.fit_batch(domain, rows, totals)
+        return np.stack([np.asarray(fit.model.marginal(("cell",)), np.float64) for fit in fits])
+
+    def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedEngine:
+        """Return what was learned from the arrays of `FittedEngine.arrays`."""
+        found = np.asarray(arrays.get("cells", ()), np.float64)
+        if found.ndim not in (1, 2) or found.shape[-1] != dimensions or not np.isfinite(found).all():
+            raise ValueError(
+                f"the learner {self.name!r} keeps `cells`, {dimensions} finite numbers a row, got shape "
+                f"{found.shape}."
+            )
+        return FittedEngine(self, found)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FittedEngine(FittedLearner):
+    """Counts of all cells.
+
+    Attributes:
+        learner: the settings.
+        cells: float64 [cells] or [batch, cells], >= 0.
+    """
+
+    learner: Engine
+    cells: np.ndarray
+
+    @property
+    def dimensions(self) -> int:  # type: ignore[override]
+        """The number of cells."""
+        return self.cells.shape[-1]
+
+    def predict(self, encodings: Any) -> np.ndarray:
+        """Return the sums of the cells that are asked for."""
+        return self.cells @ encoded_queries(encodings, self.dimensions).T
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the cells."""
+        return {"cells": self.cells}

@@ -1,0 +1,173 @@
+"""A multilayer perceptron, many of which are trained at once on the device."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.learning.base import FittedLearner, Learner
+from pgmjax.learning.inputs import Examples, encoded_queries
+from pgmjax.learning.mlp_training import Layers, predicted, start, train
+from pgmjax.learning.scaling import Scale
+
+ORDER_SEED = 0
+"""Of the orders of examples: the same for all, so that a row of a batch learns as it would alone."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MLP(Learner):
+    """A network of rectified linear layers, trained by Adam on small batches of examples.
+
+    Encodings and answers are brought to mean 0 and standard deviation 1. All rows of a batch (draws of the
+    noise, epsilons, starts) are trained in one compiled program; a row learns what it would learn alone, to
+    rounding.
+
+    Args:
+        hidden: units of each hidden layer.
+        epochs: passes through the examples.
+        batch_size: examples a step.
+        learning_rate: of Adam.
+        penalty: on half the squares of all weights but constants, over the number of examples of a step.
+
+    Raises:
+        TypeError: a setting that is no number.
+        ValueError: a setting outside its range.
+
+    References:
+        Kingma and Ba 2015, "Adam"; the loss is that of scikit-learn's MLPRegressor.
+
+    Example:
+        >>> rows = np.linspace(-1, 1, 40)[:, None]
+        >>> learner = MLP(hidden=(16,), epochs=200, batch_size=8, learning_rate=0.01)
+        >>> fitted = learner.fit(rows, abs(rows[:, 0]))
+        >>> bool(abs(fitted.predict([[0.5]])[0] - 0.5) < 0.1)
+        True
+    """
+
+    hidden: tuple[int, ...] = (64, 64)
+    epochs: int = 200
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    penalty: float = 1e-4
+
+    name: ClassVar[str] = "mlp"
+
+    def __post_init__(self) -> None:
+        sizes = checks.several("hidden", self.hidden, "numbers of units")
+        if not sizes:
+            raise ValueError("hidden must name at least one layer; for none use the learner 'ridge'.")
+        object.__setattr__(self, "hidden", tuple(checks.integer("hidden", size, low=1) for size in sizes))
+        checks.integer("epochs", self.epochs, low=1)
+        checks.integer("batch_size", self.batch_size, low=1)
+        checks.number("learning_rate", self.learning_rate, above=0)
+        checks.number("penalty", self.penalty, at_least=0)
+
+    def fit(
+        self, encodings: Any, answers: Any, *, weights: Any = None, seed: int | Sequence[int] = 0
+    ) -> FittedMLP:
+        """Learn from answered queries, as `Learner.fit`.
+
+        Args:
+            encodings: [queries, dimensions].
+            answers: [queries] or [batch, queries].
+            weights: [queries], one over the variance of each answer.
+            seed: of the starting weights, one for all rows of a batch or one a row.
+        """
+        given = Examples.of(encodings, answers, weights)
+        inputs, outputs = Scale.of(given.encodings), Scale.of(given.answers.T)
+        sizes = (given.dimensions, *self.hidden, 1)
+        layers = train(
+            _starts(seed, sizes, len(given.answers)),
+            inputs.apply(given.encodings),
+            outputs.apply(given.answers.T).T,
+            given.weights / given.weights.mean(),
+            epochs=self.epochs,
+            batch_size=min(self.batch_size, len(given.encodings)),
+            learning_rate=self.learning_rate,
+            penalty=self.penalty,
+            order_seed=ORDER_SEED,
+        )
+        return FittedMLP(self, layers, inputs, outputs, given.batched)
+
+    def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedMLP:
+        """Return what was learned from the arrays of `FittedMLP.arrays`."""
+        sizes = (dimensions, *self.hidden, 1)
+        names = [f"{kind}_{depth}" for depth in range(len(sizes) - 1) for kind in ("weights", "constants")]
+        names += ["inputs_mean", "inputs_deviation", "outputs_mean", "outputs_deviation"]
+        missing = [name for name in (*names, "batched") if name not in arrays]
+        if missing:
+            raise ValueError(
+                f"the learner {self.name!r} keeps {', '.join(names)}; missing: {', '.join(missing)}."
+            )
+        read = {name: np.asarray(arrays[name]) for name in names}
+        layers = [
+            (read[f"weights_{depth}"].astype(np.float32), read[f"constants_{depth}"].astype(np.float32))
+            for depth in range(len(sizes) - 1)
+        ]
+        rows = read["outputs_mean"].size
+        expected = [((rows, low, high), (rows, high)) for low, high in itertools.pairwise(sizes)]
+        shaped = [(each.shape, constants.shape) for each, constants in layers] == expected
+        if not shaped or not all(np.isfinite(array).all() for array in read.values()):
+            raise ValueError(
+                f"arrays of the learner {self.name!r} do not have its shapes {sizes}, or are not finite."
+            )
+        inputs = Scale(read["inputs_mean"], read["inputs_deviation"])
+        outputs = Scale(read["outputs_mean"], read["outputs_deviation"])
+        return FittedMLP(self, layers, inputs, outputs, bool(arrays["batched"]))
+
+
+def _starts(seed: int | Sequence[int], sizes: tuple[int, ...], rows: int) -> Layers:
+    if isinstance(seed, int | np.integer):
+        return [
+            (np.repeat(a, rows, axis=0), np.repeat(b, rows, axis=0)) for a, b in start(sizes, [int(seed)])
+        ]
+    seeds = checks.several("seed", seed, "integers")
+    if len(seeds) != rows:
+        raise ValueError(
+            f"seed must be one integer or one for each of {rows} rows of answers, got {len(seeds)}."
+        )
+    return start(sizes, seeds)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FittedMLP(FittedLearner):
+    """Trained networks.
+
+    Attributes:
+        learner: the settings.
+        layers: (weights float32 [batch, in, out], constants float32 [batch, out]) of each layer.
+        inputs: the scale of encodings.
+        outputs: the scales of answers.
+        batched: whether a batch was learned from.
+    """
+
+    learner: MLP
+    layers: Layers
+    inputs: Scale
+    outputs: Scale
+    batched: bool
+
+    @property
+    def dimensions(self) -> int:  # type: ignore[override]
+        """The length of an encoding."""
+        return self.inputs.mean.size
+
+    def predict(self, encodings: Any) -> np.ndarray:
+        """Return predicted answers, as `FittedLearner.predict`."""
+        rows = self.inputs.apply(encoded_queries(encodings, self.dimensions))
+        answers = self.outputs.undo(predicted(self.layers, rows).T).T
+        return answers if self.batched else answers[0]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return weights and constants of every layer, and the scales."""
+        named: dict[str, np.ndarray] = {"batched": np.array(self.batched)}
+        for depth, (weights, constants) in enumerate(self.layers):
+            named |= {f"weights_{depth}": weights, f"constants_{depth}": constants}
+        for name, scale in (("inputs", self.inputs), ("outputs", self.outputs)):
+            named |= {f"{name}_mean": scale.mean, f"{name}_deviation": scale.deviation}
+        return named

@@ -1,0 +1,184 @@
+"""A trained model that answers fresh queries: post-processing of released answers."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.learning.base import FittedLearner, Learner
+from pgmjax.learning.bounds import noise_bound
+from pgmjax.learning.encodings import Cells, Encoding
+from pgmjax.learning.training_set import Lesson
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import Law
+from pgmjax.queries import Query
+from pgmjax.queries.workload import Workload
+
+MAX_TRACED = 5000
+"""The most training answers of which error bounds of single answers are worked out."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+    """One learner with what it was taught.
+
+    Attributes:
+        clique: the attributes it answers for.
+        encodings: float64 [training queries, dimensions].
+        answers: the noisy answers it learned from, float64 [training queries] (counts).
+        stddevs: of their noise [training queries].
+        scales: what released answers and their noise were divided by [training queries].
+        fitted: what was learned.
+        law: of the noise as released, where all answers have the same; None otherwise.
+    """
+
+    clique: Clique
+    encodings: np.ndarray
+    answers: np.ndarray
+    stddevs: np.ndarray
+    scales: np.ndarray
+    fitted: FittedLearner
+    law: Law | None = None
+
+    @classmethod
+    def fit(
+        cls, lesson: Lesson, measurements: Sequence[LinearMeasurement], learner: Learner, seed: int = 0
+    ) -> Part:
+        """Learn a lesson from the noisy answers to its queries, in their order.
+
+        Answers with less noise weigh more, by one over its variance.
+
+        Raises:
+            ValueError: answers of another number than the lesson has queries.
+        """
+        answers = np.concatenate([each.flat_values() for each in measurements])
+        stddevs = np.concatenate([each.row_stddevs() for each in measurements])
+        if answers.size != len(lesson.encodings):
+            raise ValueError(
+                f"the lesson on {lesson.clique} has {len(lesson.encodings)} training queries, got "
+                f"{answers.size} answers."
+            )
+        answers, stddevs = answers / lesson.scales, stddevs / lesson.scales
+        laws = {each.law for each in measurements}
+        law = laws.pop() if len(laws) == 1 else None
+        fitted = learner.fit(lesson.encodings, answers, weights=weights_of(stddevs), seed=seed)
+        return cls(lesson.clique, lesson.encodings, answers, stddevs, lesson.scales, fitted, law)
+
+    def influence(self, encodings: np.ndarray) -> np.ndarray:
+        """Return how predictions depend on the training answers [queries, training queries].
+
+        Raises:
+            ValueError: a learner whose predictions are not linear in them, or too many answers.
+        """
+        learner = self.fitted.learner
+        if not learner.linear:
+            raise ValueError(
+                f"predictions of the learner {learner.name!r} are not linear in the training answers: no "
+                "bound of its noise is known; validate it."
+            )
+        if self.answers.size > MAX_TRACED:
+            raise ValueError(
+                f"bounds are worked out up to {MAX_TRACED:,} training answers, there are "
+                f"{self.answers.size:,}."
+            )
+        # what a linear learner says without any count, such as a constant, is no influence of an answer
+        weights = weights_of(self.stddevs)
+        units = np.vstack([np.zeros(self.answers.size), np.eye(self.answers.size)])
+        said = learner.fit(self.encodings, units, weights=weights).predict(encodings)
+        return (said[1:] - said[0]).T
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Predictor:
+    """Answers queries from what learners learned of noisy answers: no further cost.
+
+    Attributes:
+        domain: the public domain.
+        encoding: of queries.
+        parts: the learners; a query is answered by that with the fewest cells of all that can.
+    """
+
+    domain: Domain
+    encoding: Encoding
+    parts: tuple[Part, ...]
+
+    def predict(self, queries: Any) -> Any:
+        """Return predicted answers.
+
+        Args:
+            queries: a query, a workload, or a list as in a workload file.
+
+        Returns:
+            float64 [rows], row-major in the order of the query's clique (counts); of a workload or a list
+            one such array an entry.
+
+        Raises:
+            ValueError: a query on attributes that no learner learned together, or that cannot be encoded.
+        """
+        if isinstance(queries, Query):
+            return self._predict(queries)
+        workload = queries if isinstance(queries, Workload) else Workload(queries)
+        return [self._predict(entry.query) for entry in workload.entries]
+
+    def half_widths(self, query: Query, beta: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
+        """Return how far noise can have moved each answer, and whether noise is all that can have.
+
+        Args:
+            query: what is asked.
+            beta: each bound fails with at most this probability, over the noise.
+
+        Returns:
+            bounds [rows] (counts), of the answer's distance from what the learner would say without
+            noise; and [rows] whether the learner then says the truth: it weighs the training queries so
+            that they add up to the encoded query. With the encoding "cells" alone that is so for any table;
+            with others it is said of none.
+
+        Raises:
+            ValueError: a learner that is not linear in the training answers, training answers of different
+                laws, or more than `MAX_TRACED` of them.
+        """
+        part = self.serving(query)
+        if part.law is None:
+            raise ValueError("the training answers have noise of different laws: no bound is worked out.")
+        encodings = self.encoding.encode(query, self.domain, part.clique)
+        influence = part.influence(encodings)
+        bounds = np.array([noise_bound(part.law, row / part.scales, beta) for row in influence])
+        if not isinstance(self.encoding, Cells):
+            return bounds, np.zeros(len(bounds), bool)
+        missed = np.abs(influence @ part.encodings - encodings).max(axis=1)
+        return bounds, missed <= 1e-6 * np.maximum(1.0, np.abs(encodings).max(axis=1))
+
+    def serving(self, query: Query) -> Part:
+        """Return the part that answers a query.
+
+        Raises:
+            TypeError: no query.
+            ValueError: it is on attributes that no learner learned together.
+        """
+        if not isinstance(query, Query):
+            raise TypeError(f"expected a query, got {type(query).__name__}: see pgmjax.queries.")
+        query.check(self.domain)
+        able = [part for part in self.parts if set(query.clique) <= set(part.clique)]
+        if not able:
+            learned = ", ".join(str(part.clique) for part in self.parts)
+            raise ValueError(
+                f"no learner learned the attributes {query.clique} together; learned were {learned}. Name "
+                "them in the workload of a new release."
+            )
+        return min(able, key=lambda part: self.domain.size(part.clique))
+
+    def _predict(self, query: Query) -> np.ndarray:
+        part = self.serving(query)
+        return part.fitted.predict(self.encoding.encode(query, self.domain, part.clique))
+
+
+def weights_of(stddevs: np.ndarray) -> np.ndarray | None:
+    """Return one over the variances, relative to the largest weight; None where all are equal."""
+    if np.ptp(stddevs) == 0:
+        return None
+    return (stddevs.min() / stddevs) ** 2

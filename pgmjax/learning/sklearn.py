@@ -1,0 +1,145 @@
+"""Any regressor of scikit-learn as a learner."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.learning import sklearn_settings
+from pgmjax.learning.base import FittedLearner, Learner
+from pgmjax.learning.inputs import Examples, encoded_queries
+from pgmjax.learning.scaling import Scale
+
+SEEDS = 2**32
+"""scikit-learn takes seeds below this."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SklearnLearner(Learner):
+    """A regressor of scikit-learn, or of anything else with its `fit`, `predict` and `get_params`.
+
+    The estimator is cloned for each fit and never changed. What it has learned is not written to files,
+    which would take pickle: it learns again from the released answers when a release is read.
+
+    Args:
+        estimator: such as `sklearn.svm.SVR()`; the name of one of scikit-learn's regressors; or the mapping
+            that `to_dict` writes.
+        scaled: bring encodings and answers to mean 0 and standard deviation 1 before fitting, and undo it in
+            predictions; all but linear regressors and trees need it.
+
+    Raises:
+        ImportError: scikit-learn is not installed.
+        TypeError: no regressor.
+        ValueError: no regressor of this name.
+
+    Example:
+        >>> learner = SklearnLearner("KNeighborsRegressor")
+        >>> learner.fit([[0.0], [1], [2], [3], [4]], [7, 7, 7, 7, 7]).predict([[1.5]]).tolist()
+        [7.0]
+    """
+
+    estimator: Any
+    scaled: bool = True
+
+    name: ClassVar[str] = "sklearn"
+
+    def __post_init__(self) -> None:
+        checks.optional("sklearn.base", "learners")
+        if isinstance(self.estimator, str | Mapping):
+            object.__setattr__(self, "estimator", sklearn_settings.made(self.estimator))
+        parts = ("fit", "predict", "get_params")
+        if inspect.isclass(self.estimator) or not all(
+            callable(getattr(self.estimator, each, None)) for each in parts
+        ):
+            raise TypeError(
+                "estimator must be a regressor with fit, predict and get_params, such as sklearn.svm.SVR(), "
+                f"or its name; got {type(self.estimator).__name__}."
+            )
+
+    def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedSklearn:
+        """Learn from answered queries, as `Learner.fit`; a batch one row after the other.
+
+        Weights go to `fit(sample_weight=)`, the seed to every `random_state` that is None.
+
+        Raises:
+            ValueError: also for weights that differ where the regressor takes none.
+        """
+        given = Examples.of(encodings, answers, weights)
+        seed = checks.integer("seed", seed, low=0) % SEEDS
+        keywords = {}
+        if np.ptp(given.weights) > 0:
+            self._check_weights()
+            keywords["sample_weight"] = given.weights / given.weights.mean()
+        inputs = Scale.of(given.encodings) if self.scaled else Scale.none(given.dimensions)
+        fitted, outputs = [], []
+        for row in given.answers:
+            output = Scale.of(row[:, None]) if self.scaled else Scale.none(1)
+            estimator = self._fresh(seed)
+            estimator.fit(inputs.apply(given.encodings), output.apply(row[:, None])[:, 0], **keywords)
+            fitted.append(estimator)
+            outputs.append(output)
+        return FittedSklearn(self, given.dimensions, inputs, tuple(outputs), tuple(fitted), given.batched)
+
+    def _fresh(self, seed: int) -> Any:
+        from sklearn.base import clone
+
+        estimator = clone(self.estimator)
+        given = estimator.get_params()
+        free = {n: seed for n in given if n.split("__")[-1] == "random_state" and given[n] is None}
+        return estimator.set_params(**free) if free else estimator
+
+    def _check_weights(self) -> None:
+        from sklearn.utils.validation import has_fit_parameter
+
+        if not has_fit_parameter(self.estimator, "sample_weight"):
+            raise ValueError(
+                f"{type(self.estimator).__name__} takes no weights, and the answers have noise of different "
+                "sizes: use training queries with one noise, or another learner."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the regressor's name and parameters.
+
+        Raises:
+            NotDescribedError: a regressor from elsewhere, or parameters that JSON does not hold.
+        """
+        return {
+            "name": self.name,
+            "estimator": sklearn_settings.described(self.estimator),
+            "scaled": self.scaled,
+        }
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FittedSklearn(FittedLearner):
+    """Fitted regressors, one a row of the batch.
+
+    Attributes:
+        learner: the settings.
+        dimensions: the length of an encoding.
+        inputs: the scale of encodings.
+        outputs: the scales of answers, one a row.
+        estimators: fitted regressors, one a row.
+        batched: whether a batch was learned from.
+    """
+
+    learner: SklearnLearner
+    dimensions: int
+    inputs: Scale
+    outputs: tuple[Scale, ...]
+    estimators: tuple[Any, ...]
+    batched: bool
+
+    def predict(self, encodings: Any) -> np.ndarray:
+        """Return predicted answers, as `FittedLearner.predict`."""
+        rows = self.inputs.apply(encoded_queries(encodings, self.dimensions))
+        told = [
+            output.undo(np.asarray(estimator.predict(rows), np.float64).reshape(-1, 1))[:, 0]
+            for estimator, output in zip(self.estimators, self.outputs, strict=True)
+        ]
+        return np.stack(told) if self.batched else told[0]

@@ -1,0 +1,45 @@
+"""Linear learners against closed forms."""
+
+import numpy as np
+import pytest
+
+from pgmjax.learning import Linear, Ridge
+
+ROWS = np.array([[1.0, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 1], [1, 1, 1]])
+ANSWERS = np.array([10.0, 7, 4, 2, 13])
+
+
+def test_trained_on_cells_a_prediction_is_the_sum_of_their_answers():
+    noisy = np.random.default_rng(0).integers(-5, 50, 40)
+    ranges = np.tril(np.ones((40, 40)))
+    assert np.array_equal(Linear().fit(np.eye(40), noisy).predict(ranges), np.cumsum(noisy))
+
+
+def test_weights_are_those_of_generalised_least_squares():
+    weights = np.array([1, 4, 0.25, 1, 9])
+    gram = (ROWS.T * weights) @ ROWS
+    expected = np.linalg.solve(gram, ROWS.T @ (weights * ANSWERS))
+    fitted = Linear().fit(ROWS, ANSWERS, weights=weights)
+    assert np.allclose(fitted.coefficients, expected)
+
+
+def test_a_constant_is_learned():
+    fitted = Linear(intercept=True).fit(ROWS, ROWS @ [1, 2, 3] + 5)
+    assert np.allclose(fitted.predict([[0, 0, 0], [1, 0, 0]]), [5, 6])
+    assert fitted.dimensions == 3
+
+
+def test_each_row_of_a_batch_chooses_its_penalty():
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(40, 30))
+    smooth, noise = rows @ np.ones(30), 30 * rng.normal(size=40)
+    fitted = Ridge().fit(rows, [smooth, smooth + noise])
+    lengths = np.linalg.norm(fitted.coefficients, axis=1)
+    assert lengths[0] == pytest.approx(np.sqrt(30), rel=1e-3)
+    unpenalised = np.linalg.norm(Linear().fit(rows, smooth + noise).coefficients)
+    assert lengths[1] < 0.8 * unpenalised
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(ValueError, match="penalty must be > 0"):
+        Ridge(penalty=0)

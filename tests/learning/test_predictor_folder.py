@@ -1,0 +1,110 @@
+"""A predictor on disk: what is read back predicts the same, damage is said."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from pgmjax.data.domain import Domain
+from pgmjax.learning import Linear, predictor_folder
+from pgmjax.learning.base import FittedLearner, Learner, NotDescribedError
+from pgmjax.learning.encodings import Cells, Encoding
+from pgmjax.learning.predictor import Part, Predictor
+from pgmjax.learning.training_set import Lesson
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import DiscreteLaplace
+from pgmjax.queries import Product, marginal, prefix
+
+DOMAIN = Domain({"a": {"labels": ["no", "yes", "perhaps"]}, "b": 4})
+QUERY = Product({"a": prefix(), "b": prefix()})
+
+
+@dataclasses.dataclass(frozen=True)
+class Secretive(Learner):
+    """Its settings cannot be written down."""
+
+    name = "secretive"
+
+    def fit(self, encodings, answers, *, weights=None, seed=0):
+        return Linear().fit(encodings, answers, weights=weights)
+
+    def to_dict(self):
+        raise NotDescribedError("no words for it")
+
+
+@dataclasses.dataclass(frozen=True)
+class Fitted(FittedLearner):
+    learner: Learner
+    dimensions: int
+
+    def predict(self, encodings):
+        return np.zeros(len(encodings))
+
+
+def predictor(encoding=None, learner=None):
+    encoding = Cells() if encoding is None else encoding
+    parts = []
+    for clique in (("a", "b"), ("b",)):
+        lesson = Lesson.of(clique, [marginal(clique)], encoding, DOMAIN)
+        values = np.arange(DOMAIN.size(clique)) ** 2
+        measured = [LinearMeasurement.released(marginal(clique), values, DiscreteLaplace(3.0))]
+        parts.append(Part.fit(lesson, measured, Linear() if learner is None else learner))
+    return Predictor(DOMAIN, encoding, tuple(parts))
+
+
+def test_what_is_read_back_predicts_the_same(tmp_path):
+    saved = predictor()
+    predictor_folder.write(saved, tmp_path / "p")
+    read = predictor_folder.read(tmp_path / "p")
+    assert read.domain == DOMAIN and [part.clique for part in read.parts] == [("a", "b"), ("b",)]
+    assert np.array_equal(read.predict(QUERY), saved.predict(QUERY))
+    assert np.array_equal(read.half_widths(QUERY)[0], saved.half_widths(QUERY)[0])
+
+
+def test_a_learner_without_arrays_learns_again(tmp_path, monkeypatch):
+    saved = predictor()
+    monkeypatch.setattr(type(saved.parts[0].fitted), "arrays", lambda self: None)
+    predictor_folder.write(saved, tmp_path / "p")
+    assert json.loads((tmp_path / "p/predictor.json").read_text())["parts"][0]["learned"] is False
+    assert np.allclose(predictor_folder.read(tmp_path / "p").predict(QUERY), saved.predict(QUERY))
+
+
+def test_what_cannot_be_read_back_is_not_written(tmp_path):
+    @dataclasses.dataclass(frozen=True)
+    class Own(Encoding):
+        name = "own"
+
+        def dimensions(self, domain, clique):
+            return domain.size(clique)
+
+        def _encode(self, query, domain, clique):
+            return Cells().encode(query, domain, clique)
+
+    with pytest.raises(ValueError, match="encoding 'own' is not one of"):
+        predictor_folder.write(predictor(Own()), tmp_path / "p")
+    kept = predictor()
+    parts = [dataclasses.replace(part, fitted=Fitted(Secretive(), 12)) for part in kept.parts]
+    with pytest.raises(NotDescribedError, match="no words"):
+        predictor_folder.write(Predictor(DOMAIN, Cells(), tuple(parts)), tmp_path / "p")
+    assert not (tmp_path / "p").exists()
+
+
+def test_damage_is_said(tmp_path):
+    with pytest.raises(ValueError, match="no predictor in"):
+        predictor_folder.read(tmp_path)
+    predictor_folder.write(predictor(), tmp_path)
+    record = json.loads((tmp_path / "predictor.json").read_text())
+    for change, words in (
+        ({"encoding": "roots"}, "is damaged: encoding must be"),
+        ({"format": "x"}, "was not written by pgmjax"),
+        ({"parts": [{}]}, "is damaged"),
+        ({"format_version": 9}, "format version 9"),
+    ):
+        (tmp_path / "predictor.json").write_text(json.dumps({**record, **change}))
+        with pytest.raises(ValueError, match=words):
+            predictor_folder.read(tmp_path)
+    (tmp_path / "predictor.json").write_text(json.dumps(record))
+    (tmp_path / "part-1.npz").write_bytes(b"no archive")
+    with pytest.raises(ValueError, match="is damaged"):
+        predictor_folder.read(tmp_path)
