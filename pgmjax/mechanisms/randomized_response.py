@@ -16,6 +16,9 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
+from pgmjax.local.storage import Storage
+from pgmjax.local.table import PerturbedTable, load
+from pgmjax.local.tally import Tally
 from pgmjax.mechanisms.response_universes import (
     USELESS,
     Universes,
@@ -25,9 +28,6 @@ from pgmjax.mechanisms.response_universes import (
     universes,
 )
 from pgmjax.mechanisms.settings import Settings, check_request, read_settings
-from pgmjax.perturbed.storage import Storage
-from pgmjax.perturbed.table import PerturbedTable, load
-from pgmjax.perturbed.tally import Tally
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable

@@ -11,8 +11,8 @@ from typing import Any
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.perturbed.factor import predicted_error
-from pgmjax.perturbed.tally import factors_of
+from pgmjax.local.factor import predicted_error
+from pgmjax.local.tally import factors_of
 from pgmjax.privacy.exact import as_text, exact, shortened, split
 from pgmjax.privacy.responding import ENCODINGS, check_size
 from pgmjax.privacy.response import response_for

@@ -1,0 +1,204 @@
+"""Statistical queries with a function for each group of rows: a histogram a group, then products."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax._internal.progress import Progress
+from pgmjax.local.answers import Answers
+from pgmjax.local.channel import Channel
+from pgmjax.local.codes import Perturbed, blocks, law_of
+from pgmjax.local.pieces import Function, Pieces
+from pgmjax.privacy.response import RandomizedResponse
+
+MAX_CELLS = 1 << 28
+"""The most cells that histograms may have together (2 GB)."""
+_BLOCK_NUMBERS = 1 << 21
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class GroupHistograms:
+    """How often every category was answered in every group of rows.
+
+    Attributes:
+        law: the law that answered.
+        counts: int64 [groups, size].
+    """
+
+    law: RandomizedResponse
+    counts: np.ndarray
+
+    @property
+    def groups(self) -> int:
+        """The number of groups."""
+        return len(self.counts)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The number of rows of each group, int64 [groups]."""
+        return self.counts.sum(axis=1)
+
+    def unbiased(self) -> np.ndarray:
+        """Return unbiased counts of true categories, float64 [groups, size]; some may be negative."""
+        return Channel.of(self.law).unbiased(self.counts)
+
+    def answer(self, functions: Any, assignment: Any = None, *, useless: str = "refuse") -> Answers:
+        """Return answers to the mean over all rows of the rows' functions.
+
+        Args:
+            functions: values of the functions at every category. [queries, size]: one function a query,
+                for all rows. [queries, groups, size]: one for each group. With an assignment a list of
+                functions [functions, size] that queries choose from.
+            assignment: which function each query has on each group, int [queries, groups].
+            useless: "refuse" answers whose noise exceeds any use, or "answer" them too.
+
+        Raises:
+            TypeError: functions that are not real numbers, or an assignment that is not of integers.
+            ValueError: shapes that do not fit, values that are not finite, an assignment outside the list.
+            UselessAnswerError: the noise exceeds any use.
+
+        References:
+            Wang, Ying and Zhang 2016, equations 17 and 18.
+
+        Example:
+            >>> from pgmjax.local.codes import PerturbedCodes
+            >>> table = PerturbedCodes(RandomizedResponse(4, 0.25), np.array([0, 3, 3, 1]))
+            >>> seen = group_histograms(table, groups=[0, 0, 1, 1])
+            >>> seen.answer(np.eye(4)[:2], useless="answer").value.round(3).tolist()
+            [0.25, 0.25]
+        """
+        functions = self._checked(functions, assignment)
+        if assignment is not None:
+            return self._assigned(functions, assignment, useless)
+        if functions.ndim == 2:
+            return GroupHistograms(self.law, self.counts.sum(axis=0, keepdims=True)).answer(
+                functions[:, None, :], useless=useless
+            )
+        pieces = Pieces(Channel.of(self.law), len(functions))
+        pieces.rows = int(self.counts.sum())
+        counts = self.counts.astype(np.float64)
+        step = max(1, _BLOCK_NUMBERS // max(counts.size, 1))
+        for start in range(0, len(functions), step):
+            block = np.asarray(functions[start : start + step], dtype=np.float64)
+            weighted = block * counts
+            seen = weighted.sum(axis=-1)
+            weighted *= block
+            where = slice(start, start + len(block))
+            pieces.add(where, self.rows, Function.of(block), seen, weighted.sum(axis=-1))
+        return pieces.answers(useless)
+
+    def _assigned(self, functions: np.ndarray, assignment: Any, useless: str) -> Answers:
+        """Answer queries that choose from a list: the products are made once for each function and group."""
+        chosen = np.asarray(assignment)
+        if chosen.dtype.kind not in "iu":
+            raise TypeError(f"assignment must hold integers, got {chosen.dtype}.")
+        if chosen.ndim != 2 or chosen.shape[1] != self.groups:
+            raise ValueError(
+                f"assignment must have the shape [queries, {self.groups} groups], got {chosen.shape}."
+            )
+        if chosen.size and not 0 <= int(chosen.min()) <= int(chosen.max()) < len(functions):
+            raise ValueError(f"assignment must name functions 0..{len(functions) - 1}.")
+        counts = self.counts.astype(np.float64)
+        seen, squares = functions @ counts.T, functions**2 @ counts.T
+        about = Function.of(functions)
+        pieces = Pieces(Channel.of(self.law), len(chosen))
+        pieces.rows = int(self.counts.sum())
+        step = max(1, _BLOCK_NUMBERS // max(self.groups, 1))
+        every = np.arange(self.groups)
+        for start in range(0, len(chosen), step):
+            which = chosen[start : start + step]
+            parts = (about.sums, about.squares, about.low, about.high)
+            function = Function(*(part[which] for part in parts))
+            where = slice(start, start + len(which))
+            pieces.add(where, self.rows, function, seen[which, every], squares[which, every])
+        return pieces.answers(useless)
+
+    def _checked(self, functions: Any, assignment: Any) -> np.ndarray:
+        array = np.asarray(functions)
+        if array.dtype.kind not in "buif":
+            raise TypeError(f"functions must hold real numbers, got {array.dtype}.")
+        size = self.law.size
+        expected = f"[queries, {size}] or [queries, {self.groups} groups, {size}]"
+        fits = array.ndim == 2 or (
+            array.ndim == 3 and assignment is None and array.shape[1] in (1, self.groups)
+        )
+        if not fits or array.shape[-1] != size or not len(array):
+            raise ValueError(f"functions must have the shape {expected}, got {array.shape}.")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError("functions must be finite: bounded row functions are what can be answered.")
+        return array if array.ndim == 3 else array.astype(np.float64)
+
+    def __repr__(self) -> str:
+        return f"GroupHistograms({self.groups:,} groups of {self.law.size:,} categories)"
+
+
+def group_histograms(
+    table: Perturbed,
+    groups: Any = None,
+    number: int | None = None,
+    *,
+    progress: bool | None = None,
+) -> GroupHistograms:
+    """Count the answers of every group of rows, block by block.
+
+    Args:
+        table: perturbed codes and their law; see `PerturbedCodes`.
+        groups: which group each row belongs to, which must be public: integers [rows], or a function of
+            (first row, last row + 1) that returns them; None is one group of all rows.
+        number: how many groups there are; needed for a function, else the largest given plus one.
+        progress: whether to show a bar; None shows it in terminals and notebooks.
+
+    Raises:
+        TypeError: groups that are not integers.
+        ValueError: too many cells, groups outside 0..number-1, or not one for each row.
+    """
+    law = law_of(table)
+    size = law.size
+    given = groups if groups is None or callable(groups) else np.asarray(groups)
+    number = _number(given, number)
+    if number * size > MAX_CELLS:
+        raise ValueError(
+            f"histograms of {number:,} groups over {size:,} categories have {number * size:,} cells, above "
+            f"the limit of {MAX_CELLS:,}: use answer_queries or answer_rows, which write out no histogram."
+        )
+    counts = np.zeros(number * size, dtype=np.int64)
+    rows = 0
+    with Progress("histograms of groups", show=progress) as bar:
+        for start, codes in blocks(table):
+            cells = codes
+            if given is not None:
+                where = _groups_of(given, start, codes.size, number)
+                cells = where.astype(np.int64) * size + codes
+            counts += np.bincount(cells, minlength=counts.size)
+            rows += codes.size
+            bar.advance(codes.size)
+    if isinstance(given, np.ndarray) and len(given) != rows:
+        raise ValueError(f"groups must name a group for each of the {rows:,} rows, got {len(given):,}.")
+    return GroupHistograms(law, counts.reshape(number, size))
+
+
+def _number(groups: Any, number: int | None) -> int:
+    if groups is None:
+        return 1
+    if isinstance(groups, np.ndarray):
+        if groups.dtype.kind not in "iu" or groups.ndim != 1:
+            raise TypeError(f"groups must be integers with one axis, got {groups.dtype}.")
+        if number is None:
+            return int(groups.max(initial=0)) + 1
+    if number is None:
+        raise ValueError("number must say how many groups there are where groups is a function.")
+    return checks.integer("number", number, low=1)
+
+
+def _groups_of(groups: Any, start: int, rows: int, number: int) -> np.ndarray:
+    stop = start + rows
+    where = groups[start:stop] if isinstance(groups, np.ndarray) else np.asarray(groups(start, stop))
+    if where.shape != (rows,) or where.dtype.kind not in "iu":
+        raise ValueError(f"groups must name a group for each row: {rows:,} integers were expected here.")
+    if where.size and not 0 <= int(where.min()) <= int(where.max()) < number:
+        raise ValueError(f"groups must lie in 0..{number - 1}.")
+    return where

@@ -1,0 +1,208 @@
+"""A marginal as randomised responses tell it: unbiased counts, their covariance, and a measurement."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.local.factor import Factor, predicted_error
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, identity, matrix
+
+LARGEST_COVARIANCE = 4096
+NOISE = "response"
+_LEAST_VARIANCE = 1e-12  # a record: where next to nobody lies, the difference below has no digits left
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class ResponseMarginal:
+    """What responses say of a clique; everything in it is released and costs nothing further.
+
+    Attributes:
+        domain: with the attributes' sizes.
+        clique: the attributes, in the order of the tables' axes.
+        rows: the number of records, public.
+        factors: how each group of attributes answers; together they cover the clique.
+        sums: int64, an axis a factor with a place for each of its cells and one more at the end, which
+            holds what the others say when this factor is not asked. [-1, ..., -1] is `rows`.
+
+    References:
+        Wang, Blocki, Li and Jha 2017, Theorem 2 (estimates of pure protocols).
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from pgmjax.privacy.response import response_for
+        >>> domain = Domain({"a": 2})
+        >>> factor = Factor.of(response_for(2, Fraction(1)), domain, ("a",))
+        >>> marginal = ResponseMarginal(domain, ("a",), 10, (factor,), np.array([7, 3, 10]))
+        >>> marginal.estimate().round(2).tolist(), marginal.variance().round(2).tolist()
+        ([9.33, 0.67], [9.21, 9.21])
+    """
+
+    domain: Domain
+    clique: Clique
+    rows: int
+    factors: tuple[Factor, ...]
+    sums: np.ndarray
+
+    def counts(self) -> np.ndarray:
+        """Return how often each cell was answered, int64, in the shape of the clique."""
+        return self._in_order(self.sums[(slice(-1),) * self.sums.ndim])
+
+    def estimate(self) -> np.ndarray:
+        """Return unbiased counts, float64, in the shape of the clique; some may be negative."""
+        return self._in_order(self._unbiased()[(slice(-1),) * self.sums.ndim])
+
+    def variance(self) -> np.ndarray:
+        """Return unbiased estimates of the estimate's variances, in the shape of the clique.
+
+        For one attribute by itself they do not depend on other cells: n d + (c - d - 1) x with the mean
+        squares c and d of `Factor.unbiased_squares`. Unbiased as they are, they may be negative.
+        """
+        own, other = zip(*(factor.unbiased_squares for factor in self.factors), strict=True)
+        unbiased = self._unbiased()
+        return self._in_order(_contract(unbiased, own, other) - unbiased[(slice(-1),) * unbiased.ndim])
+
+    def stddev_bound(self) -> float:
+        """Return a bound of the standard deviation of any cell's estimate (counts), for every table."""
+        worst = [max(factor.unbiased_squares) for factor in self.factors]
+        return math.sqrt(self.rows * math.prod(worst))
+
+    def predicted_error(self) -> float:
+        """Return a bound of the standard deviation of an estimated fraction; see `factor.predicted_error`."""
+        return predicted_error(self.factors, self.rows)
+
+    def covariance(self, counts: np.ndarray | None = None) -> np.ndarray:
+        """Return the covariance of the estimate, float64 [cells, cells], row-major in the clique's order.
+
+        Args:
+            counts: of the table, in the shape of the clique: the covariance is then exact for such a table;
+                None gives an unbiased estimate of it from the responses.
+
+        Raises:
+            ValueError: more than 4096 cells, or counts of another shape.
+        """
+        cells = math.prod(factor.size for factor in self.factors)
+        if cells > LARGEST_COVARIANCE:
+            raise ValueError(
+                f"A covariance of {cells:,} cells is too large to write out: expected at most "
+                f"{LARGEST_COVARIANCE:,}. Use variance(), or a smaller clique."
+            )
+        full = self._unbiased() if counts is None else _extended(self._factored(counts))
+        known = full[(slice(-1),) * full.ndim]
+        for axis, factor in enumerate(self.factors):
+            full = _pairs(full, 2 * axis, factor)
+        order = [*range(0, full.ndim, 2), *range(1, full.ndim, 2)]
+        square = full.transpose(order).reshape(cells, cells) - np.diag(known.reshape(-1))
+        place = self._in_order(np.arange(cells).reshape(known.shape)).reshape(-1)
+        return square[np.ix_(place, place)]
+
+    def query(self) -> Query:
+        """Return the linear query of which `counts` are unbiased answers: the channels' matrices."""
+        if all(len(factor.attributes) == 1 for factor in self.factors):
+            blocks = {factor.attributes[0]: matrix(_channel(factor)) for factor in self.factors}
+            return Product({name: blocks[name] for name in self.clique})
+        ones = {name: matrix(np.ones((self.domain[name],) * 2)) for name in self.clique}
+        terms = []
+        for kept in itertools.product((True, False), repeat=len(self.factors)):
+            chosen = list(zip(self.factors, kept, strict=True))
+            coefficient = math.prod(factor.gain if keep else factor.other for factor, keep in chosen)
+            keeps = {name: keep for factor, keep in chosen for name in factor.attributes}
+            kept_or_summed: dict[str, AttributeQuery] = {
+                name: identity() if keeps[name] else ones[name] for name in self.clique
+            }
+            terms.append((coefficient, Product(kept_or_summed)))
+        return WeightedSum(terms)
+
+    def measurement(self) -> LinearMeasurement:
+        """Return the counts as a measurement for an estimator.
+
+        The standard deviation of a count is that of its exact law (a sum of independent bits, one a record)
+        for the table that is estimated, negative counts taken for 0. Correlations of counts are left out.
+        """
+        return LinearMeasurement(
+            self.clique, self.counts().reshape(-1), self._stddev().reshape(-1), self.query(), NOISE
+        )
+
+    def _stddev(self) -> np.ndarray:
+        """Standard deviations of the counts, for the estimated table."""
+        unbiased = self._unbiased()
+        likely = np.maximum(unbiased[(slice(-1),) * unbiased.ndim], 0.0)
+        total = likely.sum()
+        likely = likely * (self.rows / total) if total > 0 else np.full(likely.shape, self.rows / likely.size)
+        full = _extended(likely)
+        squares = _contract(
+            full, [f.matching_square for f in self.factors], [f.other_square for f in self.factors]
+        )
+        means = _contract(full, [f.matching**2 for f in self.factors], [f.other**2 for f in self.factors])
+        return self._in_order(np.sqrt(np.maximum(squares - means, _LEAST_VARIANCE * self.rows)))
+
+    def _unbiased(self) -> np.ndarray:
+        """The sums with each factor's cells made unbiased, the last place of each axis as it is."""
+        table = self.sums.astype(np.float64)
+        for axis, factor in enumerate(self.factors):
+            table = np.moveaxis(table, axis, 0).copy()
+            table[:-1] = (table[:-1] - factor.other * table[-1:]) / factor.gain
+            table = np.moveaxis(table, 0, axis)
+        return table
+
+    def _in_order(self, table: np.ndarray) -> np.ndarray:
+        """A table [cells of each factor] in the shape of the clique."""
+        names = [name for factor in self.factors for name in factor.attributes]
+        split = table.reshape(self.domain.shape_of(names))
+        return split.transpose([names.index(name) for name in self.clique])
+
+    def _factored(self, counts: np.ndarray) -> np.ndarray:
+        counts = np.asarray(counts, dtype=np.float64)
+        shape = self.domain.shape_of(self.clique)
+        if counts.shape != shape:
+            raise ValueError(f"counts must have the shape of the clique, {shape}, got {counts.shape}.")
+        names = [name for factor in self.factors for name in factor.attributes]
+        ordered = counts.transpose([self.clique.index(name) for name in names])
+        return ordered.reshape([factor.size for factor in self.factors])
+
+    def __repr__(self) -> str:
+        return (
+            f"ResponseMarginal({self.clique}, {self.rows:,} records, predicted {self.predicted_error():.3g})"
+        )
+
+
+def _channel(factor: Factor) -> np.ndarray:
+    channel = np.full((factor.size, factor.size), factor.other)
+    np.fill_diagonal(channel, factor.matching)
+    return channel
+
+
+def _extended(table: np.ndarray) -> np.ndarray:
+    """A table with its sum along each axis as a last place."""
+    for axis in range(table.ndim):
+        table = np.concatenate([table, table.sum(axis=axis, keepdims=True)], axis=axis)
+    return table
+
+
+def _contract(full: np.ndarray, own: Sequence[float], other: Sequence[float]) -> np.ndarray:
+    """Weight a cell by `own` and all others by `other`, along one axis after another."""
+    for axis, (mine, theirs) in enumerate(zip(own, other, strict=True)):
+        table = np.moveaxis(full, axis, 0)
+        full = np.moveaxis(theirs * table[-1:] + (mine - theirs) * table[:-1], 0, axis)
+    return full
+
+
+def _pairs(full: np.ndarray, axis: int, factor: Factor) -> np.ndarray:
+    """Replace an axis by two: mean products of two cells' unbiased numbers."""
+    table = np.moveaxis(full, axis, 0)
+    cells, total = table[:-1], table[-1]
+    own, other = factor.unbiased_squares
+    products = np.zeros((factor.size, *cells.shape))
+    if factor.exclusive:
+        shift = -factor.other / factor.gain
+        products += shift * (cells[:, None] + cells[None, :]) - shift**2 * total
+    diagonal = np.arange(factor.size)
+    products[diagonal, diagonal] = own * cells + other * (total - cells)
+    return np.moveaxis(products, (0, 1), (axis, axis + 1))

@@ -1,0 +1,102 @@
+"""The numbers of a law against enumeration and the paper's closed forms."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pgmjax import local as co
+from pgmjax.privacy import RandomizedResponse
+from pgmjax.privacy.response import response_for
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (8, 1.0), (8, 0.1), (32, 2.0), (2**20, 0.5)])
+def test_numbers_of_a_law_are_those_of_the_paper(size, epsilon):
+    """factor = (e^eps + m - 1) / (e^eps - 1), offset = 1 / (e^eps - 1), at the law that is drawn."""
+    law = response_for(size, Fraction(epsilon))
+    real = float(law.epsilon_bound)
+    assert real == pytest.approx(epsilon, rel=1e-9)
+    for channel in (co.Channel.of(law), co.Channel.at(size, epsilon)):
+        assert channel.factor == pytest.approx((math.exp(real) + size - 1) / math.expm1(real), rel=1e-8)
+        assert channel.offset == pytest.approx(1 / math.expm1(real), rel=1e-8)
+        assert channel.truth + (size - 1) * channel.other == pytest.approx(1, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("size", "epsilon", "exact", "bound"),
+    [
+        (2, 1.0, 0.92067, 1.17067),
+        (8, 1.0, 7.99034, 7.99706),
+        (8, 0.1, 1484.567, 1484.817),
+        (32, 2.0, 9.02479, 9.02571),
+    ],
+)
+def test_worst_variances_are_the_published_figures(size, epsilon, exact, bound):
+    channel = co.Channel.at(size, epsilon)
+    digits = 3 if exact > 100 else 5
+    assert round(channel.largest_variance(), digits) == exact
+    assert round(float(channel.bound(1.0)), digits) == bound
+    assert round(co.upper_bound(size, epsilon, 1), digits) == bound
+    of_law = co.Channel.of(response_for(size, Fraction(epsilon)))
+    assert of_law.largest_variance() == pytest.approx(exact, rel=1e-5)
+
+
+def test_two_categories_have_the_closed_form():
+    for epsilon in (0.1, 1.0, 3.0):
+        expected = math.exp(epsilon) / math.expm1(epsilon) ** 2
+        assert co.Channel.at(2, epsilon).largest_variance() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 7])
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
+def test_largest_variance_is_that_of_the_worst_indicator(size, epsilon):
+    channel = co.Channel.at(size, epsilon)
+    found = []
+    for values in itertools.product([0.0, 1.0], repeat=size):
+        f = np.array(values)
+        found.append(max(channel.variance(f, f.sum(), (f**2).sum())))
+    assert channel.largest_variance() == pytest.approx(max(found), rel=1e-12)
+    generator = np.random.default_rng(0)
+    for f in generator.random((200, size)):
+        assert channel.variance(f, f.sum(), (f**2).sum()).max() <= channel.largest_variance() * (1 + 1e-12)
+
+
+def test_variance_is_that_of_the_answer():
+    law = RandomizedResponse(5, 0.4)
+    f = np.array([0.3, -2.0, 1.0, 1.5, 4.0])
+    channel = co.Channel.of(law)
+    probabilities = law.channel()
+    estimates = channel.factor * (f - channel.other * f.sum())
+    assert probabilities @ estimates == pytest.approx(f, abs=1e-13)
+    expected = probabilities @ estimates**2 - f**2
+    assert channel.variance(f, f.sum(), (f**2).sum()) == pytest.approx(expected, rel=1e-12)
+
+
+def test_unbiased_counts_undo_the_channel():
+    law = RandomizedResponse(6, 0.5)
+    counts = np.arange(12.0).reshape(2, 6)
+    assert co.Channel.of(law).unbiased(counts @ law.channel()) == pytest.approx(counts, abs=1e-12)
+    assert co.Channel.of(law).unbiased(np.array([3, 0, 1, 0, 0, 2])).sum() == pytest.approx(6)
+
+
+@pytest.mark.parametrize(("size", "expected"), [(8, 0.0128), (1024, 1.35), (32768, 43.0)])
+def test_predicted_error_of_a_census_table(size, expected):
+    law = response_for(size, Fraction(1))
+    assert co.predicted_stddev(law, 48842) == pytest.approx(expected, rel=6e-3)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: co.Channel.of("law"), TypeError, "RandomizedResponse"),
+        (lambda: co.Channel.at(1, 1.0), ValueError, "size must be an integer >= 2"),
+        (lambda: co.Channel.at(4, 0.0), ValueError, "epsilon must be > 0"),
+        (lambda: co.Channel.at(4, 1e4), ValueError, "epsilon must be < 700"),
+        (lambda: co.predicted_stddev(RandomizedResponse(4, 0.2), 0), ValueError, "rows"),
+    ],
+)
+def test_wrong_arguments_are_refused(make, error, words):
+    with pytest.raises(error, match=words):
+        make()

@@ -1,0 +1,101 @@
+"""Perturbed codes come in blocks, checked."""
+
+import numpy as np
+import pytest
+
+import pgmjax as pj
+from pgmjax import local as co
+from pgmjax.local import codes as responses
+from pgmjax.local.table import load
+from pgmjax.privacy import RandomizedResponse, SeededBackend
+
+LAW = RandomizedResponse(4, 0.25)
+
+
+def test_blocks_cover_all_rows_in_order(monkeypatch):
+    monkeypatch.setattr(responses, "BLOCK_ROWS", 4)
+    codes = np.arange(10) % 4
+    found = list(responses.blocks(co.PerturbedCodes(LAW, codes)))
+    assert [start for start, _ in found] == [0, 4, 8]
+    assert np.array_equal(np.concatenate([block for _, block in found]), codes)
+
+
+def test_a_function_gives_blocks_anew():
+    table = co.PerturbedCodes(LAW, lambda: iter([np.array([0, 1]), np.array([3])]))
+    for _ in range(2):
+        assert [(start, block.tolist()) for start, block in responses.blocks(table)] == [
+            (0, [0, 1]),
+            (2, [3]),
+        ]
+
+
+def test_a_mapped_file_is_read_in_place(tmp_path):
+    codes = (np.arange(5000) % 4).astype(np.uint8)
+    np.save(tmp_path / "codes.npy", codes)
+    mapped = co.PerturbedCodes(LAW, np.load(tmp_path / "codes.npy", mmap_mode="r"))
+    assert co.group_histograms(mapped).counts.tolist() == [[1250] * 4]
+
+
+@pytest.mark.parametrize(
+    ("codes", "error", "words"),
+    [
+        ([0.5], TypeError, "must be integers"),
+        ([[0, 1]], ValueError, "one axis"),
+        ([0, 4], ValueError, r"0\.\.3"),
+        ([-1], ValueError, r"0\.\.3"),
+        (lambda: [np.zeros((2, 2), int)], TypeError, "one axis"),
+    ],
+)
+def test_wrong_codes_are_refused(codes, error, words):
+    with pytest.raises(error, match=words):
+        list(responses.blocks(co.PerturbedCodes(LAW, codes)))
+
+
+@pytest.mark.parametrize("in_files", [False, True])
+def test_a_released_table_is_answered_from(in_files, tmp_path):
+    """What the mechanism releases, in memory and from its folder: within 6 deviations, seeded."""
+    domain = pj.Domain({"a": 3, "b": 2})
+    columns = {"a": np.arange(30_000) % 3, "b": np.arange(30_000) // 15_000}
+    mechanism = pj.mechanisms.RandomizedResponse(
+        2, pj.Relation.REPLACE_ONE, universe="joint", backend=SeededBackend(3, insecure=True)
+    )
+    table = mechanism.perturb(pj.Dataset.from_columns(domain, columns), row_order_is_public=True)
+    if in_files:
+        table.save(tmp_path / "table")
+        table = load(tmp_path / "table")
+    universe = co.Universe(domain, table.column.attributes)
+    asked = pj.queries.Product({"a": pj.queries.identity(), "b": pj.queries.point(1)})
+    answers = co.answer_queries(table, universe, asked)
+    assert np.all(np.abs(answers.value - 1 / 6) < 6 * answers.stddev) and answers.stddev.max() < 0.01
+    halves = co.group_histograms(table, columns["b"]).answer(np.arange(6.0)[None])
+    assert abs(halves.value[0] - universe.encode(columns).mean()) < 6 * halves.stddev[0]
+
+
+def test_bits_of_unary_encodings_are_refused():
+    mechanism = pj.mechanisms.RandomizedResponse(
+        2, pj.Relation.REPLACE_ONE, encoding="optimal-unary", backend=SeededBackend(3, insecure=True)
+    )
+    data = pj.Dataset.from_columns(pj.Domain({"a": 3}), {"a": np.arange(3000) % 3})
+    with pytest.raises(ValueError, match='encoding="direct"'):
+        co.group_histograms(mechanism.perturb(data, row_order_is_public=True))
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        co.group_histograms,
+        lambda table: co.answer_rows(table, np.zeros((3, 4))),
+        lambda table: co.answer_queries(table, co.Universe(pj.Domain({"a": 4})), []),
+        lambda table: co.PerturbedGraph.of(table, 4),
+    ],
+)
+def test_something_else_is_refused_everywhere(ask):
+    with pytest.raises(TypeError, match="attributes law and codes, got ndarray"):
+        ask(np.zeros(3))
+
+
+def test_something_else_is_refused():
+    with pytest.raises(TypeError, match="attributes law and codes"):
+        list(responses.blocks(np.zeros(3)))
+    with pytest.raises(TypeError, match="RandomizedResponse"):
+        co.PerturbedCodes("law", [0])
