@@ -21,8 +21,8 @@ import time
 import numpy as np
 
 from pgmjax import history
-from pgmjax.history import convolution, monte_carlo
-from pgmjax.history.characteristic import invert
+from pgmjax.history.bayes import convolution, monte_carlo
+from pgmjax.history.bayes.characteristic import invert
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 REPEATS = 3

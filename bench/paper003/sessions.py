@@ -24,8 +24,8 @@ from fractions import Fraction
 import numpy as np
 
 import pgmjax as pj
-from pgmjax.history.cell_account import CellAccount
-from pgmjax.history.demand import Demand
+from pgmjax.history.session.cell_account import CellAccount
+from pgmjax.history.session.demand import Demand
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend
 

@@ -7,30 +7,30 @@ post-processing of released numbers.
 
 from pgmjax.history import builders
 from pgmjax.history.answers import Answers
-from pgmjax.history.blue import Blue
-from pgmjax.history.claims import Claim, Verdict
-from pgmjax.history.consistent import ConsistentAnswers, consistent_answers
-from pgmjax.history.coordinates import NotEstimableError
-from pgmjax.history.costs import cell_costs, least_epsilon, sensitivities, system_cost
-from pgmjax.history.device_kernel import device_kernel
+from pgmjax.history.bayes.blue import Blue
+from pgmjax.history.bayes.choose import law_of
+from pgmjax.history.bayes.claims import Claim, Verdict
+from pgmjax.history.bayes.consistent import ConsistentAnswers, consistent_answers
+from pgmjax.history.bayes.coordinates import NotEstimableError
+from pgmjax.history.bayes.inference import Inference, JointInference
+from pgmjax.history.bayes.inference_control import DeclinedError, InferenceControl
+from pgmjax.history.bayes.noise_laws import Gaussian, Laplace
+from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.history.bayes.posterior import Posterior, posterior
 from pgmjax.history.history import History
-from pgmjax.history.inference import Inference, JointInference
-from pgmjax.history.inference_control import DeclinedError, InferenceControl
-from pgmjax.history.kernel import kernel, kernel_blocks
-from pgmjax.history.kernel_pca import KernelPCA
-from pgmjax.history.kernel_product import KernelProduct
-from pgmjax.history.law_of import law_of
-from pgmjax.history.max_entropy import MaxEntropy, MaxEntropyFit
-from pgmjax.history.noise_laws import Gaussian, Laplace
-from pgmjax.history.noise_sum import NoiseSum
-from pgmjax.history.norms import squared_norms
-from pgmjax.history.posterior import Posterior, posterior
+from pgmjax.history.kernel.cross_validation import AlphaChoice, CrossValidation
+from pgmjax.history.kernel.device import device_kernel
+from pgmjax.history.kernel.kernel import kernel, kernel_blocks
+from pgmjax.history.kernel.norms import squared_norms
+from pgmjax.history.kernel.pca import KernelPCA
+from pgmjax.history.kernel.product import KernelProduct
+from pgmjax.history.kernel.ridge import Ridge
+from pgmjax.history.max_entropy.fit import MaxEntropy, MaxEntropyFit
 from pgmjax.history.prior import ProductPrior
-from pgmjax.history.ridge import Ridge
 from pgmjax.history.rows import Rows
-from pgmjax.history.session import Session
-from pgmjax.history.session_answer import SessionAnswer
-from pgmjax.history.validation import AlphaChoice, CrossValidation
+from pgmjax.history.session.costs import cell_costs, least_epsilon, sensitivities, system_cost
+from pgmjax.history.session.session import Session
+from pgmjax.history.session.session_answer import SessionAnswer
 
 __all__ = [
     "AlphaChoice",

@@ -7,7 +7,7 @@
 
 from pgmjax.history.builders.conditions import Condition, between, equals, is_in
 from pgmjax.history.builders.marginals import all_marginals
-from pgmjax.history.builders.moments import covariances, moment, moments
+from pgmjax.history.builders.queries import covariances, moment, moments
 from pgmjax.history.builders.random_queries import random_ranges, random_tables
 from pgmjax.history.builders.transforms import fourier, wavelet
 

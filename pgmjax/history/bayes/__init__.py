@@ -1,0 +1,1 @@
+"""Bayesian inference from a history: unbiased estimates, exact noise distributions, posteriors."""

@@ -1,0 +1,268 @@
+"""The best linear unbiased estimate of queries from a history of noisy answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from pgmjax.history.bayes.coordinates import Cells, Coordinates, NotEstimableError, coordinates_of
+from pgmjax.history.bayes.inference import Inference, JointInference
+from pgmjax.history.bayes.information import Information
+from pgmjax.history.bayes.noise_laws import Gaussian, Laplace, NoiseLaw, as_law
+from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.history.history import History
+from pgmjax.history.noise_covariance import NoiseCovariance
+
+_REFACTOR = 64
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Blue:
+    """Answers to any query from noisy answers y = H x + noise, by generalised least squares.
+
+    Every answer is weighed by one over the variance of the law its noise was drawn from. What an answer's
+    error may be, its interval's width and what can be answered depend on H and the laws only, not on y.
+
+    Attributes:
+        coordinates: how queries become vectors.
+        rows: H in coordinates [answers, coordinates].
+        values: y [answers] (counts).
+        laws: the law of every answer's noise [answers].
+        noise: its covariance.
+        information: the pseudo-inverse of H' Sigma^-1 H.
+
+    References:
+        Xiao and Xiong 2012, Section 3, Theorem 3.1.
+
+    Example:
+        >>> blue = Blue.from_matrix([[1, 1], [1, 0], [0, 1]], [10, 4, 3], 2.0, continuous=True)
+        >>> blue.estimate.round(6).tolist(), round(blue.answer([1, 1]).value, 6)
+        ([5.0, 4.0], 9.0)
+    """
+
+    coordinates: Coordinates
+    rows: np.ndarray
+    values: np.ndarray
+    laws: tuple[NoiseLaw, ...]
+    noise: NoiseCovariance
+    information: Information
+
+    @classmethod
+    def from_matrix(cls, matrix: Any, values: Any, laws: Any, *, continuous: bool = False) -> Blue:
+        """Return the estimator for explicit query rows over cells.
+
+        Args:
+            matrix: H [answers, cells].
+            values: y [answers] (counts).
+            laws: the law of each answer's noise [answers], or one for all; a number is the scale of a
+                discrete Laplace law (counts), sensitivity over epsilon.
+            continuous: take the papers' continuous laws of the same families and scales.
+
+        Raises:
+            ValueError: shapes that do not fit, or numbers that are not finite.
+        """
+        rows = np.asarray(matrix, np.float64)
+        if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
+            raise ValueError(f"the matrix must hold finite numbers [answers, cells], got shape {rows.shape}.")
+        answers = np.asarray(values, np.float64)
+        if answers.shape != (len(rows),) or not np.isfinite(answers).all():
+            raise ValueError(f"expected {len(rows)} finite answers, one a row, got shape {answers.shape}.")
+        given = list(laws) if isinstance(laws, list | tuple | np.ndarray) else [laws] * len(rows)
+        if len(given) != len(rows):
+            raise ValueError(f"expected one law a row, {len(rows)}, or one for all, got {len(given)}.")
+        every = tuple(as_law(f"answer {k}", law, continuous) for k, law in enumerate(given))
+        noise = NoiseCovariance.of([law.stddev for law in every])
+        return cls._of(Cells(rows.shape[1]), rows, answers, every, noise)
+
+    @classmethod
+    def of(cls, history: History, *, continuous: bool = False) -> Blue:
+        """Return the estimator for a history.
+
+        Args:
+            history: queries, answers and noise.
+            continuous: take continuous laws: of the same scales where laws are known, else of the family
+                and standard deviation that the measurements state.
+
+        Raises:
+            ValueError: laws that are not known, or correlated noise that is not Gaussian, the laws of whose
+                sums are not known either.
+        """
+        coordinates = coordinates_of(history.rows)
+        laws = _laws(history, continuous)
+        if history.covariance is None:
+            noise = NoiseCovariance.of([law.stddev for law in laws])
+        else:
+            noise = NoiseCovariance.of(None, history.covariance)
+        rows = coordinates.of(history.rows)[0]
+        return cls._of(coordinates, rows, history.values, laws, noise)
+
+    @classmethod
+    def _of(
+        cls,
+        coordinates: Coordinates,
+        rows: np.ndarray,
+        values: np.ndarray,
+        laws: tuple[NoiseLaw, ...],
+        noise: NoiseCovariance,
+    ) -> Blue:
+        return cls(coordinates, rows, values, laws, noise, Information.of(noise.whiten(rows)))
+
+    def append(self, row: Any, value: float, law: Any, *, continuous: bool = False) -> Blue:
+        """Return the estimator with one more answer, in time quadratic in the coordinates.
+
+        Args:
+            row: a query of one row, or its entries [cells].
+            value: its noisy answer (counts).
+            law: the law of its noise, independent of the others', as in `from_matrix`.
+            continuous: take the continuous law of the same family and scale.
+
+        Raises:
+            ValueError: several rows, a wrong number of cells, or correlated noise before.
+        """
+        if not self.noise.independent:
+            raise ValueError(
+                "rows are appended to independent noise only: append to the history, Blue.of it."
+            )
+        law = as_law("the appended answer", law, continuous)
+        coordinates, entries = self.coordinates.appended(row)
+        rows = np.pad(self.rows, ((0, 1), (0, len(entries) - self.rows.shape[1])))
+        rows[-1] = entries
+        noise = NoiseCovariance.of(np.append(self.noise.stddevs, law.stddev))
+        values, laws = np.append(self.values, float(value)), (*self.laws, law)
+        if not np.isfinite(values[-1]):
+            raise ValueError("the appended answer must be finite.")
+        if self.information.updates >= _REFACTOR:
+            return self._of(coordinates, rows, values, laws, noise)
+        information = self.information.widened(len(entries)).append(entries / law.stddev)
+        return Blue(coordinates, rows, values, laws, noise, information)
+
+    @functools.cached_property
+    def estimate(self) -> np.ndarray:
+        """The estimate x_hat in coordinates [coordinates] (counts): of cells, where there are few.
+
+        Where the history does not determine all of it, the one of least norm.
+        """
+        rows, values = self.noise.whiten(self.rows), self.noise.whiten(self.values)
+        first = self.information.inverse @ (rows.T @ values)
+        return np.asarray(first + self.information.inverse @ (rows.T @ (values - rows @ first)))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every query over the coordinates can be estimated without bias."""
+        return self.information.null is None and isinstance(self.coordinates, Cells)
+
+    def combination(self, targets: Any, *, biased: bool = False) -> np.ndarray:
+        """Return A [targets, answers] with estimates A y of least variance among the unbiased.
+
+        Args:
+            targets: a query, `Rows`, or entries [targets, cells].
+            biased: where a target is not estimable take the estimate of least norm instead of refusing.
+
+        Raises:
+            NotEstimableError: (a ValueError) the history does not determine a target, and which
+                direction of it is missing.
+        """
+        return self._combination(self._vectors(targets, biased))
+
+    def is_estimable(self, targets: Any) -> np.ndarray:
+        """Return for every target whether the history determines it, bool [targets]."""
+        return self._seen(targets)[2]
+
+    def answer(self, target: Any, *, biased: bool = False, method: str = "auto", **options: Any) -> Inference:
+        """Return the estimate of one query with the law of its error.
+
+        Args:
+            target: a query of one row, or its entries [cells].
+            biased: as in `combination`; the law then is that of the noise alone, without the bias.
+            method: how the law is computed, see `pgmjax.history.bayes.choose`.
+            options: of the method.
+
+        Raises:
+            NotEstimableError: as `combination`.
+            ValueError: several rows.
+        """
+        combination = self.combination(target, biased=biased)
+        if len(combination) != 1:
+            raise ValueError(f"answer takes a query of one row, got {len(combination)}: use answers.")
+        known = not biased or bool(self.is_estimable(target)[0])
+        value = float(combination[0] @ self.values)
+        return Inference(value, self._law(combination[0]), method, options, not known)
+
+    def answers(self, targets: Any, *, biased: bool = False) -> JointInference:
+        """Return the estimates of several queries with the joint law of their errors."""
+        if not self.noise.independent:
+            raise ValueError("joint laws need independent noise: ask for one answer after another.")
+        combination = self.combination(targets, biased=biased)
+        unknown = ~self.is_estimable(targets) if biased else None
+        return JointInference(combination @ self.values, combination, self.laws, unknown)
+
+    def variances(self, targets: Any, *, biased: bool = False) -> np.ndarray:
+        """Return the variances of the estimates [targets] (counts squared), without their laws."""
+        vectors = self._vectors(targets, biased)
+        return np.einsum("ij,ij->i", vectors @ self.information.inverse, vectors)
+
+    def _combination(self, vectors: np.ndarray) -> np.ndarray:
+        """Return A [targets, answers] of vectors that the answers determine, refined once."""
+        rows = self.noise.whiten(self.rows)
+        first = rows @ (self.information.inverse @ vectors.T)
+        first += rows @ (self.information.inverse @ (vectors.T - rows.T @ first))
+        return np.asarray(self.noise.whiten_transposed(first).T)
+
+    def _seen(self, targets: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return targets in coordinates, what no answer sees of them, and which are determined [targets]."""
+        vectors, outside = self.coordinates.of(targets)
+        missing = self.information.missing(vectors)
+        seen = np.asarray((outside == 0) & ~missing.any(axis=1))
+        which = np.flatnonzero(seen)
+        if which.size:
+            seen[which] = self.coordinates.covers(targets, which, self._combination(vectors[which]))
+        return vectors, missing, seen
+
+    def _law(self, combination: np.ndarray) -> NoiseSum:
+        if self.noise.independent:
+            return NoiseSum(combination, self.laws)
+        return NoiseSum([1.0], [Gaussian(float(np.sqrt(combination @ self.noise.apply(combination))))])
+
+    def _vectors(self, targets: Any, biased: bool) -> np.ndarray:
+        vectors, missing, seen = self._seen(targets)
+        wrong = np.flatnonzero(~seen)
+        if biased or not wrong.size:
+            return vectors - missing
+        first = int(wrong[0])
+        said, direction = self.coordinates.describe(targets, first, missing[first])
+        raise NotEstimableError(
+            f"{wrong.size} of {len(vectors)} targets cannot be estimated from these {len(self.values)} "
+            f"answers: of target {first} they do not tell {said}. Ask for what is missing, or take the "
+            "estimate of least norm by name, biased=True.",
+            direction,
+        )
+
+    def __repr__(self) -> str:
+        return f"Blue({len(self.values):,} answers, {self.rows.shape[1]:,} coordinates)"
+
+
+def _laws(history: History, continuous: bool) -> tuple[NoiseLaw, ...]:
+    laws: list[NoiseLaw] = []
+    for measurement in history.measurements:
+        gaussian = measurement.noise == "gaussian"
+        correlated = history.covariance is not None
+        if correlated and not gaussian:
+            raise ValueError(
+                "the history has a covariance of its noise, and that of the measurement on "
+                f"{measurement.clique} is not Gaussian: the laws of sums of correlated noise are known where "
+                "all of it is Gaussian. KernelPCA gives their variances."
+            )
+        if measurement.law is not None and not correlated:
+            laws += [as_law("a measurement", measurement.law, continuous)] * measurement.values.size
+        elif continuous or correlated:
+            spreads = measurement.row_stddevs()
+            laws += [Gaussian(float(s)) if gaussian else Laplace(float(s) / np.sqrt(2)) for s in spreads]
+        else:
+            raise ValueError(
+                f"the law of the noise of the measurement on {measurement.clique} is not known: make it with "
+                "LinearMeasurement.released, or take continuous laws of its family by name, continuous=True."
+            )
+    return tuple(laws)

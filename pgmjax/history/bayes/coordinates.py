@@ -1,0 +1,191 @@
+"""Queries as vectors: over all cells where they are few, else over the span of a history's rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import numpy as np
+
+from pgmjax.data.domain import Domain
+from pgmjax.history import estimable
+from pgmjax.history.kernel.kernel import kernel
+from pgmjax.history.rows import Rows
+from pgmjax.queries import Query
+
+MAX_CELLS = 4096
+"""Domains of up to so many cells may be written out."""
+_FEW_CELLS = 512
+_OUTSIDE = 1e-10  # of the squared length of a query: the kernel leaves no more digits, see `Span.covers`
+_NAMED = 4
+_MAX_ATTRIBUTES = 6
+
+
+class NotEstimableError(ValueError):
+    """A target that the history does not determine; the message says which direction is missing.
+
+    Attributes:
+        direction: the missing part of the first such target, over cells [cells]; None where it was not
+            written out.
+    """
+
+    def __init__(self, message: str, direction: np.ndarray | None = None) -> None:
+        super().__init__(message)
+        self.direction = direction
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cells:
+    """All cells, row-major; `domain` names them and may be None for a plain matrix."""
+
+    number: int
+    domain: Domain | None = None
+
+    def of(self, targets: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return targets over the cells [targets, cells], and zeros [targets]: nothing lies outside.
+
+        Raises:
+            ValueError: another number of cells, or entries that are not finite.
+        """
+        if isinstance(targets, Query | Rows):
+            if self.domain is None:
+                raise ValueError(f"this history is a plain matrix: give targets as arrays of {self.number}.")
+            targets = _rows(targets, self.domain).matrix()
+        array = np.atleast_2d(np.asarray(targets, np.float64))
+        if array.ndim != 2 or array.shape[1] != self.number or not np.isfinite(array).all():
+            raise ValueError(
+                f"targets must be finite numbers [targets, {self.number} cells], got shape "
+                f"{np.shape(targets)}."
+            )
+        return array, np.zeros(len(array))
+
+    def covers(self, targets: Any, which: np.ndarray, combination: np.ndarray) -> np.ndarray:
+        """Return that nothing is left over [which]: entries were compared themselves."""
+        return np.ones(len(which), bool)
+
+    def appended(self, row: Any) -> tuple[Cells, np.ndarray]:
+        """Return coordinates that hold one more row, which are these, and the row's own [cells]."""
+        return self, self.of(row)[0][0]
+
+    def describe(self, targets: Any, which: int, missing: np.ndarray) -> tuple[str, np.ndarray]:
+        """Say which direction is missing, by its largest cells, and return it [cells]."""
+        order = np.argsort(-np.abs(missing), kind="stable")[:_NAMED]
+        shown = [f"{missing[cell]:+.3g} x {self._name(int(cell))}" for cell in order if missing[cell]]
+        more = int((missing != 0).sum()) - len(shown)
+        return " ".join(shown) + (f" and {more:,} more cells" if more > 0 else ""), missing
+
+    def _name(self, cell: int) -> str:
+        if self.domain is None:
+            return f"cell {cell}"
+        codes = np.unravel_index(cell, self.domain.shape)
+        return "(" + ", ".join(f"{n}={int(c)}" for n, c in zip(self.domain, codes, strict=True)) + ")"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Span:
+    """Orthonormal coordinates of the span of some rows, through their kernel.
+
+    Attributes:
+        rows: what spans.
+        transform: from inner products with the rows to coordinates [coordinates, rows].
+    """
+
+    rows: Rows
+    transform: np.ndarray
+
+    @classmethod
+    def by(cls, rows: Rows) -> Span:
+        """Return the span of a history's rows, each of which counts as much, however few cells it names."""
+        products = kernel(rows)
+        lengths = np.sqrt(np.diagonal(products))
+        lengths = np.where(lengths > 0, lengths, 1.0)
+        values, vectors = np.linalg.eigh(products / np.multiply.outer(lengths, lengths))
+        kept = values > 1e-10 * values.max(initial=0)
+        return cls(rows, (vectors[:, kept] / np.sqrt(values[kept])).T / lengths)
+
+    def of(self, targets: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return targets in coordinates [targets, coordinates], their squared lengths outside [targets]."""
+        asked = _rows(targets, self.rows.domain)
+        inside = kernel(asked, self.rows) @ self.transform.T
+        squares = np.array([kernel(asked.take([k]))[0, 0] for k in range(asked.num_rows)])
+        outside = squares - (inside**2).sum(axis=1)
+        return inside, np.where(outside > _OUTSIDE * squares, outside, 0.0)
+
+    def covers(self, targets: Any, which: np.ndarray, combination: np.ndarray) -> np.ndarray:
+        """Return whether combinations of the rows [which, rows] equal some targets in every cell [which].
+
+        What is left over of a target may be too short for the kernel's digits and still hold every record.
+        """
+        asked = _rows(targets, self.rows.domain).take(which)
+        return estimable.is_covered(asked, self.rows, combination)
+
+    def appended(self, row: Any) -> tuple[Span, np.ndarray]:
+        """Return coordinates that hold one more row, and the row's own."""
+        asked = _rows(row, self.rows.domain)
+        inside, outside = self.of(asked)
+        rows = self.rows.concatenated(asked)
+        height, width = self.transform.shape
+        if outside[0] == 0:
+            return Span(rows, np.pad(self.transform, ((0, 0), (0, 1)))), inside[0]
+        length = float(np.sqrt(outside[0]))
+        transform = np.zeros((height + 1, width + 1))
+        transform[:-1, :-1] = self.transform
+        transform[-1, :-1] = -(inside[0] @ self.transform) / length
+        transform[-1, -1] = 1 / length
+        return Span(rows, transform), np.append(inside[0], length)
+
+    def describe(self, targets: Any, which: int, missing: np.ndarray) -> tuple[str, None]:
+        """Say which direction is missing, by the attributes whose joint effect the rows do not tell."""
+        asked = _rows(targets, self.rows.domain).take([which])
+        weights = -(self.of(asked)[0][0] - missing) @ self.transform
+        every = asked.concatenated(self.rows)
+        signed = np.concatenate([[1.0], weights])
+        names = list(self.rows.domain)
+        named = [k for k in range(len(names)) if (asked.index[:, k] != 0).any()][:_MAX_ATTRIBUTES]
+        parts = []
+        for size in range(len(named) + 1):
+            for some in itertools.combinations(named, size):
+                part = _component(every, some)
+                parts.append((float(signed @ kernel(part) @ signed), some))
+        parts.sort(key=lambda part: -part[0])
+        total = sum(max(square, 0.0) for square, _ in parts)
+        shown = [
+            " x ".join(names[k] for k in some) if some else "the number of records"
+            for square, some in parts
+            if square > 0.01 * total or some == parts[0][1]
+        ][:_NAMED]
+        return "the effect of " + ", and of ".join(shown), None
+
+
+def coordinates_of(rows: Rows) -> Cells | Span:
+    """Return coordinates for a history's rows: cells where they are few, or not many more than rows."""
+    size = rows.domain.size()
+    written = size <= MAX_CELLS and (size <= _FEW_CELLS or 2 * rows.num_rows >= size)
+    return Cells(size, rows.domain) if written else Span.by(rows)
+
+
+def _rows(targets: Any, domain: Domain) -> Rows:
+    if isinstance(targets, Rows):
+        return targets
+    if isinstance(targets, np.ndarray):
+        raise TypeError("targets over so many cells are queries, or Rows, not arrays.")
+    return Rows.of(targets, domain)
+
+
+def _component(rows: Rows, attributes: tuple[int, ...]) -> Rows:
+    """Return the part of rows that varies with every one of some attributes and with no other."""
+    coefficients, index, vectors = rows.coefficients.copy(), rows.index.copy(), list(rows.vectors)
+    for place, table in enumerate(rows.vectors):
+        means = table.mean(axis=1)
+        if place in attributes:
+            coefficients = np.where(index[:, place] == 0, 0.0, coefficients)
+            vectors[place] = table - means[:, None]
+            vectors[place][0] = 1.0
+        else:
+            coefficients = coefficients * means[index[:, place]]
+            index[:, place] = 0
+    return Rows(rows.domain, rows.num_rows, rows.owner, coefficients, index, tuple(vectors))
+
+
+Coordinates = Cells | Span

@@ -1,0 +1,201 @@
+"""What an estimate tells about the true answer: intervals, probabilities, tests, with their errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.history.bayes.choose import METHODS, law_of
+from pgmjax.history.bayes.claims import Claim, Verdict
+from pgmjax.history.bayes.distribution import Accuracy, LatticeLaw, SumLaw
+from pgmjax.history.bayes.monte_carlo import SIZE, draw_sums, order_statistic
+from pgmjax.history.bayes.noise_laws import NoiseLaw
+from pgmjax.history.bayes.noise_sum import NoiseSum
+
+_ENDS = 1e-7  # of a lattice step: keeps a true answer at an end inside in spite of rounding
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Inference:
+    """An estimate and the law of its error: the belief about the true answer theta given the estimate.
+
+    It is what the estimate alone tells, under a flat prior: theta = value - error. Given all answers one by
+    one the belief differs, see `pgmjax.history.bayes.posterior`.
+
+    Attributes:
+        value: the estimate (counts).
+        law: of the error.
+        method: how it is computed, see `pgmjax.history.bayes.choose`.
+        options: of the method.
+        biased: whether the target was not estimable, so that the law leaves out a bias of unknown size.
+
+    References:
+        Xiao and Xiong 2012, Section 4, Lemma 4.1.
+
+    Example:
+        >>> answer = Inference(12.0, NoiseSum([1.0], 10.0, continuous=True))
+        >>> [round(end, 3) for end in answer.interval(0.95)], round(answer.probability(low=0.0), 4)
+        ([-17.957, 41.957], 0.8494)
+    """
+
+    value: float
+    law: NoiseSum
+    method: str = "auto"
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    biased: bool = False
+
+    def __post_init__(self) -> None:
+        checks.choice("method", self.method, METHODS)
+
+    @functools.cached_property
+    def computed(self) -> SumLaw:
+        """The law as computed, which says its own accuracy."""
+        return law_of(self.law, self.method, **dict(self.options))
+
+    @property
+    def accuracy(self) -> Accuracy:
+        """How far probabilities and ends may be wrong."""
+        return self.computed.accuracy
+
+    @property
+    def variance(self) -> float:
+        """The exact variance of the error (counts squared)."""
+        return self.law.variance
+
+    @property
+    def stddev(self) -> float:
+        """The exact standard deviation of the error (counts)."""
+        return self.law.stddev
+
+    def half_width(self, level: float = 0.95) -> float:
+        """Return a least w with P(abs(theta - value) <= w) >= level (counts), whatever was answered."""
+        return self.computed.half_width(level)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Return the ends, included, of a shortest interval that holds theta with a probability (counts).
+
+        Where the law is discrete and coarse it holds more, and its value may lie off the middle.
+
+        Raises:
+            ValueError: a level outside (0, 1), or too close to 1 for the method.
+        """
+        low, high = self.computed.shortest(level)
+        slack = _ENDS * self.computed.step if isinstance(self.computed, LatticeLaw) else 0.0
+        return self.value - high - slack, self.value - low + slack
+
+    def probability(self, low: float = -math.inf, high: float = math.inf) -> float:
+        """Return P(low <= theta <= high)."""
+        return Claim(low, high).within(self.computed, self.value)
+
+    def probability_of_set(self, intervals: Sequence[tuple[float, float]]) -> float:
+        """Return P(theta in a union of intervals), ends included; they may overlap.
+
+        Args:
+            intervals: pairs of a low and a high end (counts), infinite ones for none.
+        """
+        merged: list[tuple[float, float]] = []
+        for claim in sorted((Claim(*ends) for ends in intervals), key=lambda claim: claim.low):
+            if merged and claim.low <= merged[-1][1]:
+                merged[-1] = merged[-1][0], max(merged[-1][1], claim.high)
+            else:
+                merged.append((claim.low, claim.high))
+        return min(1.0, math.fsum(self.probability(low, high) for low, high in merged))
+
+    def test(self, claim: Claim, level: float = 0.95) -> Verdict:
+        """Return how probable a claim about theta is, and whether it or its contrary reaches a level."""
+        probability = claim.within(self.computed, self.value)
+        return Verdict(claim, probability, checks.number("level", level, above=0, below=1))
+
+    def chebyshev(self, level: float = 0.95) -> float:
+        """Return the half-width that the variance alone promises (Theorem 3.2 of the paper)."""
+        return math.sqrt(self.variance / (1 - checks.number("level", level, above=0, below=1)))
+
+    def __repr__(self) -> str:
+        return f"Inference(stddev {self.stddev:g}{', biased' if self.biased else ''})"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class JointInference:
+    """Estimates of several queries and the joint law of their errors.
+
+    Attributes:
+        values: the estimates [targets] (counts).
+        combination: A [targets, answers]; the errors are A times the noise.
+        laws: the law of every answer's noise [answers].
+        biased: which targets were not estimable, so that the laws leave out a bias of unknown size, bool
+            [targets]; None for none.
+    """
+
+    values: np.ndarray
+    combination: np.ndarray
+    laws: tuple[NoiseLaw, ...]
+    biased: np.ndarray | None = None
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """The exact covariance of the errors [targets, targets] (counts squared)."""
+        variances = np.array([law.variance for law in self.laws])
+        return (self.combination * variances) @ self.combination.T
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, target: int) -> Inference:
+        biased = self.biased is not None and bool(self.biased[target])
+        law = NoiseSum(self.combination[target], self.laws)
+        return Inference(float(self.values[target]), law, biased=biased)
+
+    def draws(self, size: int = SIZE, seed: int = 0) -> np.ndarray:
+        """Return draws of all targets' true answers given their estimates, on the device [draws, targets]."""
+        return self.values - draw_sums(self.combination, self.laws, size, seed)
+
+    def characteristic(self, angles: np.ndarray) -> np.ndarray:
+        """Return E cos(t . errors) for every t in `angles` [n, targets]."""
+        return np.array(
+            [NoiseSum(t @ self.combination, self.laws).characteristic(np.ones(1))[0] for t in angles]
+        )
+
+    def probability(
+        self, low: Any = -math.inf, high: Any = math.inf, *, size: int = SIZE, seed: int = 0
+    ) -> tuple[float, float]:
+        """Return P(low <= theta <= high for all targets together), and its standard error.
+
+        Args:
+            low: one number or one a target (counts).
+            high: as `low`.
+            size: the number of draws.
+            seed: of the device's generator.
+        """
+        draws = self.draws(size, seed)
+        slack = 1e-9 * np.sqrt(np.diagonal(self.covariance))
+        inside = ((draws >= np.asarray(low) - slack) & (draws <= np.asarray(high) + slack)).all(axis=1)
+        share = float(inside.mean())
+        return share, math.sqrt(share * (1 - share) / size)
+
+    def intervals(self, level: float = 0.95, *, size: int = SIZE, seed: int = 0) -> np.ndarray:
+        """Return intervals [targets, 2] that hold all true answers together with a probability (counts).
+
+        All are equally wide in standard deviations of their own error. The draws are taken against
+        themselves: with confidence `monte_carlo.CONFIDENCE` over them the level is truly reached.
+
+        Raises:
+            ValueError: a level outside (0, 1), or closer to 1 than so many draws tell.
+        """
+        level = checks.number("level", level, above=0, below=1)
+        spreads = np.sqrt(np.diagonal(self.covariance))
+        errors = np.abs(self.values - self.draws(size, seed)) / np.where(spreads > 0, spreads, 1.0)
+        largest = np.sort(errors.max(axis=1))
+        number = order_statistic(size, level)
+        if number > size:
+            raise ValueError(f"level {level:g} is closer to 1 than {size:,} draws tell: take more of them.")
+        width = largest[number - 1] * (1 + 1e-9) * spreads
+        return np.stack([self.values - width, self.values + width], axis=1)
+
+    def __repr__(self) -> str:
+        return f"JointInference({len(self.values):,} targets from {len(self.laws):,} answers)"

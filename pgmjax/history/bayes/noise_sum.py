@@ -1,0 +1,172 @@
+"""A linear combination of independent noises: moments, tail, and what its law is computed from."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pgmjax.history.bayes.noise_laws import (
+    DISCRETE,
+    DiscreteGaussian,
+    Gaussian,
+    Laplace,
+    NoiseLaw,
+    as_law,
+    characteristic,
+    largest_argument,
+    log_moment,
+)
+
+_NEGLIGIBLE = 1e-12  # a coefficient whose noise is below this share of the whole is rounding
+_DIGITS = 12
+_LARGEST_DENOMINATOR = 1000
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
+class NoiseSum:
+    """The law of sum_k c_k N_k with independent symmetric noises N_k.
+
+    Terms of one law and one size of coefficient are grouped, those that are nothing but rounding left out.
+
+    Args:
+        coefficients: c [terms].
+        laws: one law a term, or one for all; a number is the scale of a discrete Laplace law.
+        continuous: take the papers' continuous laws of the same families and scales.
+
+    Attributes:
+        sizes: the distinct sizes of coefficients [groups], largest standard deviation first.
+        laws: the law of every group.
+        counts: how many terms a group holds [groups].
+
+    Raises:
+        ValueError: coefficients that are not finite, or as many laws as terms were expected.
+
+    Example:
+        >>> NoiseSum([1.0, -1.0], 2.0, continuous=True)
+        NoiseSum(2 terms, stddev 4)
+    """
+
+    sizes: np.ndarray
+    laws: tuple[NoiseLaw, ...]
+    counts: np.ndarray
+
+    def __init__(self, coefficients: Any, laws: Any, continuous: bool = False) -> None:
+        array = np.atleast_1d(np.asarray(coefficients, np.float64))
+        if array.ndim != 1 or not np.isfinite(array).all():
+            raise ValueError(f"coefficients must be finite numbers [terms], got shape {array.shape}.")
+        given = list(laws) if isinstance(laws, Sequence | np.ndarray) else [laws] * len(array)
+        if len(given) != len(array):
+            raise ValueError(f"expected one law a term, {len(array)}, or one for all, got {len(given)}.")
+        every = [as_law(f"term {k}", law, continuous) for k, law in enumerate(given)]
+        groups = _grouped(np.abs(array), every)
+        object.__setattr__(self, "sizes", np.array([size for size, _ in groups]))
+        object.__setattr__(self, "laws", tuple(law for _, law in groups))
+        object.__setattr__(self, "counts", np.array(list(groups.values()), np.int64))
+
+    def __repr__(self) -> str:
+        return f"NoiseSum({self.num_terms} terms, stddev {self.stddev:g})"
+
+    @property
+    def num_terms(self) -> int:
+        """The number of terms that count."""
+        return int(self.counts.sum())
+
+    @functools.cached_property
+    def variance(self) -> float:
+        """The exact variance."""
+        parts = zip(self.sizes, self.counts, self.laws, strict=True)
+        return math.fsum(count * size * size * law.variance for size, count, law in parts)
+
+    @property
+    def stddev(self) -> float:
+        """The exact standard deviation."""
+        return math.sqrt(self.variance)
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether every noise is discrete."""
+        return all(isinstance(law, DISCRETE) for law in self.laws)
+
+    def continuous(self) -> NoiseSum:
+        """Return the sum with the papers' continuous laws of the same families and scales."""
+        sizes = np.repeat(self.sizes, self.counts)
+        return NoiseSum(sizes, np.repeat(np.array(self.laws, object), self.counts).tolist(), continuous=True)
+
+    def characteristic(self, angles: np.ndarray, negligible: float = 0.0) -> np.ndarray:
+        """Return E cos(t X) for every t in `angles` [n].
+
+        Args:
+            angles: the arguments t.
+            negligible: values below it in size may be given as 0 (it saves time).
+        """
+        result = np.ones_like(np.asarray(angles, np.float64))
+        left = np.arange(result.size)
+        for size, count, law in zip(self.sizes, self.counts, self.laws, strict=True):
+            result[left] *= characteristic(law, size * angles[left]) ** count
+            if negligible:
+                large = np.abs(result[left]) > negligible
+                result[left[~large]] = 0.0
+                left = left[large]
+        return result
+
+    @functools.cached_property
+    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Arguments s and log E exp(s X) there, for Chernoff's bound."""
+        limits = [largest_argument(law) / size for size, law in zip(self.sizes, self.laws, strict=True)]
+        most = min(limits, default=math.inf)
+        most = min(most, 50 / self.stddev)
+        shares = np.concatenate([np.geomspace(1e-3, 0.5, 32), 1 - np.geomspace(0.5, 1e-4, 32)])
+        arguments = most * shares
+        logs = np.zeros_like(arguments)
+        for size, count, law in zip(self.sizes, self.counts, self.laws, strict=True):
+            logs += count * log_moment(law, size * arguments)
+        return arguments, logs
+
+    def radius(self, outside: float) -> float:
+        """Return an r with P(abs(X) > r) <= outside, by Chernoff's bound."""
+        if not self.sizes.size:
+            return 0.0
+        arguments, logs = self._moments
+        return float(((math.log(2 / outside) + logs) / arguments).min())
+
+    def lattice(self) -> float | None:
+        """Return the largest step g that all coefficients are integers times, None where there is none.
+
+        Ratios with denominators above 1,000 count as not commensurate.
+
+        Example:
+            >>> NoiseSum([0.5, -0.75], 2.0).lattice()
+            0.25
+        """
+        if not self.is_discrete or not self.sizes.size:
+            return None
+        unit = float(self.sizes.min())
+        common = 1
+        for size in self.sizes / unit:
+            ratio = Fraction(float(size)).limit_denominator(_LARGEST_DENOMINATOR)
+            if abs(float(ratio) - size) > 1e-10 * size:
+                return None
+            common = math.lcm(common, ratio.denominator)
+            if common > 1 << 24:
+                return None
+        return unit / common
+
+
+def _grouped(sizes: np.ndarray, laws: list[NoiseLaw]) -> dict[tuple[float, NoiseLaw], int]:
+    spreads = sizes * np.array([law.stddev for law in laws])
+    total = math.sqrt(math.fsum(spreads**2))
+    groups: dict[tuple[float, NoiseLaw], int] = {}
+    for k in np.argsort(-spreads, kind="stable"):
+        if spreads[k] > _NEGLIGIBLE * total:
+            key = (float(f"{sizes[k]:.{_DIGITS}g}"), laws[k])
+            groups[key] = groups.get(key, 0) + 1
+    return groups
+
+
+__all__ = ["DiscreteGaussian", "Gaussian", "Laplace", "NoiseSum"]

@@ -1,0 +1,204 @@
+"""The kernel PCA integrator: least squares answers out of a history, traded against bias."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.history import estimable as left_over
+from pgmjax.history.answers import Answers, rows_of, total_of
+from pgmjax.history.history import History
+from pgmjax.history.kernel.kernel import kernel
+from pgmjax.history.kernel.norms import squared_norms
+from pgmjax.history.kernel.spectrum import RANK_CUT, Spectrum
+from pgmjax.history.noise_covariance import NoiseCovariance
+from pgmjax.history.prior import ProductPrior
+from pgmjax.history.rows import Rows
+from pgmjax.inference.plan.forecast import available_bytes, readable_bytes
+
+_MATRICES = 5  # the kernel, the eigenvectors and the workspace of the decomposition
+_ESTIMABLE = 1e-8  # of a squared length: what the kernel's digits tell, before entries are compared
+_BLOCK = 1024
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class KernelPCA:
+    """Eigenqueries of a history with the least squares estimates of their answers.
+
+    Any query is answered as ``sum_i y_i c_i z_i``: c are its coordinates in the eigenqueries, z their
+    uncorrelated estimates, and ``y_i = alpha^2 / (alpha^2 + variance of z_i)``. At alpha = infinity this is
+    generalised least squares, unbiased for every estimable query; a smaller alpha trusts the prior more.
+
+    Attributes:
+        history: what was answered.
+        prior: weights of the cells in inner products; None is the uniform prior.
+        total: the public number of records; None where it is not known.
+        spectrum: of the history's kernel, or of what a known total leaves of it beside the universal query.
+        estimates: z (counts) [rank].
+
+    Example:
+        >>> import pgmjax as pj
+        >>> domain = pj.Domain({"age": 3, "sex": 2})
+        >>> measured = [pj.LinearMeasurement(("sex",), [30, 71], stddev=2.0),
+        ...             pj.LinearMeasurement(("sex",), [32, 69], stddev=2.0)]
+        >>> pca = KernelPCA.of(History(domain, measured))
+        >>> pca.answer(pj.queries.marginal(["sex"])).values.round(6).tolist()
+        [31.0, 70.0]
+
+    References:
+        Chen, Zhou and Bhowmick 2012, section 3, Theorem 3.
+    """
+
+    history: History
+    prior: ProductPrior | None
+    total: float | None
+    spectrum: Spectrum
+    estimates: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        history: History,
+        prior: ProductPrior | None = None,
+        total: float | None = None,
+        *,
+        rank_cut: float = RANK_CUT,
+    ) -> KernelPCA:
+        """Decompose the kernel of a history.
+
+        Args:
+            history: linear answers with their noise.
+            prior: weights of the cells; None is the uniform prior.
+            total: the public number n of records. It adds the universal query, answered without noise: the
+                exact limit, in which what is left of all queries beside it is decomposed.
+            rank_cut: share of the largest eigenvalue below which others count as zero.
+
+        Raises:
+            ValueError: a prior over another domain, a total below 0, or a kernel that does not fit in memory.
+        """
+        rows = history.rows
+        count = rows.num_rows
+        need, limit = _MATRICES * 8 * count**2, available_bytes()
+        if need > limit:
+            raise ValueError(
+                f"the decomposition of {count:,} rows needs {readable_bytes(need)}, and "
+                f"{readable_bytes(limit)} are available: use Ridge.fit, which answers for one "
+                "alpha with a fifth of that or less."
+            )
+        total = total_of(total)
+        noise = NoiseCovariance.of(history.stddevs, history.covariance)
+        matrix = kernel(rows, None, prior)
+        answers = history.values
+        scale = float(np.max(np.diag(matrix) / noise.variances, initial=0.0))
+        if total is not None:
+            means = rows.mean(prior)
+            for at in range(0, count, _BLOCK):
+                matrix[at : at + _BLOCK] -= means[at : at + _BLOCK, None] * means
+            answers = answers - total * means
+        spectrum = Spectrum.of(matrix, noise, rank_cut=rank_cut, scale=scale if total is not None else 0.0)
+        return cls(history, prior, total, spectrum, spectrum.project(answers))
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        """lambda^2 (1 / counts^2) of every eigenquery, descending [rank]: z has the variances 1 / lambda^2.
+
+        The universal query, where the total is known, is a further eigenquery, of infinite eigenvalue.
+        """
+        return self.spectrum.eigenvalues
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The matrix W of eigenqueries in terms of the history's rows [rank, rows].
+
+        With a known total they combine what is left of the rows beside the universal query.
+        """
+        return self.spectrum.weights
+
+    def answer(self, queries: Any, alpha: float = math.inf) -> Answers:
+        """Return the answers to queries, asked before or new.
+
+        Args:
+            queries: a query, several, or Rows.
+            alpha: counts of bias to assume for a query at distance 1, > 0; infinity allows no bias.
+
+        Raises:
+            TypeError, ValueError: no query, one that does not fit the domain, or alpha <= 0.
+        """
+        alpha = positive_alpha(alpha)
+        asked = rows_of(queries, self.history.domain)
+        shrinkage = self.spectrum.shrinkage(alpha)
+        values, variances = np.empty(asked.num_rows), np.empty(asked.num_rows)
+        norms = squared_norms(asked, self.prior)
+        missing, distances = np.empty(asked.num_rows), np.empty(asked.num_rows)
+        means = asked.mean(self.prior)
+        rest = norms if self.total is None else norms - means**2
+        for low in range(0, asked.num_rows, _BLOCK):
+            some = slice(low, low + _BLOCK)
+            coordinates = self._coordinates(asked.take(some), means[some])
+            values[some] = (shrinkage * self.estimates) @ coordinates
+            squares = coordinates**2
+            variances[some] = (shrinkage**2 / self.eigenvalues) @ squares
+            missing[some] = np.maximum(rest[some] - squares.sum(axis=0), 0.0)
+            distances[some] = missing[some] + (1 - shrinkage) ** 2 @ squares
+        estimable = missing <= _ESTIMABLE * norms
+        which = np.flatnonzero(estimable)
+        for low in range(0, len(which), _BLOCK):
+            numbers = which[low : low + _BLOCK]
+            estimable[numbers] = self._covers(asked.take(numbers), means[numbers])
+        if self.total is not None:
+            values += self.total * means
+        return Answers(values, np.sqrt(variances), estimable, np.sqrt(distances))
+
+    def fitted(self, alpha: float = math.inf) -> Answers:
+        """Return the answers to the history's own rows, as `answer` gives them, without another kernel.
+
+        Args:
+            alpha: as for `answer`.
+
+        Raises:
+            TypeError, ValueError: alpha no number or not above 0.
+        """
+        shrinkage = self.spectrum.shrinkage(positive_alpha(alpha))
+        noise = self.spectrum.noise
+        leading = noise.colour(self.spectrum.directions[:, : self.spectrum.rank])
+        values = leading @ (shrinkage * np.sqrt(self.eigenvalues) * self.estimates)
+        if self.total is not None:
+            values += self.total * self.history.rows.mean(self.prior)
+        squares = leading**2
+        distances = np.sqrt(squares @ ((1 - shrinkage) ** 2 * self.eigenvalues))
+        return Answers(values, np.sqrt(squares @ shrinkage**2), np.ones(len(values), bool), distances)
+
+    def _covers(self, asked: Rows, means: np.ndarray) -> np.ndarray:
+        """Return whether what is estimated without bias are the queries themselves, in every cell [asked]."""
+        spectrum = self.spectrum
+        coordinates = self._coordinates(asked, means) / np.sqrt(self.eigenvalues)[:, None]
+        weights = spectrum.noise.whiten_transposed(spectrum.directions[:, : spectrum.rank] @ coordinates).T
+        constants = 0.0 if self.total is None else means - weights @ self.history.rows.mean(self.prior)
+        return left_over.is_covered(asked, self.history.rows, weights, self.prior, constants)
+
+    def _coordinates(self, asked: Any, means: np.ndarray) -> np.ndarray:
+        """Return c [rank, asked] of some rows."""
+        columns = kernel(self.history.rows, asked, self.prior)
+        if self.total is not None:
+            columns -= self.history.rows.mean(self.prior)[:, None] * means
+        return self.spectrum.project(columns)
+
+    def __repr__(self) -> str:
+        known = "" if self.total is None else f", total={self.total:g}"
+        return f"KernelPCA({self.history.rows.num_rows:,} rows, rank {self.spectrum.rank:,}{known})"
+
+
+def positive_alpha(alpha: Any, *, finite: bool = False) -> float:
+    """Return alpha as a float > 0; infinity is one of them unless it must be finite.
+
+    Raises:
+        TypeError: no number.
+        ValueError: not above 0, NaN, or infinite where it must be finite.
+    """
+    if not finite and isinstance(alpha, float) and alpha == math.inf:
+        return math.inf
+    return checks.number("alpha", alpha, above=0)

@@ -1,0 +1,134 @@
+"""Exact ascent of the dual: L-BFGS-B in the box, with a certificate after every step.
+
+References:
+    Byrd, Lu, Nocedal and Zhu 1995, "A limited memory algorithm for bound constrained optimization".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from scipy.optimize import minimize
+
+from pgmjax._internal.progress import Progress
+from pgmjax.estimation.solvers.loop import Status
+from pgmjax.history.max_entropy.dual import Dual, Point
+
+MEMORY = 20
+RESTARTS = 5
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ending:
+    """Where an ascent ended.
+
+    Attributes:
+        point: the point of the lowest primal objective.
+        below: the highest dual objective that was met, a lower bound on the optimum.
+        status: how it ended.
+        steps: how often the dual was evaluated.
+    """
+
+    point: Point
+    below: float
+    status: Status
+    steps: int
+
+    @property
+    def gap(self) -> float:
+        """How far the primal objective can be above the optimum (nats)."""
+        return max(self.point.primal - self.below, 0.0)
+
+
+class Converged(Exception):
+    """Ends the search from within: the certificate is small enough."""
+
+
+class Search:
+    """The best point so far, and whether it is good enough."""
+
+    def __init__(self, dual: Dual, tol: float, bar: Progress | None = None) -> None:
+        self._dual, self._tol, self._bar = dual, tol, bar
+        self.best: Point | None = None
+        self.below = -math.inf
+        self.highest = np.zeros(0)
+        self.steps = 0
+
+    @property
+    def gap(self) -> float:
+        """What the certificate says so far; infinite before the first point."""
+        return math.inf if self.best is None else self.best.primal - self.below
+
+    def see(self, weights: np.ndarray) -> Point:
+        """Evaluate weights, keep what is best.
+
+        Raises:
+            Converged: the gap is within the tolerance.
+        """
+        point = self._dual.at(weights)
+        self.steps += 1
+        if not math.isfinite(point.value):
+            return point
+        if point.value > self.below:
+            self.below, self.highest = point.value, weights
+        if self.best is None or point.primal < self.best.primal:
+            self.best = point
+        if self._bar is not None:
+            self._bar.advance(1, f"gap {self.gap:.3g}")
+        if self.gap <= self._tol * max(1.0, abs(self.best.primal)):
+            raise Converged
+        return point
+
+    def ending(self, status: Status) -> Ending:
+        """Where it ended; the status counts where the gap is not within the tolerance."""
+        if self.best is None:
+            raise FloatingPointError("the dual is not finite at its starting point")
+        return Ending(self.best, self.below, status, self.steps)
+
+
+def ascend(dual: Dual, start: np.ndarray, scales: np.ndarray, max_steps: int, search: Search) -> Ending:
+    """Maximise the dual.
+
+    Args:
+        dual: the problem.
+        start: weights to start from, within the box [rows].
+        scales: the size of a step by each weight [rows].
+        max_steps: evaluations of the dual at most.
+        search: what keeps the best point.
+    """
+    box = dual.penalty.box / scales
+
+    def objective(scaled: np.ndarray) -> tuple[float, np.ndarray]:
+        if search.steps >= max_steps:
+            raise StopIteration
+        # back in the box, which the division may have left by a rounding
+        point = search.see(np.clip(scaled * scales, -dual.penalty.box, dual.penalty.box))
+        return -point.value, -point.gradient * scales
+
+    try:
+        for _ in range(RESTARTS):
+            before = search.gap
+            minimize(
+                objective,
+                start / scales,
+                method="L-BFGS-B",
+                jac=True,
+                bounds=np.stack([-box, box], axis=1),
+                options={
+                    "maxcor": MEMORY,
+                    "maxiter": max_steps,
+                    "maxfun": max_steps,
+                    "ftol": 0.0,
+                    "gtol": 0.0,
+                },
+            )
+            start = search.highest
+            if not search.gap < 0.9 * before:
+                break
+    except Converged:
+        return search.ending(Status.CONVERGED)
+    except StopIteration:
+        return search.ending(Status.MAX_STEPS)
+    return search.ending(Status.STALLED)

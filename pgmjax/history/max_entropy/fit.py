@@ -1,0 +1,284 @@
+"""The maximum-entropy integrator: one valid distribution from all noisy answers.
+
+Among all distributions it takes the one closest to a prior that the noise makes likely:
+``min KL(p, p0) - alpha log-likelihood(answers | p)``. The optimum is a graphical model with one weight a
+row, and its dual is solved with exact gradients wherever inference fits in memory. Where one inference takes
+seconds, chains tell the curvature; where none fits, they tell the gradient too.
+
+References:
+    Chen, Zhou and Bhowmick 2012, "Integrating historical noisy answers", section 4.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax._internal.progress import Progress
+from pgmjax.estimation.solvers.loop import Status
+from pgmjax.history.history import History
+from pgmjax.history.max_entropy.ascent import Ending, Search, ascend
+from pgmjax.history.max_entropy.chains import METHODS, Chains
+from pgmjax.history.max_entropy.drawing import draw
+from pgmjax.history.max_entropy.dual import Dual, Layout, Point
+from pgmjax.history.max_entropy.features import Features
+from pgmjax.history.max_entropy.newton import Newton, Rough
+from pgmjax.history.max_entropy.penalties import Penalty, penalty_of
+from pgmjax.history.prior import ProductPrior
+from pgmjax.inference import oracles
+from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.model.graphical import GraphicalModel
+
+PENALTIES = ("auto", "laplace", "gaussian")
+SOLVERS = ("auto", "exact", "newton", "chains")
+SLOW = 0.5
+"""Seconds an inference that is forecast to take longer has its curvature sampled."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MaxEntropyFit:
+    """The result of a maximum-entropy integration.
+
+    Attributes:
+        model: the distribution, times the total.
+        weights: the dual weight of every row [rows]; minus or plus its box where a Laplace answer is not met.
+        objective: relative entropy to the prior plus the penalty of the answers (nats); where nothing was
+            exact an estimate of its dual, a lower bound.
+        gap: certified bound on `objective - optimum` (nats); infinite where nothing was exact.
+        status: how the search ended; MAX_STEPS of chains alone, which know no end.
+        steps: inferences done, or steps of chains where nothing was exact.
+        answers: the model's answers to the rows of the history (counts) [rows].
+    """
+
+    model: GraphicalModel
+    weights: np.ndarray
+    objective: float
+    gap: float
+    status: Status
+    steps: int
+    answers: np.ndarray
+
+    def sample(self, rows: int | None = None, seed: int = 0, *, sweeps: int = 100) -> dict[str, np.ndarray]:
+        """Draw a synthetic table: from the model where it can be walked through, else from chains.
+
+        Args:
+            rows: how many; the rounded total by default. Any number is post-processing.
+            seed: the same seed gives the same rows; it protects nothing and needs no secrecy.
+            sweeps: how far chains go from independent attributes before they are read, once each.
+
+        Returns:
+            For each attribute the codes [rows].
+        """
+        rows = round(self.model.total) if rows is None else checks.integer("rows", rows, low=0)
+        try:
+            return self.model.sample(rows, seed)
+        except ModelTooLargeError:
+            return draw(self.model, rows, seed, checks.integer("sweeps", sweeps, low=1))
+
+
+@dataclasses.dataclass(frozen=True)
+class MaxEntropy:
+    """Integrates a history of noisy answers into the most uncertain distribution that explains them.
+
+    Post-processing: it sees noisy answers and never a table.
+
+    Attributes:
+        alpha: how much the likelihood of the answers counts against the entropy, > 0: towards 0 the
+            result is the prior, towards infinity it fits the answers as closely as a distribution can.
+        penalty: `laplace` or `gaussian`; `auto` takes that of the law of the noise, which for a full
+            covariance must be Gaussian, and refuses laws that are mixed. The other one may be named too.
+        prior: what is believed without any answer; None is the uniform distribution. Cells of probability
+            0 stay impossible.
+        solver: `exact` is L-BFGS-B on exact gradients; `newton` exact gradients with a curvature that chains
+            tell, for inferences that take long; `chains` has no exact inference at all, for structures that
+            do not fit in memory. `auto` takes the first of these that its plan allows and that is not slow.
+        oracle: as for `Estimator`.
+        max_steps: inferences at most.
+        tol: stop when gap <= tol * max(1, objective).
+        dtype: of inference, `float64` or `float32`.
+        max_bytes: memory that inference may use; None asks the device.
+        chains: how many chains run side by side.
+        chain_steps: steps that chains take alone, 2 or more; `newton` starts where they end.
+        proposal: how chains move, `gibbs` or `metropolis`.
+        seed: of the chains: not noise.
+        progress: None shows a bar in terminals and notebooks, False never does.
+
+    Example:
+        >>> from pgmjax import Domain, LinearMeasurement
+        >>> domain = Domain({"age": 3, "sex": 2})
+        >>> history = History(domain, [LinearMeasurement(("sex",), [30, 70], stddev=1.0, noise="laplace")])
+        >>> fit = MaxEntropy(alpha=10.0).fit(history, total=100)
+        >>> fit.status.name, fit.model.marginal(("sex",)).round(3).tolist()
+        ('CONVERGED', [30.0, 70.0])
+
+    References:
+        Chen, Zhou and Bhowmick 2012, equations 25 to 41.
+    """
+
+    alpha: float = 1.0
+    penalty: str = "auto"
+    prior: ProductPrior | None = None
+    solver: str = "auto"
+    oracle: str = "auto"
+    max_steps: int = 1000
+    tol: float = 1e-6
+    dtype: str = "float64"
+    max_bytes: int | None = None
+    chains: int = 5000
+    chain_steps: int = 16
+    proposal: str = "gibbs"
+    seed: int = 0
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", checks.number("alpha", self.alpha, above=0))
+        checks.choice("penalty", self.penalty, PENALTIES)
+        if not isinstance(self.prior, ProductPrior | None):
+            raise TypeError(f"prior must be a ProductPrior, got {type(self.prior).__name__}.")
+        checks.choice("oracle", self.oracle, ("auto", *oracles.names()))
+        checks.integer("max_steps", self.max_steps, low=1)
+        checks.number("tol", self.tol, at_least=0)
+        checks.choice("dtype", self.dtype, ("float32", "float64"))
+        checks.choice("solver", self.solver, SOLVERS)
+        checks.choice("proposal", self.proposal, METHODS)
+        checks.integer("chains", self.chains, low=2)
+        checks.integer("chain_steps", self.chain_steps, low=2)
+        checks.integer("seed", self.seed, low=0)
+
+    def plan(self, history: History) -> oracles.Plan:
+        """Plan the inference of a fit, or refuse it with figures; looks at queries only.
+
+        Raises:
+            ModelTooLargeError: the forecast exceeds the memory (a ValueError).
+        """
+        features, prior = self._parts(history)
+        return Layout.of(features, prior).plan(self.oracle, self.dtype, self.max_bytes)
+
+    def dual(self, history: History, total: float) -> Dual:
+        """Return the dual problem, for solvers of one's own and for tests.
+
+        Args:
+            history: noisy answers.
+            total: number of records (counts), public.
+        """
+        total = checks.number("total", total, above=0)
+        features, prior = self._parts(history)
+        layout = Layout.of(features, prior)
+        penalty = self._penalty(history, total)
+        plan = layout.plan(self.oracle, self.dtype, self.max_bytes)
+        return Dual(features, layout, history.values / total, penalty, plan)
+
+    def fit(self, history: History, total: float, warm_start: Any = None) -> MaxEntropyFit:
+        """Find the distribution.
+
+        Args:
+            history: noisy answers.
+            total: number of records (counts), public: the paper's n.
+            warm_start: weights to start from [rows], such as those of another fit; None starts at the prior.
+
+        Raises:
+            ValueError: a history without answers, a total that is not positive, weights of another
+                number, or a model that does not fit in memory.
+        """
+        dual = self._dual(history, total)
+        box = dual.penalty.box
+        start = np.zeros(history.num_rows) if warm_start is None else np.array(warm_start, np.float64)
+        if start.shape != (history.num_rows,) or not np.isfinite(start).all():
+            raise ValueError(
+                f"warm_start must be one finite weight a row, {history.num_rows:,}, got shape {start.shape}."
+            )
+        start = np.clip(start, -box, box)
+        prior = self._prior(history)
+        scales = dual.scales(prior)
+        with Progress("max_entropy", self.max_steps, self.progress) as bar:
+            if dual.plan is not None and (
+                self.solver == "exact" or (self.solver == "auto" and not _slow(dual))
+            ):
+                search = Search(dual, self.tol, bar)
+                return _finish(dual.layout, float(total), ascend(dual, start, scales, self.max_steps, search))
+            floors = history.rows.largest() ** 2
+            newton = Newton(dual.features, dual.layout, dual.targets, dual.penalty, scales, floors)
+            chains = Chains.start(
+                history.domain,
+                dual.layout.cliques,
+                prior.probabilities,
+                self.chains,
+                self.seed,
+                self.proposal,
+            )
+            rough = newton.roughly(chains, start, self.chain_steps)
+            if dual.plan is None:
+                return _estimate(dual, newton, rough, float(total), self.chain_steps)
+            search = Search(dual, self.tol, bar)
+            end = newton.exactly(rough.chains, rough.weights, search, self.max_steps)
+            return _finish(dual.layout, float(total), end)
+
+    def _dual(self, history: History, total: float) -> Dual:
+        """The dual problem, without a plan where there is or shall be none."""
+        if self.solver != "chains":
+            try:
+                return self.dual(history, total)
+            except ModelTooLargeError:
+                if self.solver != "auto":
+                    raise
+        features, prior = self._parts(history)
+        total = checks.number("total", total, above=0)
+        penalty = self._penalty(history, total)
+        return Dual(features, Layout.of(features, prior), history.values / total, penalty, None)
+
+    def _prior(self, history: History) -> ProductPrior:
+        if not isinstance(history, History):
+            raise TypeError(f"fit takes a History, got {type(history).__name__}.")
+        if self.prior is not None and self.prior.domain != history.domain:
+            raise ValueError(
+                f"the prior must be over the history's domain {history.domain!r}, got one over "
+                f"{self.prior.domain!r}."
+            )
+        return ProductPrior.uniform(history.domain) if self.prior is None else self.prior
+
+    def _parts(self, history: History) -> tuple[Features, ProductPrior]:
+        prior = self._prior(history)
+        if not history.num_rows:
+            raise ValueError("the history has no answers: there is nothing to integrate.")
+        return Features.of(history.rows), prior
+
+    def _penalty(self, history: History, total: float) -> Penalty:
+        return penalty_of(history, self.penalty, self.alpha, total)
+
+
+def _slow(dual: Dual) -> bool:
+    return dual.plan is not None and dual.plan.oracle.forecast.seconds > SLOW
+
+
+def _finish(layout: Layout, total: float, end: Ending) -> MaxEntropyFit:
+    """The model of the point where the search ended."""
+    point: Point = end.point
+    known = CliqueVector(layout.cliques, tuple(point.marginals))
+    model = GraphicalModel(layout.domain, CliqueVector(layout.cliques, tuple(point.tables)), total, known)
+    return MaxEntropyFit(
+        model, point.weights, point.primal, end.gap, end.status, end.steps, total * point.answers
+    )
+
+
+def _estimate(dual: Dual, newton: Newton, rough: Rough, total: float, steps: int) -> MaxEntropyFit:
+    """The model where chains alone ended, with marginals and answers of one more, larger sample."""
+    newton = dataclasses.replace(newton, snapshots=4 * newton.snapshots)
+    chains, sample = newton.sample(rough.chains, rough.weights)
+    moved = rough.weights - rough.last
+    log_partition = rough.log_partition + float(sample.means @ moved) - 0.5 * sample.curved(moved)[1]
+    tables = dual.layout.tables(dual.features.potentials(rough.weights))
+    means = np.asarray(sample.means)
+    constants = float(rough.weights @ dual.features.constants)
+    point = dual.point(rough.weights, tables, log_partition - constants, [], means)
+    shares = sample.shares() + chains.shares()[len(dual.features.groups) :]
+    known = CliqueVector(dual.layout.cliques, tuple(shares))
+    potentials = CliqueVector(dual.layout.cliques, tuple(tables))
+    model = GraphicalModel(dual.layout.domain, potentials, total, known)
+    return MaxEntropyFit(
+        model, point.weights, point.value, math.inf, Status.MAX_STEPS, steps, total * point.answers
+    )

@@ -1,0 +1,134 @@
+"""What an analyst demands of an answer, and what meets it: an interval of the history, or a price."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from pgmjax._internal import checks
+from pgmjax.data.counting import check_memory
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
+from pgmjax.history.bayes.inference import Inference
+from pgmjax.history.bayes.noise_laws import DISCRETE
+from pgmjax.history.session.cell_account import PLACES
+from pgmjax.history.session.costs import least_epsilon
+from pgmjax.measurements.noise import DiscreteLaplace
+from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
+from pgmjax.queries import Query
+
+_ROUNDING = 1e-6  # of a length: ends of exact laws are moved outwards by less
+_HOPELESS = 0.9
+SMALLEST_DELTA = 1e-300
+"""Below it tails of laws leave the range of floats."""
+_ENDS = 1e-7  # keeps a true answer at an end inside in spite of rounding
+
+
+@dataclasses.dataclass(frozen=True)
+class Demand:
+    """A query of one row and how accurate its answer has to be.
+
+    Attributes:
+        query: what is asked.
+        half_width: half of the longest interval that will do (counts); epsilon in the paper.
+        delta: the probability with which the interval may miss the true answer.
+    """
+
+    query: Query
+    half_width: float
+    delta: float
+
+    @classmethod
+    def of(cls, query: Any, half_width: Any, delta: Any, domain: Domain) -> Demand:
+        """Return a demand that was checked against a domain; nothing is spent for one that is refused.
+
+        Raises:
+            TypeError: no query, or no numbers.
+            ValueError: a query over another domain, of several rows or of zeros only, a half-width that is
+                not finite and > 0, or a delta outside [SMALLEST_DELTA, 1).
+        """
+        if not isinstance(query, Query):
+            raise TypeError(f"a session is asked a pgmjax.queries.Query, got {type(query).__name__}.")
+        query.check(domain)
+        if query.num_rows(domain) != 1:
+            raise ValueError(
+                f"a session is asked one number at a time, got a query of {query.num_rows(domain)} rows: ask "
+                "row by row, or buy(query, epsilon) answers to all of them."
+            )
+        if not query.l1_sensitivity(Relation.ADD_REMOVE, domain):
+            raise ValueError("the query has no entry but zeros: its answer is 0 for every table.")
+        half_width = checks.number("half_width", half_width, above=0)
+        delta = checks.number("delta", delta, above=0, below=1)
+        if delta < SMALLEST_DELTA:
+            raise ValueError(
+                f"delta must be at least {SMALLEST_DELTA:g}, got {delta:g}: laws of noise are not computed "
+                "further into their tails. Nothing was spent."
+            )
+        return cls(query, half_width, delta)
+
+    def met_by(self, answer: Inference) -> tuple[float, float] | None:
+        """Return an interval that holds the truth with probability 1 - delta and is short enough, if any.
+
+        It depends on the history's queries and laws, and its place on their answers; never on the table.
+        """
+        # A shortcut. A continuous log-concave law has at most sqrt(2) w / stddev within w. One whose noises
+        # are whole may have an atom there too, so w is lengthened by the largest distance of two atoms.
+        reach = self.half_width + (max(answer.law.sizes, default=0.0) if answer.law.is_discrete else 0.0)
+        if math.sqrt(2) * reach < _HOPELESS * (1 - self.delta) * answer.law.stddev:
+            return None
+        ends = interval(answer, self.delta)
+        short = ends[1] - ends[0] <= 2 * self.half_width * (1 + _ROUNDING)
+        return ends if short else None
+
+    def price(
+        self, domain: Domain, relation: Relation, laplace: Callable[[int, Fraction], DiscreteLaplace]
+    ) -> tuple[int, Fraction, DiscreteLaplace]:
+        """Return the least budget whose noise meets the demand by itself.
+
+        Args:
+            domain: the table's.
+            relation: which tables are neighbours.
+            laplace: the law that a backend draws for a sensitivity and an epsilon.
+
+        Returns:
+            One over the noise's scale in units of 10^-12, the epsilon, and the law.
+
+        Raises:
+            ValueError: a query whose entries are no integers or whose marginal does not fit in memory, or
+                a demand that only no noise would meet.
+        """
+        check_measurable(self.query, domain)
+        check_memory(domain, [self.query.clique])
+        moves = Sensitivity.of(self.query, domain, relation, "l1").value
+        if not moves:
+            raise ValueError(
+                "no replacement of a record moves this answer: it is public. Compute it from the number of "
+                "records, which is public too."
+            )
+        least = Fraction(least_epsilon(moves, self.half_width, self.delta))
+        rate = max(1, math.ceil(least * 10**PLACES / moves))
+        while True:
+            epsilon = Fraction(rate * moves, 10**PLACES)
+            law = laplace(moves, epsilon)
+            if law.outside(math.floor(self.half_width)) <= self.delta:
+                return rate, epsilon, law
+            rate += max(1, rate >> 40)  # the law's scale is rounded up to a float
+
+
+def interval(answer: Inference, delta: float) -> tuple[float, float]:
+    """Return the ends of an interval that holds the truth with probability 1 - delta (counts).
+
+    Shortest, where the law can be computed that far into its tails; else by Chernoff's bound.
+    """
+    law = answer.law
+    if law.num_terms == 1 and isinstance(law.laws[0], DISCRETE):  # without the margin of a computation
+        width = float(law.sizes[0]) * (law.laws[0].radius(delta) + _ENDS)
+        return answer.value - width, answer.value + width
+    try:
+        return answer.interval(1 - delta)
+    except ValueError:
+        radius = answer.law.radius(delta)
+        return answer.value - radius, answer.value + radius

@@ -1,0 +1,383 @@
+"""Asking online: free from the history where it suffices, else for the least budget, else refused."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from pgmjax.data.counting import check_memory
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
+from pgmjax.history.bayes.blue import Blue
+from pgmjax.history.bayes.consistent import ConsistentAnswers, consistent_answers
+from pgmjax.history.history import History
+from pgmjax.history.session.cell_account import PLACES
+from pgmjax.history.session.demand import Demand
+from pgmjax.history.session.log import SessionLog, turn
+from pgmjax.history.session.session_answer import SessionAnswer
+from pgmjax.history.session.session_opening import NAME, granted, opened
+from pgmjax.history.session.session_replay import paid, replayed, written
+from pgmjax.history.session.state import SessionState, query_of
+from pgmjax.privacy.backend import NoiseBackend, default_backend
+from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.exact import as_text, exact_epsilon
+from pgmjax.privacy.ledger import AttemptsExhausted, Ledger
+from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.seeded import SeededBackend
+from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
+from pgmjax.queries import Query
+
+_NO_TABLE = "the session was opened without its table, so that nothing can be measured"
+_MOST_ROWS = 1 << 14  # the kernel of so many answers has 2 GiB
+_OPEN = (
+    "An answer that was paid for is still to be computed, which needs the table: open the session with "
+    "its table once (Session.open, or --table), and ask again. Nothing was recorded."
+)
+
+
+class Session:
+    """Analysts ask one number at a time, each with the accuracy it needs; all pay from one cap.
+
+    A demand is answered free from the history where its interval is short enough; else with the least budget
+    whose noise meets it; else it is refused, if all answers together would cost more than the cap, cell by
+    cell. What is decided depends on queries, laws and noisy answers only. The whole cap is charged to the
+    table's account in the ledger when the session is first opened, as one run; the session divides it.
+
+    Many processes may have one session open at once. Every record is on disk before its noise is drawn, and
+    every answer before it is returned.
+
+    Guarantees:
+        All answers together are cap-DP under the relation, beside what `given` cost elsewhere: their cost,
+        the largest cell's (or pair of cells', under replace-one), is counted in whole units and never passes
+        the cap.
+
+    References:
+        Xiao and Xiong 2012, Section 5.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from pgmjax.queries import Product, point
+        >>> data = Dataset.from_columns(Domain({"sex": 2}), {"sex": [0] * 300 + [1] * 500})
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = Ledger.create(pathlib.Path(folder.name) / "budgets.ledger")
+        >>> account = ledger.register("t", epsilon=1, relation="add-remove", digest=ledger.digest_of(data))
+        >>> session = Session.open(ledger, data, cap=1, relation="add-remove")
+        >>> women = Product({"sex": point(0)})
+        >>> [session.ask(women, half_width=50, delta=0.1).source for _ in range(2)]
+        ['measured', 'history']
+        >>> float(session.cost) < 0.05
+        True
+        >>> ledger.close(); folder.cleanup()
+    """
+
+    def __init__(
+        self, ledger: Ledger, log: SessionLog, data: Dataset | None, backend: NoiseBackend | None
+    ) -> None:
+        self._ledger = ledger
+        self._log = log
+        self._data = data
+        self._backend = backend
+        self._secure = bool(log.records[0]["secure"])
+        self._state = SessionState.of(log.records[0])
+        self._taken = 1
+
+    @classmethod
+    def open(
+        cls,
+        ledger: Ledger | str | os.PathLike[str],
+        data: Dataset,
+        *,
+        cap: Any,
+        relation: Relation | str,
+        name: str = NAME,
+        given: History | None = None,
+        backend: NoiseBackend | None = None,
+    ) -> Session:
+        """Open a session with its table, or begin it: then the cap is charged, and it stays charged.
+
+        Args:
+            ledger: the ledger that has the table's account, or its path.
+            data: the table, without weights.
+            cap: what all answers together may cost, in epsilon, > 0, exact.
+            relation: which tables are neighbours; it must be the account's.
+            name: the session's name in the ledger; it goes on under the same arguments.
+            given: answers with known Laplace laws that were paid for elsewhere, to begin with. What they cost
+                is no part of the cap, and is to be added to it.
+            backend: source of noise; None is the secure one. A seeded one is for research, and draws every
+                answer from a stream of its own.
+
+        Raises:
+            TypeError: an argument of the wrong type.
+            ValueError: no account for the table, another relation, weights, or a history that does not fit.
+            BudgetExceeded: less than the cap is left in the account; nothing was charged.
+            IdempotencyConflict: there is a session of that name with other arguments.
+            LedgerError: the ledger cannot be read or written.
+        """
+        opened_ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        source = default_backend() if backend is None else backend
+        log = opened(opened_ledger, data, exact_epsilon(cap), Relation.parse(relation), name, given, source)
+        return cls(opened_ledger, log, data, source)._begun()
+
+    @classmethod
+    def read(
+        cls, ledger: Ledger | str | os.PathLike[str], name: str = NAME, *, account: str | None = None
+    ) -> Session:
+        """Open a session without its table: it answers from the history, and measures nothing.
+
+        Args:
+            ledger: the ledger that has the session, or its path.
+            name: the session's.
+            account: the table's account; needed where several tables have a session of that name.
+
+        Raises:
+            ValueError: no session of that name, or several.
+        """
+        opened_ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+        return cls(opened_ledger, granted(opened_ledger, name, account), None, None)._begun()
+
+    @property
+    def domain(self) -> Domain:
+        """The table's public domain."""
+        return self._state.domain
+
+    @property
+    def relation(self) -> Relation:
+        """Which tables are neighbours."""
+        return self._state.relation
+
+    @property
+    def secure(self) -> bool:
+        """Whether its answers may be published."""
+        return self._secure
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the noise where it is repeatable by one, as it was when the session was begun."""
+        seed = self._log.records[0]["seed"]
+        return None if seed is None else int(seed)
+
+    @property
+    def cap(self) -> Fraction:
+        """What all answers together may cost."""
+        return self._state.cap
+
+    @property
+    def cost(self) -> Fraction:
+        """What all answers together cost, as far as this object has read: the largest cell's sum."""
+        return self._state.account.cost
+
+    @property
+    def history(self) -> History:
+        """All noisy answers so far, for kernel PCA, maximum entropy and the like."""
+        return self._state.history
+
+    @property
+    def blue(self) -> Blue | None:
+        """The estimator that free answers come from; None before the first answer."""
+        return self._state.blue
+
+    def ask(self, query: Query, half_width: Any, delta: Any = 0.05) -> SessionAnswer:
+        """Answer a query as accurately as demanded, or refuse.
+
+        Args:
+            query: of one row, over the session's domain; of integer entries where it has to be measured.
+            half_width: half of the longest interval that will do (counts); epsilon in the paper.
+            delta: the probability with which the interval may miss the true answer.
+
+        Returns:
+            The answer; it is on disk. After a crash, asking again costs nothing: what was bought is there.
+
+        Raises:
+            TypeError: an argument of the wrong type.
+            ValueError: a query over another domain, of several rows or of zeros only, or that cannot be
+                measured; a demand that is not finite or out of range; no table, while an answer that was
+                paid for is still missing. Nothing was spent.
+            LedgerError: something could not be recorded; it is not shown.
+            TableReadError: the table could not be read after the charge, which stays.
+        """
+        demand = Demand.of(query, half_width, delta, self.domain)
+        with turn(self._ledger.path):
+            while True:
+                self._refresh()
+                if self._log.is_open:
+                    raise ValueError(_OPEN)
+                step = len(self._log.records)
+                answer = self._tell(step, demand)
+                if answer is not None:
+                    if self._log.append({**self._asked(demand), **written(answer)}):
+                        return answer
+                    continue
+                rate, epsilon = self._priced(demand)
+                record = {**self._asked(demand), "kind": "bought", "rate": rate, "epsilon": as_text(epsilon)}
+                if self._log.append(record):
+                    self._refresh()
+                    return self._answer(step)
+
+    def buy(self, query: Query, epsilon: Any) -> None:
+        """Measure a query of any number of rows, to answer later ones from: a strategy, bought in advance.
+
+        Args:
+            query: over the session's domain, of integer entries.
+            epsilon: what it costs by itself, exact.
+
+        Raises:
+            ValueError: a query that cannot be measured, or of more rows than a session's estimator, which
+                takes memory quadratic and time cubic in them, can hold; nothing was spent.
+            BudgetExceeded: all answers together would cost more than the cap; nothing was spent.
+        """
+        if self._data is None or self._backend is None:
+            raise ValueError(f"{_NO_TABLE}: use Session.open.")
+        check_measurable(query, self.domain)
+        check_memory(self.domain, [query.clique])
+        moves = Sensitivity.of(query, self.domain, self.relation, "l1").value
+        rate = int(exact_epsilon(epsilon) * 10**PLACES / max(moves, 1))
+        if not rate or not moves:
+            raise ValueError("the query has a sensitivity of 0, or epsilon is below a unit of 10^-12.")
+        spent = Fraction(rate * moves, 10**PLACES)
+        self._backend.laplace(moves, spent)
+        with turn(self._ledger.path):
+            while True:
+                self._refresh()
+                rows = self.history.num_rows + query.num_rows(self.domain)
+                if rows > _MOST_ROWS:
+                    raise ValueError(
+                        f"with these a session would hold {rows:,} noisy answers, and its estimator takes at "
+                        f"most {_MOST_ROWS:,}: buy a query of fewer rows. Nothing was spent."
+                    )
+                if not self._fits(query, rate, spent):
+                    raise BudgetExceeded(
+                        f"This would take the session's cost from {as_text(self.cost)} beyond its cap of "
+                        f"{as_text(self.cap)}. Nothing was spent and no data was read."
+                    )
+                record = {"kind": "bought", "query": query.to_spec(), "rate": rate, "epsilon": as_text(spent)}
+                if self._log.append(record):
+                    self._refresh()
+                    return
+
+    def answers(self) -> Iterator[SessionAnswer]:
+        """Return all answers again from the file, in order, each as it was returned.
+
+        Free ones and refusals as they were recorded; measured ones are computed from the noisy answers, to
+        the bit on one kind of machine.
+        """
+        records = self._log.records
+        state = SessionState.of(records[0])
+        for step in range(1, len(records)):
+            answer = replayed(state, records, step)
+            if answer is not None:
+                yield answer
+            state.add(records[step], records[step - 1])
+
+    def consistent(self, query: Query, *, total: float | None = None) -> ConsistentAnswers:
+        """Return the engine's answers: without negative counts, with error bars of the noise alone, free.
+
+        Args:
+            query: of any number of rows.
+            total: the number of records, where it is public; None estimates it.
+        """
+        return consistent_answers(self.history, query, total=total)
+
+    def refresh(self) -> None:
+        """Take up what other processes have added, and compute an answer that a crash left missing."""
+        # without the table nothing is computed, and the folder may be one to read only
+        with contextlib.nullcontext() if self._data is None else turn(self._ledger.path):
+            self._refresh()
+
+    def close(self) -> None:
+        """Close the ledger; nothing is lost if this is never called."""
+        self._ledger.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"Session({self._log.charge.key!r}, {self._taken - 1:,} steps, epsilon {as_text(self.cost)} of "
+            f"{as_text(self.cap)}, {self.relation.value})"
+        )
+
+    def _begun(self) -> Session:
+        self.refresh()
+        return self
+
+    def _refresh(self) -> None:
+        """Do what `refresh` does; whoever calls it has the turn, or no table."""
+        self._log.refresh()
+        while self._log.is_open and self._data is not None:
+            self._complete(self._log.records[-1])
+            self._log.refresh()
+        records = self._log.records
+        for step in range(self._taken, len(records)):
+            self._state.add(records[step], records[step - 1])
+        self._taken = len(records)
+
+    def _asked(self, demand: Demand) -> dict[str, Any]:
+        return {"query": demand.query.to_spec(), "half_width": demand.half_width, "delta": demand.delta}
+
+    def _tell(self, step: int, demand: Demand) -> SessionAnswer | None:
+        """Return a free answer or a refusal; None where the demand is to be measured."""
+        plain = (demand.half_width, demand.delta, Fraction(0), self.cost, self._secure)
+        found = self._state.free(demand)
+        if not isinstance(found, str):
+            known, ends = found
+            return SessionAnswer(step, "history", known.value, ends, known.stddev, *plain)
+        if self._data is None:
+            return SessionAnswer(step, "refused", None, None, None, *plain, reason=f"{found}; {_NO_TABLE}.")
+        rate, epsilon = self._priced(demand)
+        if self._fits(demand.query, rate, epsilon):
+            return None
+        reason = (
+            f"{found}; measuring it needs epsilon {as_text(epsilon)}, and all answers together would cost "
+            f"more than the cap: {as_text(self.cost)} of {as_text(self.cap)} is spent in the dearest cell."
+        )
+        return SessionAnswer(step, "refused", None, None, None, *plain, reason=reason)
+
+    def _priced(self, demand: Demand) -> tuple[int, Fraction]:
+        assert self._backend is not None
+        return demand.price(self.domain, self.relation, self._backend.laplace)[:2]
+
+    def _fits(self, query: Query, rate: int, epsilon: Fraction) -> bool:
+        return epsilon <= self.cap and self._state.account.added(query, rate).cost <= self.cap
+
+    def _complete(self, bought: dict[str, Any]) -> None:
+        """Measure what the last record has bought, under a table of exactly that budget."""
+        assert self._data is not None and self._backend is not None
+        step, epsilon = len(self._log.records), bought["epsilon"]
+        backend = self._backend
+        if backend.seed is not None:
+            backend = SeededBackend(_seed(backend.seed, step), insecure=True)
+        table = PrivateTable(self._data, self.relation, Budget(epsilon), backend)
+        if self._secure and not table.secure:
+            raise ValueError(
+                "This session's noise is secure, and noise that can be repeated protects nobody: leave out "
+                "the seed and the tape. Nothing was drawn."
+            )
+        query = query_of(bought)
+        try:
+            self._log.complete(lambda: table.measure([query], epsilons=[epsilon], show_progress=False)[0])
+        except AttemptsExhausted:
+            self._log.append({"kind": "void"})  # its cost stays; the session goes on
+
+    def _answer(self, step: int) -> SessionAnswer:
+        """Return the answer to what was bought at a step, whose noise came next, others perhaps after it."""
+        records = self._log.records
+        if len(records) == step + 2 and self._taken == len(records):
+            state = self._state
+        else:
+            state = SessionState.of(records[0])
+            for place in range(1, step + 2):
+                state.add(records[place], records[place - 1])
+        return paid(state, records, step)
+
+
+def _seed(seed: int, step: int) -> int:
+    """Return the seed of one step's noise, so that no two steps share a stream."""
+    return int.from_bytes(hashlib.sha256(f"pgmjax session {seed} {step}".encode()).digest()[:8], "big")
