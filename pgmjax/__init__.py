@@ -43,8 +43,8 @@ from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 from pgmjax.queries import workloads
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Release
-from pgmjax.saved import load
+from pgmjax.release.load import load
+from pgmjax.release.release import Release
 
 moved.install()
 __getattr__ = moved.submodule  # what 0.1.0 had at the top

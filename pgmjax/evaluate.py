@@ -13,7 +13,7 @@ import numpy as np
 from pgmjax.data.dataset import Dataset
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Release
+from pgmjax.release.release import Release
 
 
 @dataclasses.dataclass(frozen=True)

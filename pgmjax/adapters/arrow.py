@@ -20,7 +20,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.model import row_file
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.release_tables import measurements_table
+from pgmjax.release.tables import measurements_table
 
 _LAWS: dict[str, Any] = {"gaussian": DiscreteGaussian, "laplace": DiscreteLaplace}
 _COLUMNS = ("clique", "row", "value", "stddev", "noise")

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pgmjax import mechanisms, release_folder, report_text
+from pgmjax import mechanisms
 from pgmjax._internal import checks, files
 from pgmjax.cli import interrupts, mechanism_options, output, spending
 from pgmjax.data import demo
@@ -25,6 +25,8 @@ from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
+from pgmjax.release import folder as release_folder
+from pgmjax.release import text
 
 
 def add_parser(commands: Any) -> None:
@@ -281,7 +283,7 @@ def _print(
     print(f"Release written to {out}")
     print(f"  report   {out / 'report.html'}")
     print(f"  ask it   pgmjax query {shlex.quote(arguments.out)} {shlex.quote(_example(domain))}")
-    numbers = f"loss {report_text.number(fit['loss'])}, gap {report_text.number(fit['gap'])}"
+    numbers = f"loss {text.number(fit['loss'])}, gap {text.number(fit['gap'])}"
     print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
     if record["answered_by"] == "learner":
         print("  answers  by the trained model in predictor/, not by the engine's")
@@ -294,4 +296,4 @@ def _print(
         print(f"  key      {kept['key']}\n  head     {kept['head']}")
     if arguments.demo:
         print(f"  table    {demo.TERMS}")
-    print(report_text.cost(record))
+    print(text.cost(record))

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import release_folder, release_tables
 from pgmjax.cli import interrupts
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
@@ -23,6 +22,8 @@ from pgmjax.privacy.response import RandomizedResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
 from pgmjax.privacy.unary_response import UnaryResponse
 from pgmjax.queries.workload import Workload
+from pgmjax.release import folder as release_folder
+from pgmjax.release import tables
 
 AGAIN = "Run the same command again: it goes on under the same charge of the ledger, at no further cost."
 _LONGEST = 200  # bytes of a folder's name, of the 255 that file systems allow
@@ -182,7 +183,7 @@ def keep(
     target = _free(out)
     with release_folder.reserve(target) as folder:
         marks: dict[str, Any] = {"secure": record["secure"], "seed": record["seed"]}
-        release_tables.write_measurements(measurements, folder / "measurements.parquet", **marks)
+        tables.write_measurements(measurements, folder / "measurements.parquet", **marks)
         (folder / "spent.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     return target
 

@@ -33,7 +33,7 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import exact
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Release
+from pgmjax.release.release import Release
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,7 @@ from pgmjax.mechanisms.settings import paid_for
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Product, compression
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Release
+from pgmjax.release.release import Release
 
 
 def check_memory(domain: Domain, workload: Workload, estimator: Estimator, max_cells: int) -> None:

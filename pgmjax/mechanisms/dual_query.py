@@ -22,7 +22,7 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import Query, indicators
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Release, Spent
+from pgmjax.release.release import Release, Spent
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,7 @@ from pgmjax.mechanisms.unfitted import Unfitted
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.queries.workload import Workload
-from pgmjax.release import ANSWERS, Release
+from pgmjax.release.release import ANSWERS, Release
 from pgmjax.strategies import NAMES, SPLITS, Strategy, answered_alone, candidates, check_cells, strategy
 
 

@@ -15,7 +15,7 @@ from pgmjax.mechanisms.unfitted import Unfitted
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Release
+from pgmjax.release.release import Release
 
 
 @dataclasses.dataclass(frozen=True)

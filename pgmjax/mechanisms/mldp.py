@@ -20,7 +20,6 @@ from pgmjax.learning.selection import Validation
 from pgmjax.learning.training_set import UNIVERSES, Lesson
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
-from pgmjax.mechanisms.mldp_release import TrainedRelease
 from pgmjax.mechanisms.mldp_training import Choice, train, validation_queries
 from pgmjax.mechanisms.settings import Settings, check_table_and_workload, paid_for, read_settings
 from pgmjax.privacy.backend import NoiseBackend
@@ -29,6 +28,7 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import Product, Query, total
 from pgmjax.queries.workload import Workload
+from pgmjax.release.trained import TrainedRelease
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,7 +27,7 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.scores import Distances
 from pgmjax.queries.query import attribute_names
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Release
+from pgmjax.release.release import Release
 
 
 @dataclasses.dataclass(frozen=True)

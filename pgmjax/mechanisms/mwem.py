@@ -17,7 +17,7 @@ from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.exact import as_text, exact
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Release
+from pgmjax.release.release import Release
 
 
 @dataclasses.dataclass(frozen=True)

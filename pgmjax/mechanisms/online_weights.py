@@ -24,7 +24,7 @@ from pgmjax.privacy.threshold import ThresholdTest
 from pgmjax.queries import DenseMatrix, Query
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Spent
+from pgmjax.release.release import Spent
 
 
 @dataclasses.dataclass(frozen=True)

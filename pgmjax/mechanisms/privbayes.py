@@ -19,7 +19,7 @@ from pgmjax.privacy.exact import as_text, exact
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.scores.bayes import BinaryF
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Release
+from pgmjax.release.release import Release
 
 
 @dataclasses.dataclass(frozen=True)

@@ -33,7 +33,7 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.response_blocks import Responses
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Release
+from pgmjax.release.release import Release
 
 
 @dataclasses.dataclass(frozen=True)

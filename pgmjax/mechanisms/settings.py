@@ -25,7 +25,7 @@ from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Release, Spent
+from pgmjax.release.release import Release, Spent
 
 
 class FitError(RuntimeError):

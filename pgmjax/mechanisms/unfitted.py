@@ -11,7 +11,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.settings import Settings, paid_for
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Release
+from pgmjax.release.release import Release
 
 
 @dataclasses.dataclass(frozen=True)

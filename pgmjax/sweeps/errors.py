@@ -13,7 +13,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.model.many_marginals import many_marginals
 from pgmjax.queries import marginal
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Release
+from pgmjax.release.release import Release
 
 
 @dataclasses.dataclass(frozen=True)

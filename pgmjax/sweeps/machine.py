@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from pgmjax import release_folder
+from pgmjax.release import folder
 
 
 def facts() -> dict[str, Any]:
@@ -25,7 +25,7 @@ def facts() -> dict[str, Any]:
         "memory_bytes": _memory(),
         "devices": [f"{devices.count(kind)} x {kind}" for kind in dict.fromkeys(devices)],
         "backend": jax.default_backend(),
-        "versions": release_folder.versions(),
+        "versions": folder.versions(),
     }
 
 

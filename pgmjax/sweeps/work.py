@@ -14,7 +14,7 @@ from pgmjax import mechanisms
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.unfitted import release_together
 from pgmjax.privacy.seeded import SeededBackend
-from pgmjax.release import Release
+from pgmjax.release.release import Release
 from pgmjax.sweeps.cells import Cell, Group
 from pgmjax.sweeps.errors import Truth
 from pgmjax.sweeps.forecast import forecast, measures_once

@@ -9,7 +9,7 @@ import pytest
 import pgmjax as pj
 from pgmjax.adapters import arrow
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.release_tables import write_measurements
+from pgmjax.release.tables import write_measurements
 
 DOMAIN = pj.Domain(
     {

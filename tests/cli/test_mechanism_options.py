@@ -7,9 +7,10 @@ from typing import Any
 import pandas
 import pytest
 
-from pgmjax import mechanisms, release_folder
+from pgmjax import mechanisms
 from pgmjax.cli import main, mechanism_options
 from pgmjax.mechanisms import Marginals
+from pgmjax.release import folder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,5 +152,5 @@ def test_every_option_makes_a_release(name, words, small_domain, small_columns, 
     for word in words_of(words):
         asked += ["--option", word]
     assert main(asked) == 0
-    record = release_folder.read(tmp_path / "out").record
+    record = folder.read(tmp_path / "out").record
     assert record["mechanism"] == name and record["secure"] is True

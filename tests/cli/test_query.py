@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from pgmjax import release_folder
 from pgmjax.cli import main
 from pgmjax.queries import text as query_text
+from pgmjax.release import folder as release_folder
 
 
 @pytest.fixture(scope="module")

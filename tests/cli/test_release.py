@@ -13,7 +13,6 @@ import pandas
 import pyarrow.parquet as parquet
 import pytest
 
-from pgmjax import release_folder
 from pgmjax.cli import main, spending
 from pgmjax.cli import release as release_command
 from pgmjax.data.dataset import Dataset
@@ -21,6 +20,7 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy import opendp_calls
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.seeded import SeededBackend
+from pgmjax.release import folder as release_folder
 
 
 @pytest.fixture

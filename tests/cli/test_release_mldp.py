@@ -6,9 +6,9 @@ import numpy as np
 import pandas
 import pytest
 
-from pgmjax import release_folder
 from pgmjax.cli import main
 from pgmjax.queries import Product, marginal, prefix
+from pgmjax.release import folder
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_the_trained_model_is_written(call, words, capsys):
     status, out = call(*words)
     said = capsys.readouterr().out
     assert status == 0 and "by the trained model in predictor/" in said
-    saved = release_folder.read(out)
+    saved = folder.read(out)
     predictor = saved.predictor()
     estimates = saved.answers()["estimate"].to_numpy()
     asked = np.concatenate(
@@ -62,4 +62,4 @@ def test_a_release_of_another_mechanism_has_no_predictor(call):
     status, out = call("--mechanism", "marginals")
     assert status == 0
     with pytest.raises(ValueError, match="no predictor"):
-        release_folder.read(out).predictor()
+        folder.read(out).predictor()

@@ -22,8 +22,9 @@ if "tests" not in sys.modules:  # run as a script; an installed package may have
     sys.modules["tests"].__path__ = [str(HERE.parent)]
 
 import pgmjax as pj  # noqa: E402
-from pgmjax import cli, release_folder, sweeps  # noqa: E402
+from pgmjax import cli, sweeps
 from pgmjax.learning import predictor_folder  # noqa: E402
+from pgmjax.release import folder as release_folder  # noqa: E402
 from pgmjax.sweeps import machine  # noqa: E402
 from tests.guards import cases, facts, objects  # noqa: E402
 

@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-
-# What has no name in `pgmjax.__all__`: the command (the script `pgmjax`), and what docs/ names by its module.
-from pgmjax import release_folder, sweeps
+from pgmjax import sweeps
 from pgmjax.cli import main
 from pgmjax.learning import predictor_folder
 from pgmjax.privacy.ledger import IdempotencyConflict
+
+# What has no name in `pgmjax.__all__`: the command (the script `pgmjax`), and what docs/ names by its module.
+from pgmjax.release import folder
 from tests.guards import cases, facts
 
 KEPT = pathlib.Path(__file__).with_name("v0_1_0")
@@ -114,7 +115,7 @@ def test_a_saved_model(kind, tmp_path):
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_release_s_folder(name):
-    saved = release_folder.read(KEPT / "releases" / name)
+    saved = folder.read(KEPT / "releases" / name)
     expected, found = EXPECTED["releases"][name]["saved"], facts.of_saved_release(saved)
     same(expected, found)
     for part in ("measurements", "answers", "synthetic", "record"):
@@ -139,7 +140,7 @@ def test_a_pickled_release_is_described_in_the_old_words(name):
     same(expected["object"], facts.of_object(release))
     fields = expected["object"]["content"]["fields"]
     identical(fields["measurements"], facts.content(release.measurements))
-    record = facts.without_versions(release_folder.describe(release))
+    record = facts.without_versions(folder.describe(release))
     identical(facts.without_versions(expected["saved"]["record"]), record)
     transcript = None if release.transcript is None else release.transcript.to_dict()
     same(expected["saved"]["transcript"], transcript)
@@ -209,7 +210,7 @@ def test_the_finished_run_is_free_and_gives_the_same_answers(place, books):
     """By the command, under the name that follows from its request."""
     before, expected = spent(books, "finished"), EXPECTED["ledger"]["finished"]
     assert main(cases.release_words(place, place / "again")) == 0
-    saved = release_folder.read(place / "again")
+    saved = folder.read(place / "again")
     identical(expected["measured"], saved.measurements().to_pydict())
     assert saved.record["ledger"] == {**expected["receipt"], "head": books.head()}
     assert spent(books, "finished") == before and books.head() == EXPECTED["ledger"]["head"]

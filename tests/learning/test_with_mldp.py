@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from pgmjax import release_folder
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -12,6 +11,7 @@ from pgmjax.mechanisms import MLDP
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import Product, ranges
 from pgmjax.queries.workload import Workload
+from pgmjax.release import folder
 
 DOMAIN = Domain({"a": 24})
 COUNTS = np.bincount(np.random.default_rng(0).binomial(23, 0.4, 3000), minlength=24)
@@ -32,8 +32,8 @@ def trained(learner, **more):
 def test_a_release_with_any_learner_is_read_again(name, tmp_path):
     cells = {"encoding": "cells"} if name == "engine" else {}
     release = trained(as_learner(CHOSEN.get(name, name)), **cells)
-    release_folder.write(release, tmp_path / "release")
-    again = release_folder.read(tmp_path / "release").predictor()
+    folder.write(release, tmp_path / "release")
+    again = folder.read(tmp_path / "release").predictor()
     assert np.allclose(again.predict(FRESH), release.predict(FRESH), rtol=1e-9)
 
 

@@ -20,7 +20,7 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Release
+from pgmjax.release.release import Release
 
 ALL = [getattr(mechanisms, name) for name in mechanisms.__all__]
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})

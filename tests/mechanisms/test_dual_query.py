@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from pgmjax import queries as q
-from pgmjax import release_folder
 from pgmjax.audit import replay, replay_mechanism
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
@@ -23,6 +22,7 @@ from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
+from pgmjax.release import folder
 
 FALSE_ALARMS = 0.0  # the noise is seeded, or its values play no part
 
@@ -207,8 +207,8 @@ def test_an_interrupted_game_goes_on_where_it_stopped(ledger, monkeypatch):
 
 
 def test_a_release_is_written_and_read(played, tmp_path):
-    release_folder.write(played, tmp_path / "out", show_progress=False)
-    saved = release_folder.read(tmp_path / "out")
+    folder.write(played, tmp_path / "out", show_progress=False)
+    saved = folder.read(tmp_path / "out")
     assert saved.transcript().to_dict() == played.transcript.to_dict()
     assert len(saved.measurements()) == 0 and len(saved.answers()) == WORKLOAD.num_queries(DOMAIN)
     assert '"secure": false' in (tmp_path / "out" / "transcript.json").read_text()

@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmjax import release_folder
 from pgmjax.audit import replay_mechanism
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
@@ -24,6 +23,7 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import DenseMatrix, Product, all_ranges, marginal, prefix, range, ranges, total
 from pgmjax.queries.workload import Workload
+from pgmjax.release import folder
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 GRADES = Domain({"grade": 4})
@@ -187,8 +187,8 @@ def test_a_total_that_answers_do_not_tell_comes_from_the_learner():
 
 def test_a_release_is_written_and_read(tmp_path):
     release = make().run(TABLE, ALL)
-    release_folder.write(release, tmp_path / "out", show_progress=False)
-    saved = release_folder.read(tmp_path / "out")
+    folder.write(release, tmp_path / "out", show_progress=False)
+    saved = folder.read(tmp_path / "out")
     query = Product({"grade": range(1, 2)})
     assert np.array_equal(saved.predictor().predict(query), release.predict(query))
     assert saved.record["answered_by"] == "learner"

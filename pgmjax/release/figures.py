@@ -9,11 +9,11 @@ from html import escape
 
 import numpy as np
 
-from pgmjax import plots
 from pgmjax._internal.progress import Progress
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.marginals import is_marginal, noisy_marginal, other_queries
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.release import plots
 
 MOST_ATTRIBUTES = 60
 MOST_PAIRS = 6

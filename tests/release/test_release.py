@@ -13,7 +13,7 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
-from pgmjax.release import Release, Spent
+from pgmjax.release.release import Release, Spent
 
 DOMAIN = Domain({"a": 3, "b": 2})
 DATA = Dataset.from_columns(DOMAIN, {"a": [0, 1, 2, 2], "b": [0, 1, 1, 0]})

@@ -8,12 +8,13 @@ import re
 import numpy as np
 import pytest
 
-from pgmjax import release_folder, report, report_figures, report_text
+from pgmjax.release import figures, folder, report
+from pgmjax.release import text as report_text
 
 
 @pytest.fixture(scope="module")
 def page(small_release):
-    record = release_folder.describe(small_release)
+    record = folder.describe(small_release)
     return report.render(record, small_release.model, small_release.measurements, show_progress=False)
 
 
@@ -68,7 +69,7 @@ def test_sections_and_numbers(page, small_release):
 
 def test_insecure_noise_is_said_at_the_top(page, small_release):
     assert page.index("Not for publication") < page.index("What is promised")
-    record = {**release_folder.describe(small_release), "secure": True, "seed": None}
+    record = {**folder.describe(small_release), "secure": True, "seed": None}
     quiet = report.render(record, small_release.model, small_release.measurements, show_progress=False)
     assert "Not for publication." not in quiet
 
@@ -83,7 +84,7 @@ def test_light_dark_and_small_screens(page):
 
 def test_nothing_that_makes_the_report_can_see_a_table(page):
     """Neither a table nor evaluation against one is among its imports, arguments or words."""
-    for module in (report, report_figures, report_text, release_folder):
+    for module in (report, figures, report_text, folder):
         source = inspect.getsource(module)
         assert "dataset" not in source.lower().replace("large data set", "") and "evaluate" not in source
     assert list(inspect.signature(report.render).parameters) == [
@@ -97,7 +98,7 @@ def test_nothing_that_makes_the_report_can_see_a_table(page):
 
 
 def test_equal_releases_give_equal_pages(page, small_release):
-    record = release_folder.describe(small_release)
+    record = folder.describe(small_release)
     assert report.render(record, small_release.model, small_release.measurements, show_progress=False) == page
 
 
@@ -106,46 +107,46 @@ def test_fit_column_is_the_residual_in_standard_deviations(small_release):
     fitted = small_release.model.answer(measurement.query)
     noisy = measurement.values.reshape(fitted.shape)
     expected = np.sqrt(np.mean((fitted - noisy) ** 2)) / float(measurement.stddev)
-    assert report_figures._residual(small_release.model, measurement) == pytest.approx(expected)
-    assert f">{expected:.2f}</td>" in report_figures.measured(small_release.model, [measurement])
+    assert figures._residual(small_release.model, measurement) == pytest.approx(expected)
+    assert f">{expected:.2f}</td>" in figures.measured(small_release.model, [measurement])
 
 
 def test_largest_pairs_come_first_and_huge_ones_are_left_out(small_release, monkeypatch):
-    pairs = report_figures._largest_pairs(small_release.model, small_release.measurements)
+    pairs = figures._largest_pairs(small_release.model, small_release.measurements)
     sizes = [small_release.domain.size(pair) for pair in pairs]
     assert sizes == sorted(sizes, reverse=True) and sizes == [
         15,
         6,
     ]  # not age by sex, of which only prefixes were measured
-    monkeypatch.setattr(report_figures, "LARGEST_PAIR", 10)
-    pairs = report_figures._largest_pairs(small_release.model, small_release.measurements)
+    monkeypatch.setattr(figures, "LARGEST_PAIR", 10)
+    pairs = figures._largest_pairs(small_release.model, small_release.measurements)
     assert max(small_release.domain.size(pair) for pair in pairs) <= 10
 
 
 def test_without_measured_pairs_the_section_is_left_out(small_release):
     single = [small_release.measurements[2]]
-    assert report_figures.two_way(small_release.model, single, False) == ""
-    assert "not measured: uniform" in report_figures.one_way(small_release.model, single, False)
+    assert figures.two_way(small_release.model, single, False) == ""
+    assert "not measured: uniform" in figures.one_way(small_release.model, single, False)
 
 
 def test_only_what_is_in_no_measurement_is_called_uniform(small_release):
     cumulative = [small_release.measurements[3]]  # prefixes of age, by sex
-    page = report_figures.one_way(small_release.model, cumulative, False)
+    page = figures.one_way(small_release.model, cumulative, False)
     assert page.count("measured through other queries (prefix)") == 2  # age and sex
     assert page.count("not measured: uniform") == 2
-    assert report_figures.two_way(small_release.model, cumulative, False) == ""
+    assert figures.two_way(small_release.model, cumulative, False) == ""
 
 
 def test_many_attributes_are_cut_off_with_a_word(small_release, monkeypatch):
-    monkeypatch.setattr(report_figures, "MOST_ATTRIBUTES", 3)
-    assert "1 further attributes are not drawn" in report_figures.one_way(small_release.model, [], False)
+    monkeypatch.setattr(figures, "MOST_ATTRIBUTES", 3)
+    assert "1 further attributes are not drawn" in figures.one_way(small_release.model, [], False)
 
 
 @pytest.mark.parametrize(
     ("relation", "word"), [("add-remove", "protected too"), ("replace-one", "is not protected")]
 )
 def test_promise_names_what_happens_to_the_number_of_records(relation, word, small_release):
-    record = {**release_folder.describe(small_release), "relation": relation}
+    record = {**folder.describe(small_release), "relation": relation}
     text = " ".join(report_text.promise(record))
     assert word in text and "exp(0.5) is 1.649" in text and "adds up" in text
 
@@ -161,7 +162,7 @@ def test_promise_names_what_happens_to_the_number_of_records(relation, word, sma
 )
 def test_only_a_public_number_of_records_is_shown_as_exact(relation, weighted, name, words, small_release):
     changed = {"relation": relation, "weighted": weighted, "max_weight": 1500}
-    record = {**release_folder.describe(small_release), **changed}
+    record = {**folder.describe(small_release), **changed}
     page = report.render(record, small_release.model, small_release.measurements, show_progress=False)
     assert f"<dt>{name}</dt>" in page and words in page
     assert ("weights of at most 1,500" in page) == weighted
@@ -170,7 +171,7 @@ def test_only_a_public_number_of_records_is_shown_as_exact(relation, weighted, n
 
 
 def test_certificate_reads_the_numbers(small_release):
-    record = release_folder.describe(small_release)
+    record = folder.describe(small_release)
     record["fit"] = {"status": "CONVERGED", "steps": 5, "loss": 120.0, "gap": 20.0}
     text = " ".join(report_text.certificate(record, 300))
     assert "loss below 100" in text and "costs at most 20" in text and "about 150" in text
@@ -180,7 +181,7 @@ def test_certificate_reads_the_numbers(small_release):
 
 
 def test_cost_sentence_warns_of_seeded_noise(small_release):
-    sentence = report_text.cost(release_folder.describe(small_release))
+    sentence = report_text.cost(folder.describe(small_release))
     assert "epsilon = 0.5, delta = 0 under add-remove" in sentence and "NOBODY" in sentence
 
 
@@ -189,7 +190,7 @@ def test_gaussian_release_shows_rho(small_release):
 
     spent = dataclasses.replace(small_release.spent, delta=Fraction(1, 10**6), rho=Fraction(1, 50))
     release = dataclasses.replace(small_release, delta=Fraction(1, 10**6), spent=spent)
-    record = release_folder.describe(release)
+    record = folder.describe(release)
     assert dict(report_text.spent_rows(record))["rho spent"] == "0.02"
     page = report.render(record, release.model, release.measurements, show_progress=False)
     assert "δ = 0.000001" in page

@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pgmjax import release_tables
 from pgmjax._internal import checks, record_file
 from pgmjax._internal.files import reserve
 from pgmjax._internal.progress import Progress
@@ -27,14 +26,15 @@ from pgmjax.learning import predictor_folder
 from pgmjax.learning.predictor import Predictor
 from pgmjax.measurements import transcript as transcripts
 from pgmjax.measurements.transcript import Transcript
-from pgmjax.mechanisms.mldp_release import TrainedRelease
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 from pgmjax.privacy.exact import as_text
-from pgmjax.release import Release
-from pgmjax.report import render
-from pgmjax.saved import load as load_model
+from pgmjax.release import tables
+from pgmjax.release.load import load as load_model
+from pgmjax.release.release import Release
+from pgmjax.release.report import render
+from pgmjax.release.trained import TrainedRelease
 
 FORMAT = "pgmjax-release"
 FORMAT_VERSION = 1
@@ -106,8 +106,8 @@ def fill(
     with Progress("writing", 4, show_progress) as progress:
         release.model.save(folder / "model")
         marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
-        release_tables.write_measurements(release.measurements, folder / "measurements.parquet", **marks)
-        release_tables.write_answers(release, folder / "answers.parquet")
+        tables.write_measurements(release.measurements, folder / "measurements.parquet", **marks)
+        tables.write_answers(release, folder / "answers.parquet")
         if release.transcript is not None:
             text = json.dumps({**marks, **release.transcript.to_dict()})
             (folder / "transcript.json").write_text(text + "\n", encoding="utf-8")
@@ -201,7 +201,7 @@ class SavedRelease:
 
     def measurements(self) -> Any:
         """Return the noisy answers as an Arrow table: clique, row, value, stddev, noise."""
-        return release_tables.read(self.folder / "measurements.parquet")
+        return tables.read(self.folder / "measurements.parquet")
 
     def transcript(self) -> Transcript | None:
         """Return the draws and records of a mechanism that plays a game, None for others."""
@@ -226,7 +226,7 @@ class SavedRelease:
 
     def answers(self) -> Any:
         """Return the workload's answers as an Arrow table: clique, cell, estimate, stddev."""
-        return release_tables.read(self.folder / "answers.parquet")
+        return tables.read(self.folder / "answers.parquet")
 
 
 def read(folder: str | os.PathLike[str]) -> SavedRelease:

@@ -11,8 +11,8 @@ import pyarrow.parquet as parquet
 import pytest
 
 import pgmjax as pj
-from pgmjax import release_folder
 from pgmjax._internal import files as new_folder
+from pgmjax.release import folder as release_folder
 
 
 @pytest.fixture(scope="module")

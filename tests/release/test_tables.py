@@ -5,18 +5,18 @@ import dataclasses
 import pyarrow.parquet as parquet
 import pytest
 
-from pgmjax import release_tables
+from pgmjax.release import tables
 
 
 def test_answers_say_that_their_noise_was_seeded(small_release, tmp_path):
-    release_tables.write_answers(small_release, tmp_path / "answers.parquet")
+    tables.write_answers(small_release, tmp_path / "answers.parquet")
     metadata = parquet.read_schema(tmp_path / "answers.parquet").metadata
     assert metadata[b"secure"] == b"false" and metadata[b"seed"] == b"3"
 
 
 def test_answers_say_that_they_are_secure(small_release, tmp_path):
     secure = dataclasses.replace(small_release, secure=True, seed=None)
-    release_tables.write_answers(secure, tmp_path / "answers.parquet")
+    tables.write_answers(secure, tmp_path / "answers.parquet")
     metadata = parquet.read_schema(tmp_path / "answers.parquet").metadata
     assert metadata[b"secure"] == b"true" and b"seed" not in metadata
 
@@ -30,7 +30,7 @@ def test_answers_say_that_they_are_secure(small_release, tmp_path):
 )
 def test_measurements_are_marked_as_told(small_release, tmp_path, mark, found):
     path = tmp_path / "measurements.parquet"
-    release_tables.write_measurements(small_release.measurements, path, **mark)
+    tables.write_measurements(small_release.measurements, path, **mark)
     metadata = parquet.read_schema(path).metadata
     assert {name: value for name, value in metadata.items() if name in (b"secure", b"seed")} == found
-    assert release_tables.read(path).num_rows == sum(m.values.size for m in small_release.measurements)
+    assert tables.read(path).num_rows == sum(m.values.size for m in small_release.measurements)

@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from pgmjax import plots
 from pgmjax.plotting import axes
+from pgmjax.release import plots
 
 
 def elements(svg, tag):

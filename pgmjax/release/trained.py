@@ -13,7 +13,7 @@ from pgmjax.learning.bounds import model_bound, noise_bound
 from pgmjax.learning.predictor import Predictor
 from pgmjax.measurements.noise import Law
 from pgmjax.queries import Query
-from pgmjax.release import Release
+from pgmjax.release.release import Release
 
 
 @dataclasses.dataclass(frozen=True)

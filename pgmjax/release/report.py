@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax import report_figures, report_text
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.release import figures
+from pgmjax.release import text as report_text
 
 
 def render(
@@ -39,13 +40,13 @@ def render(
         _promise(record),
         _spent(record),
         _certificate(record, values),
-        report_figures.one_way(model, measurements, show_progress),
-        report_figures.two_way(model, measurements, show_progress),
-        report_figures.measured(model, measurements),
+        figures.one_way(model, measurements, show_progress),
+        figures.two_way(model, measurements, show_progress),
+        figures.measured(model, measurements),
         _asking(model),
         _versions(record),
     ]
-    style = importlib.resources.files("pgmjax").joinpath("report.css").read_text(encoding="utf-8")
+    style = importlib.resources.files("pgmjax.release").joinpath("report.css").read_text(encoding="utf-8")
     body = "\n".join(filter(None, sections))
     return f"""<!doctype html>
 <html lang="en">

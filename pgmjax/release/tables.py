@@ -11,7 +11,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.release import Release
+from pgmjax.release.release import Release
 
 
 def write_measurements(

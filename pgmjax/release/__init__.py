@@ -1,0 +1,5 @@
+"""Releases: what a mechanism hands out, on disk and in its report."""
+
+from pgmjax._internal.moved import names_of
+
+__getattr__ = names_of("release", __path__)
