@@ -20,7 +20,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.settings import FitError
+from pgmjax.mechanisms.base import FitError
 from pgmjax.queries.workload import Workload
 
 QUERY = Workload([["a"]])

@@ -15,7 +15,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.settings import Settings, read_settings
+from pgmjax.mechanisms.base import Settings, read_settings
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Distances

@@ -20,7 +20,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.settings import FitError
+from pgmjax.mechanisms.base import FitError
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend

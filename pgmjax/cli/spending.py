@@ -15,7 +15,7 @@ import numpy as np
 from pgmjax.cli import interrupts
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
-from pgmjax.mechanisms.settings import FitError
+from pgmjax.mechanisms.base import FitError
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.response import RandomizedResponse

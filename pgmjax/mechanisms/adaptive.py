@@ -16,7 +16,7 @@ from pgmjax.estimation import solvers
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.settings import check_table_and_workload, paid_for
+from pgmjax.mechanisms.base import check_table_and_workload, paid_for
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Score

@@ -18,6 +18,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.adaptive import Purse, check_adaptive, check_cells
 from pgmjax.mechanisms.annealing import Round, is_noise
+from pgmjax.mechanisms.base import Settings, read_settings
 from pgmjax.mechanisms.closure import affordable, downward_closure
 from pgmjax.mechanisms.noise_sizes import (
     distances,
@@ -27,7 +28,6 @@ from pgmjax.mechanisms.noise_sizes import (
     most_moved,
     whole_weights,
 )
-from pgmjax.mechanisms.settings import Settings, read_settings
 from pgmjax.model.many_marginals import many_marginals
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import exact

@@ -15,7 +15,7 @@ from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.solvers.loop import Status
 from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.settings import paid_for
+from pgmjax.mechanisms.base import paid_for
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Product, compression
 from pgmjax.queries.workload import Workload

@@ -13,9 +13,9 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.estimation.losses.transcript import Draws
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.mechanisms import dual_query_records as synthetic
+from pgmjax.mechanisms.base import FitError, Settings, check_request, read_settings
 from pgmjax.mechanisms.dual_query_cost import ACCOUNTS, Game, agree
 from pgmjax.mechanisms.dual_query_game import Player, first_round, play
-from pgmjax.mechanisms.settings import FitError, Settings, check_request, read_settings
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text, exact, shortened
 from pgmjax.privacy.ledger import Ledger

@@ -13,8 +13,8 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
+from pgmjax.mechanisms.base import Settings, check_request, check_table_and_workload, read_settings
 from pgmjax.mechanisms.error_report import ErrorReport
-from pgmjax.mechanisms.settings import Settings, check_request, check_table_and_workload, read_settings
 from pgmjax.mechanisms.unfitted import Unfitted
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger

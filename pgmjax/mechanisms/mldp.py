@@ -20,8 +20,8 @@ from pgmjax.learning.selection import Validation
 from pgmjax.learning.training_set import UNIVERSES, Lesson
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
+from pgmjax.mechanisms.base import Settings, check_table_and_workload, paid_for, read_settings
 from pgmjax.mechanisms.mldp_training import Choice, train, validation_queries
-from pgmjax.mechanisms.settings import Settings, check_table_and_workload, paid_for, read_settings
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.ledger import Ledger

@@ -16,8 +16,8 @@ from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import Purse, check_adaptive
+from pgmjax.mechanisms.base import Settings, paid_for, read_settings
 from pgmjax.mechanisms.noise_sizes import grid_for, law_for, most_moved, on_grid
-from pgmjax.mechanisms.settings import Settings, paid_for, read_settings
 from pgmjax.mechanisms.spanning import Forest, largest_tree
 from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import GraphicalModel

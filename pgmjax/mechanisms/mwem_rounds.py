@@ -13,10 +13,10 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
+from pgmjax.mechanisms.base import paid_for
+from pgmjax.mechanisms.mwem_baselines import Estimate
 from pgmjax.mechanisms.mwem_candidates import Candidates
-from pgmjax.mechanisms.mwem_estimates import Estimate
 from pgmjax.mechanisms.noise_sizes import expected_size, law_for
-from pgmjax.mechanisms.settings import paid_for
 from pgmjax.privacy import selecting
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.private_table import PrivateTable

@@ -14,8 +14,8 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.mechanisms.base import Settings, check_table_and_workload, read_settings
 from pgmjax.mechanisms.multiplicative_weights import FullVector
-from pgmjax.mechanisms.settings import Settings, check_table_and_workload, read_settings
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text, exact

@@ -19,6 +19,7 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.local.storage import Storage
 from pgmjax.local.table import PerturbedTable, load
 from pgmjax.local.tally import Tally
+from pgmjax.mechanisms.base import Settings, check_request, read_settings
 from pgmjax.mechanisms.response_universes import (
     USELESS,
     Universes,
@@ -27,7 +28,6 @@ from pgmjax.mechanisms.response_universes import (
     read_share,
     universes,
 )
-from pgmjax.mechanisms.settings import Settings, check_request, read_settings
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pgmjax._internal import checks
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.settings import Settings, paid_for
+from pgmjax.mechanisms.base import Settings, paid_for
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release

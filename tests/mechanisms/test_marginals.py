@@ -14,7 +14,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.mechanisms import Marginals
-from pgmjax.mechanisms.settings import FitError
+from pgmjax.mechanisms.base import FitError
 from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload

@@ -14,10 +14,10 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms import MWEM
+from pgmjax.mechanisms.base import FitError
+from pgmjax.mechanisms.mwem_baselines import ARMS, Engine, Weights, averaged
 from pgmjax.mechanisms.mwem_candidates import Candidates
-from pgmjax.mechanisms.mwem_estimates import ARMS, Engine, Weights, averaged
 from pgmjax.mechanisms.mwem_rounds import PENALTIES, Costs
-from pgmjax.mechanisms.settings import FitError
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger

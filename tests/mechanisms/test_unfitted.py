@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.mechanisms.settings import FitError
+from pgmjax.mechanisms.base import FitError
 from pgmjax.mechanisms.unfitted import Unfitted, release_together
 from pgmjax.privacy.seeded import SeededBackend
 
