@@ -27,6 +27,7 @@ MODULES: dict[str, str] = {
     "approximate": "estimation.approximate",
     "attribute": "data.attribute",
     "attribute_spec": "data.attribute_spec",
+    "audit.contents": "audit.compare",
     "batch": "estimation.batch",
     "batches": "data.sources",
     "behind": "_internal.worker",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pgmjax.audit.contents import BY_IDENTITY, parts_of
+from pgmjax.audit.compare import BY_IDENTITY, parts_of
 
 
 def differences(first: Any, second: Any, name: str = "result") -> list[str]:
