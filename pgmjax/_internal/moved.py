@@ -72,6 +72,7 @@ MODULES: dict[str, str] = {
     "drawing": "plotting.axes",
     "encoding": "data.encoding",
     "estimate": "estimation.estimator",
+    "evaluate": "sweeps.evaluate",
     "fingerprint": "data.fingerprint",
     "fit_pictures": "estimation.views",
     "fitting": "estimation.fit",

@@ -10,10 +10,10 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.evaluate import Evaluation, workload_error
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
+from pgmjax.sweeps.evaluate import Evaluation, workload_error
 
 DOMAIN = Domain({"a": 3, "b": 2})
 DATA = Dataset.from_columns(DOMAIN, {"a": [0, 1, 2, 2], "b": [0, 1, 1, 0]})
