@@ -33,6 +33,7 @@ MODULES: dict[str, str] = {
     "behind": "_internal.worker",
     "calibrated_model": "model.calibrated",
     "certificate": "estimation.certificate",
+    "cli.interrupts": "cli.process",
     "clique_vector": "model.clique_vector",
     "cliques": "data.cliques",
     "companion": "local",

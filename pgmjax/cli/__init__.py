@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pgmjax._version import __version__
-from pgmjax.cli import audit, bench, interrupts, ledger, mechanisms, output, query, release, session
+from pgmjax.cli import audit, bench, ledger, mechanisms, output, process, query, release, session
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments; None takes those of the process.
     """
-    with interrupts.listening():
+    with process.listening():
         try:
             arguments = _parser().parse_args(argv)
             arguments.run(arguments)

@@ -12,7 +12,7 @@ from typing import Any
 
 from pgmjax import sweeps
 from pgmjax._internal.progress import Progress
-from pgmjax.cli import interrupts, output
+from pgmjax.cli import output, process
 
 _EVERY = 10.0  # seconds between lines of progress where standard error is no terminal
 
@@ -93,10 +93,10 @@ def run(arguments: argparse.Namespace) -> None:
                 retry_failed=arguments.retry_failed,
                 workers=workers,
                 watch=watch,
-                check=interrupts.check,
+                check=process.check,
             )
         except KeyboardInterrupt:
-            raise interrupts.Interrupted(
+            raise process.Interrupted(
                 f"interrupted; what was done is in {path}. The same command goes on from there."
             ) from None
     if arguments.json:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pgmjax import mechanisms
 from pgmjax._internal import checks, files
-from pgmjax.cli import interrupts, mechanism_options, output, spending
+from pgmjax.cli import mechanism_options, output, process, spending
 from pgmjax.data import demo
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
@@ -127,7 +127,7 @@ def run(arguments: argparse.Namespace) -> None:
         _tell(arguments, domain, out, record, mechanism.backend.drawn)
     except KeyboardInterrupt:
         said = spending.after_interrupt(mechanism, out, resumable=arguments.ledger is not None)
-        raise interrupts.Interrupted(said) from None
+        raise process.Interrupted(said) from None
 
 
 def _ledger(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Ledger | None]:
@@ -151,10 +151,10 @@ def _release(
     measurements: Sequence[LinearMeasurement] = ()
     try:
         with files.reserve(out) as folder:
-            interrupts.check()
+            process.check()
             release = mechanism.run(data, workload, ledger=ledger, key=arguments.key, show_progress=show)
             measurements = release.measurements
-            interrupts.check()
+            process.check()
             release_folder.fill(
                 folder,
                 release,
@@ -163,9 +163,9 @@ def _release(
                 source=demo.TERMS if arguments.demo else None,
                 show_progress=show,
             )
-            interrupts.check()
+            process.check()
     except Exception as error:
-        interrupts.check()  # a library may have made another error of it
+        process.check()  # a library may have made another error of it
         measurements = error.measurements if isinstance(error, FitError) else measurements
         if not (mechanism.backend.drawn or measurements):
             raise

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.cli import interrupts
+from pgmjax.cli import process
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.mechanisms.base import FitError
@@ -50,34 +50,34 @@ class WatchedBackend:
 
     def laplace(self, sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
         """Return the other backend's law."""
-        interrupts.check()
+        process.check()
         return self._backend.laplace(sensitivity, epsilon)
 
     def gaussian(self, sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
         """Return the other backend's law."""
-        interrupts.check()
+        process.check()
         return self._backend.gaussian(sensitivity_squared, rho)
 
     def permute_and_flip(self, sensitivity: int, epsilon: Fraction, monotone: bool = False) -> PermuteAndFlip:
         """Return the other backend's law."""
-        interrupts.check()
+        process.check()
         return self._backend.permute_and_flip(sensitivity, epsilon, monotone)
 
     def exponential(
         self, sensitivity: int, epsilon: Fraction, monotone: bool = False
     ) -> ExponentialMechanism:
         """Return the other backend's law."""
-        interrupts.check()
+        process.check()
         return self._backend.exponential(sensitivity, epsilon, monotone)
 
     def randomized_response(self, size: int, epsilon: Fraction) -> RandomizedResponse:
         """Return the other backend's law."""
-        interrupts.check()
+        process.check()
         return self._backend.randomized_response(size, epsilon)
 
     def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
         """Return the other backend's law."""
-        interrupts.check()
+        process.check()
         return self._backend.unary_response(size, epsilon, symmetric)
 
     def draw(self, law: Law, size: int) -> np.ndarray:
