@@ -18,7 +18,19 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-RENAMED: dict[str, str] = {}
+RENAMED: dict[str, str] = {
+    "cli.mechanisms.add_parser": "add_mechanisms_parser",
+    "cli.mechanisms.run": "run_mechanisms",
+    "history.projection.weights": "joint_weights",
+    "plan.optimal.merges": "optimal_merges",
+    "plan.refine.merges": "refined_merges",
+    "privacy.selecting.Planned": "PlannedSelection",
+    "privacy.selecting.plan": "plan_selection",
+    "privacy.unary_response.LARGEST_SIZE": "LARGEST_UNARY_SIZE",
+    "strategies.full_rank.optimise": "optimise_full_rank",
+    "strategies.p_identity.optimise": "optimise_p_identity",
+    "sweeps.workloads.read_spec": "read_workload",
+}
 """Names that are called otherwise where they are now, by their old path; what is new may be a method."""
 
 MODULES: dict[str, str] = {
@@ -55,7 +67,7 @@ MODULES: dict[str, str] = {
     "completion": "model.completion",
     "compression": "model.compression",
     "conditionals": "model.conditionals",
-    "constraints": "estimation.constraints estimation.dependency estimation.feasibility estimation.fixed estimation.zeros",
+    "constraints": "estimation.constraints estimation.feasibility",
     "constraints.allowed": "estimation.constraints",
     "constraints.dependency": "estimation.dependency",
     "constraints.feasible": "estimation.feasibility",
@@ -253,7 +265,7 @@ MODULES: dict[str, str] = {
     "queries.wide": "queries.integers",
     "query_text": "queries.text",
     "ratings": "data.ratings",
-    "record_file": "_internal.record_file",
+    "record_file": "_internal.files",
     "regions": "model.regions estimation.region_fit",
     "regions.files": "model.regions_files",
     "regions.fit": "estimation.region_fit",

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import record_file
+from pgmjax._internal import files
 from pgmjax._version import __version__
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
@@ -123,7 +123,7 @@ def load(folder: Any) -> Parts:
 
 def _read(folder: pathlib.Path) -> tuple[dict[str, Any], pathlib.Path, bytes]:
     """Return the description, and where the arrays are with what stands there."""
-    description = record_file.read(folder / DESCRIPTION, "a history of pgmjax", FORMAT, FORMAT_VERSION)
+    description = files.read(folder / DESCRIPTION, "a history of pgmjax", FORMAT, FORMAT_VERSION)
     path = folder / str(description.get("arrays"))
     if not path.is_file():
         raise FileNotFoundError(f"{folder} holds no {path.name}, which {DESCRIPTION} names: copy both files.")

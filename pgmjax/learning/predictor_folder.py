@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import record_file
+from pgmjax._internal import files
 from pgmjax.data.domain import Domain
 from pgmjax.learning import Learner, as_learner
 from pgmjax.learning.base import FittedLearner
@@ -89,7 +89,7 @@ def read(folder: str | os.PathLike[str]) -> Predictor:
     path = where / "predictor.json"
     if not path.is_file():
         raise ValueError(f"there is no predictor in {os.fspath(folder)}: expected predictor.json in it.")
-    record = record_file.read(path, "a predictor of pgmjax", FORMAT, FORMAT_VERSION)
+    record = files.read(path, "a predictor of pgmjax", FORMAT, FORMAT_VERSION)
     try:
         parts = [
             _part(where / f"part-{number}.npz", about, record["seed"])

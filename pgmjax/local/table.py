@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks, record_file
+from pgmjax._internal import checks, files
 from pgmjax._internal.files import reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
@@ -169,7 +169,7 @@ def load(folder: str | os.PathLike[str]) -> PerturbedTable:
     where = pathlib.Path(folder)
     if not (where / RECORD).is_file():
         raise ValueError(f"{os.fspath(folder)} holds no {RECORD}: it is not the folder of a perturbed table.")
-    record = record_file.read(where / RECORD, "a perturbed table of pgmjax", FORMAT, FORMAT_VERSION)
+    record = files.read(where / RECORD, "a perturbed table of pgmjax", FORMAT, FORMAT_VERSION)
     try:
         domain = Domain(record["domain"])
         columns = tuple(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import record_file
+from pgmjax._internal import files
 from pgmjax._version import __version__
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
@@ -91,7 +91,7 @@ def load(folder: Any) -> Parts:
         ValueError: the files are corrupt, of another program, or of a newer version.
     """
     folder = existing(folder)
-    description = record_file.read(folder / "model.json", "a model of pgmjax", FORMAT, FORMAT_VERSION)
+    description = files.read(folder / "model.json", "a model of pgmjax", FORMAT, FORMAT_VERSION)
     try:
         with np.load(folder / "model.npz", allow_pickle=False) as arrays:
             domain = Domain(description["domain"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import record_file
+from pgmjax._internal import files
 from pgmjax._version import __version__
 from pgmjax.data.domain import Domain
 from pgmjax.model import io
@@ -47,7 +47,7 @@ def load(folder: Any) -> Parts:
         ValueError: the files are corrupt or of another version.
     """
     folder = io.existing(folder)
-    described = record_file.read(folder / "model.json", "a model of regions", FORMAT, FORMAT_VERSION)
+    described = files.read(folder / "model.json", "a model of regions", FORMAT, FORMAT_VERSION)
     try:
         with np.load(folder / "model.npz", allow_pickle=False) as arrays:
             domain = Domain(described["domain"])

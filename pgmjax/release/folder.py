@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pgmjax._internal import checks, record_file
+from pgmjax._internal import checks, files
 from pgmjax._internal.files import reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
@@ -208,9 +208,7 @@ class SavedRelease:
         path = self.folder / "transcript.json"
         if not path.is_file():
             return None
-        record = record_file.read(
-            path, "a transcript of pgmjax", transcripts.FORMAT, transcripts.FORMAT_VERSION
-        )
+        record = files.read(path, "a transcript of pgmjax", transcripts.FORMAT, transcripts.FORMAT_VERSION)
         try:
             return transcripts.read(record, self.model.domain)
         except (TypeError, ValueError) as error:
@@ -245,7 +243,7 @@ def read(folder: str | os.PathLike[str]) -> SavedRelease:
     path = where / "release.json"
     if not path.is_file():
         raise ValueError(f"{name} is not a release: there is no release.json in it.")
-    record = record_file.read(path, "a release of pgmjax", FORMAT, FORMAT_VERSION)
+    record = files.read(path, "a release of pgmjax", FORMAT, FORMAT_VERSION)
     lacking = [key for key in _KEYS if key not in record]
     if lacking:
         raise ValueError(f"{path} is damaged: it lacks {', '.join(lacking)}. Make or copy the release again.")
