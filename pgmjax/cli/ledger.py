@@ -9,13 +9,13 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-from pgmjax.data import csv_layout, demo
+from pgmjax.data import demo, files
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger
 from pgmjax.privacy.ledger.budget import budget_row
 
-_TABLES = (".parquet", *csv_layout.SUFFIXES)
+_TABLES = (".parquet", *files.SUFFIXES)
 
 
 def add_parser(commands: Any) -> None:
@@ -177,6 +177,6 @@ def _table(text: str) -> pathlib.Path:
     if not path.is_dir() and kind not in _TABLES:
         raise ValueError(
             f"{path.name} is no kind of table that can be released: expected .parquet (or a folder of them), "
-            f"{', '.join(csv_layout.SUFFIXES)}, or one of these text kinds with .gz."
+            f"{', '.join(files.SUFFIXES)}, or one of these text kinds with .gz."
         )
     return path

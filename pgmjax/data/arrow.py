@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.encoding import Coder, Encoded
-from pgmjax.data.values import MISSING
+from pgmjax.data.encoding import MISSING, Coder, Encoded
 
 
 def encode_array(coder: Coder, array: Any) -> Encoded:

@@ -1,9 +1,16 @@
-"""One attribute of a table: which values there are, and which integer code each has."""
+"""One attribute of a table: which values there are, and which integer code each has.
+
+What a domain file says of one attribute, checked and turned into the fields of an `Attribute`.
+
+The codes of single values that somebody wrote down: labels, or codes where no label is a number.
+"""
 
 from __future__ import annotations
 
 import functools
 import itertools
+import math
+import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +18,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data import attribute_spec
-from pgmjax.data.encoding import Coder, Encoded
-from pgmjax.data.values import Label, text_of
+from pgmjax.data.encoding import Coder, Encoded, Label, text_of
 
 
 @dataclass(frozen=True)
@@ -54,10 +59,10 @@ class Attribute:
             raise ValueError(f"Attribute {self.name!r} must have labels or bins, not both.")
         regular = self.size - bool(self.missing)
         if self.labels is not None:
-            object.__setattr__(self, "labels", attribute_spec.labels(self.name, "labels", self.labels))
+            object.__setattr__(self, "labels", labels(self.name, "labels", self.labels))
             expected = len(self.labels)
         elif self.bins is not None:
-            object.__setattr__(self, "bins", attribute_spec.bins(self.name, self.bins))
+            object.__setattr__(self, "bins", bins(self.name, self.bins))
             expected = len(self.bins) - 1
         else:
             expected = max(regular, 1)
@@ -68,7 +73,7 @@ class Attribute:
     def _check_missing(self, regular: int) -> None:
         markers = self.missing_markers
         if markers:
-            markers = attribute_spec.labels(self.name, "missing markers", markers)
+            markers = labels(self.name, "missing markers", markers)
             object.__setattr__(self, "missing_markers", markers)
         if markers and not self.missing:
             raise ValueError(f"Attribute {self.name!r} has missing markers but no missing bucket.")
@@ -98,9 +103,7 @@ class Attribute:
             if spec.name != name:
                 raise ValueError(f"The attribute under the name {name!r} calls itself {spec.name!r}.")
             return spec
-        return cls(
-            name, **(attribute_spec.fields(name, spec) if isinstance(spec, Mapping) else {"size": spec})
-        )
+        return cls(name, **(fields(name, spec) if isinstance(spec, Mapping) else {"size": spec}))
 
     def to_spec(self) -> dict[str, Any]:
         """Return the mapping of a domain file that `from_spec` reads back."""
@@ -211,3 +214,105 @@ class Attribute:
         if self.missing:
             names.append("(missing)" if "missing" in names else "missing")
         return names
+
+
+_KEYS = ("size", "labels", "bins", "missing", "clip")
+
+
+def fields(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of the attribute that a mapping describes; see `Attribute.from_spec`."""
+    unknown = [key for key in spec if key not in _KEYS]
+    if unknown:
+        raise ValueError(f"Attribute {name!r} has unknown keys {unknown}: expected {list(_KEYS)}.")
+    kinds = [key for key in ("size", "labels", "bins") if key in spec]
+    if len(kinds) != 1:
+        raise ValueError(f"Attribute {name!r} must have one of size, labels and bins, got {kinds}.")
+    missing, markers = _missing(name, spec.get("missing", False))
+    clip = spec.get("clip", False)
+    if not isinstance(clip, bool):
+        raise TypeError(f"'clip' of attribute {name!r} must be true or false, got {type(clip).__name__}.")
+    common = {"missing": missing, "missing_markers": markers, "clip": clip}
+    if "size" in spec:
+        size = checks.integer(f"The size of attribute {name!r}", spec["size"], low=1)
+        return {"size": size + missing, **common}
+    values = spec[kinds[0]]
+    if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
+        raise TypeError(f"The {kinds[0]} of attribute {name!r} must be a list.")
+    values = tuple(values)
+    codes = len(values) if "labels" in spec else max(len(values) - 1, 1)
+    return {"size": max(codes, 1) + missing, kinds[0]: values, **common}
+
+
+def _missing(name: str, value: Any) -> tuple[bool, tuple[Label, ...]]:
+    if isinstance(value, bool):
+        return value, ()
+    if isinstance(value, (list, tuple)):
+        return bool(value), tuple(value)
+    if isinstance(value, (str, int, float)):
+        return True, (value,)
+    raise TypeError(f"'missing' of attribute {name!r} must be true, a marker or a list of markers.")
+
+
+def labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, ...]:
+    """Return labels or markers, if they are scalars that differ from one another."""
+    values = tuple(values)
+    if not values:
+        raise ValueError(f"The {what} of attribute {name!r} must not be empty.")
+    for value in values:
+        if not isinstance(value, (str, bool, int, float)):
+            raise TypeError(
+                f"The {what} of attribute {name!r} must be text, numbers or bools, got "
+                f"{type(value).__name__} (in YAML, put dates and the like in quotes)."
+            )
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"The {what} of attribute {name!r} must be finite (missing: true reads NaN).")
+    if len({text_of(value) for value in values}) < len(values) or len(set(values)) < len(values):
+        raise ValueError(f"The {what} of attribute {name!r} must differ from one another, also as text.")
+    return values
+
+
+def bins(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
+    """Return the edges of bins, if they are finite and increasing."""
+    edges = tuple(edges)
+    for edge in edges:
+        if isinstance(edge, bool) or not isinstance(edge, numbers.Real):
+            raise TypeError(f"The bins of attribute {name!r} must be numbers, got {type(edge).__name__}.")
+    values = tuple(float(edge) for edge in edges)
+    increasing = all(low < high for low, high in itertools.pairwise(values))
+    if len(values) < 2 or not increasing or not all(map(math.isfinite, values)):
+        raise ValueError(f"The bins of attribute {name!r} must be two or more finite edges, increasing.")
+    return values
+
+
+def codes_of(attribute: Attribute, values: Iterable[Any], said: str) -> list[int]:
+    """Return the code of each value.
+
+    Args:
+        attribute: what the values are of.
+        values: labels; or codes, where the attribute's labels are no numbers.
+        said: what the values are part of, for the message.
+
+    Raises:
+        ValueError: a value that is neither.
+
+    Example:
+        >>> sex = Attribute.from_spec("sex", {"labels": ["Female", "Male"]})
+        >>> codes_of(sex, ["Male", 0], "evidence")
+        [1, 0]
+    """
+    labels = attribute.labels or ()
+    numbered = any(isinstance(label, int | float) for label in labels)
+    known: dict[tuple[type, Any], int] = {}
+    for number, label in enumerate(labels):
+        known.setdefault((type(label), label), number)
+    codes: list[int] = []
+    for value in values:
+        value = value.item() if hasattr(value, "item") and np.ndim(value) == 0 else value
+        code: int | None = known.get((type(value), value)) if value.__hash__ else None
+        if code is None and type(value) is int and not numbered and 0 <= value < attribute.size:
+            code = value
+        if code is None:
+            other = "" if numbered else f" or a code in 0..{attribute.size - 1}"
+            raise ValueError(f"{said} on {attribute.name!r} must be one of its labels{other}.")
+        codes.append(code)
+    return codes

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data import arrow, files, source_recoded
+from pgmjax.data import arrow, files, sources
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.counting import Histograms
 from pgmjax.data.domain import Domain
@@ -183,8 +183,8 @@ class Dataset:
             >>> data.recode(Domain({"age": 2}), {"age": [0, 1, 1]}).marginals([("age",)])[0].tolist()
             [1, 3]
         """
-        tables = source_recoded.code_tables(self.domain, domain, codes)
-        source = source_recoded.RecodedSource(self._source, tables)
+        tables = sources.code_tables(self.domain, domain, codes)
+        source = sources.RecodedSource(self._source, tables)
         return Dataset(domain, source, self.max_weight if self.weighted else None, self._total)
 
     def validate(self) -> None:

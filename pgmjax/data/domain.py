@@ -2,13 +2,21 @@
 
 A domain is always given, never read off the records: what values a private table happens to hold
 is itself private.
+
+Domain files: JSON, or YAML with only `true` and `false` as bools, and no name given twice.
+
+Infer the attributes of a table that is public, for `Domain.from_public_data`.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import math
+import numbers
 import os
+import pathlib
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,8 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import html
-from pgmjax.data import domain_file, public_domain
+from pgmjax._internal import checks, html
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 
@@ -122,14 +129,14 @@ class Domain:
             ValueError: another kind of file, a name given twice, or text that is not JSON or YAML.
         """
         try:
-            return cls(domain_file.read(path))
+            return cls(read(path))
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"Domain file {os.fspath(path)}: {error}") from error
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a domain file: .json, .yaml or .yml."""
-        domain_file.write(path, self.to_dict())
+        write(path, self.to_dict())
 
     @classmethod
     def from_public_data(
@@ -156,7 +163,7 @@ class Domain:
             UserWarning,
             stacklevel=2,
         )
-        return cls(public_domain.infer(frame, bins, max_labels))
+        return cls(infer(frame, bins, max_labels))
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name}: {size}" for name, size in self.sizes.items())
@@ -182,3 +189,131 @@ def _kind(attribute: Attribute, most: int = 6) -> str:
 def _some(domain: Domain, most: int = 12) -> str:
     names = ", ".join(domain.attributes[:most])
     return names if len(domain) <= most else f"{names} and {len(domain) - most} more"
+
+
+def read(path: str | os.PathLike[str]) -> Any:
+    """Return what a .json, .yaml or .yml file holds."""
+    file = pathlib.Path(path)
+    kind = _file_kind(file)
+    text = file.read_text(encoding="utf-8-sig")
+    return json.loads(text, object_pairs_hook=_unique) if kind == "json" else _read_yaml(text)
+
+
+def write(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+    """Write a mapping as a .json, .yaml or .yml file."""
+    file = pathlib.Path(path)
+    if _file_kind(file) == "json":
+        lines = (f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in content.items())
+        text = "{\n" + ",\n".join(lines) + "\n}\n"
+    else:
+        dump = checks.optional("yaml", extra="tables").safe_dump
+        text = dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None)
+        if _read_yaml(text) != content:  # some separators (U+0085) survive only as escapes
+            text = dump(content, sort_keys=False, allow_unicode=False, default_flow_style=None)
+    file.write_text(text, encoding="utf-8")
+
+
+def _file_kind(file: pathlib.Path) -> str:
+    suffix = file.suffix.lower()
+    if suffix not in (".json", ".yaml", ".yml"):
+        raise ValueError(f"a domain file must end in .json, .yaml or .yml, got {suffix or 'no ending'!r}")
+    return "json" if suffix == ".json" else "yaml"
+
+
+def _unique(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    result: dict[Any, Any] = {}
+    for key, value in pairs:
+        if not isinstance(key, str):
+            raise TypeError(f"names must be strings, got {type(key).__name__}: put them in quotes")
+        if key in result:
+            raise ValueError(f"{key!r} is given twice: give each name once")
+        result[key] = value
+    return result
+
+
+def _read_yaml(text: str) -> Any:
+    yaml = checks.optional("yaml", extra="tables")
+
+    class Loader(yaml.SafeLoader):  # type: ignore[name-defined]
+        """YAML 1.2 bools, so that the labels `yes`, `No` and `off` stay text."""
+
+    bool_tag = "tag:yaml.org,2002:bool"
+    Loader.yaml_implicit_resolvers = {
+        first: [entry for entry in entries if entry[0] != bool_tag]
+        for first, entries in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    Loader.add_implicit_resolver(bool_tag, re.compile("^(?:[Tt]rue|TRUE|[Ff]alse|FALSE)$"), list("tTfF"))
+
+    def mapping(loader: Any, node: Any) -> dict[Any, Any]:
+        return _unique(
+            [tuple(loader.construct_object(part, deep=True) for part in pair) for pair in node.value]
+        )
+
+    Loader.add_constructor("tag:yaml.org,2002:map", mapping)
+    try:
+        return yaml.load(text, Loader=Loader)
+    except yaml.YAMLError as error:
+        raise ValueError(f"not YAML: {error}") from error
+
+
+def infer(frame: Any, bins: int | Mapping[str, Any] | None, max_labels: int) -> dict[str, Attribute]:
+    """Return an attribute for every column of a frame; see `Domain.from_public_data`."""
+    names = _names(frame)
+    chosen = bins if isinstance(bins, Mapping) else {}
+    unknown = [name for name in chosen if name not in names]
+    if unknown:
+        raise ValueError(f"bins names {unknown}, which are not columns of the table.")
+    attributes = {}
+    for name in names:
+        values, missing = _distinct(frame[name])
+        if not values:
+            raise ValueError(f"Column {name!r} holds no value: say its domain by hand.")
+        numeric = all(isinstance(value, numbers.Real) and not isinstance(value, bool) for value in values)
+        cells = chosen.get(name, bins if isinstance(bins, int) and numeric else None)
+        attributes[name] = _attribute(name, values, missing, cells, numeric, max_labels)
+    return attributes
+
+
+def _attribute(
+    name: str, values: list[Any], missing: bool, cells: Any, numeric: bool, max_labels: int
+) -> Attribute:
+    spec: dict[str, Any] = {"missing": missing}
+    if cells is not None:
+        if not numeric:
+            raise ValueError(f"Column {name!r} does not hold numbers only, so it cannot have bins.")
+        spec["bins"] = _equal_width(name, values, cells) if isinstance(cells, int) else list(cells)
+    elif len(values) > max_labels:
+        raise ValueError(
+            f"Column {name!r} has more than {max_labels} distinct values: give it bins or raise max_labels."
+        )
+    else:
+        same_type = len({type(value) for value in values}) == 1
+        spec["labels"] = sorted(values, key=None if same_type or numeric else str)
+    return Attribute.from_spec(name, spec)
+
+
+def _equal_width(name: str, values: list[Any], cells: int) -> list[float]:
+    cells = checks.integer(f"The number of bins of column {name!r}", cells, low=1)
+    low, high = float(min(values)), float(max(values))
+    return np.linspace(low, high if high > low else low + 1, cells + 1).tolist()
+
+
+def _names(frame: Any) -> list[str]:
+    names = getattr(frame, "column_names", None) or getattr(frame, "columns", None)
+    names = list(frame) if names is None else list(names)
+    if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+        raise ValueError("The columns of the table must have names that are strings, each once.")
+    return names
+
+
+def _distinct(column: Any) -> tuple[list[Any], bool]:
+    to_list = getattr(column, "to_pylist", None) or getattr(column, "tolist", None)
+    to_list = to_list or getattr(column, "to_list", None)
+    found = dict.fromkeys(to_list() if to_list else column)
+    gone = [v for v in found if v is None or type(v).__name__ in ("NAType", "NaTType") or v != v]
+    missing = bool(gone)
+    return [v for v in found if not any(v is other for other in gone) and not _is_nan(v)], missing
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)

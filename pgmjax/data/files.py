@@ -2,24 +2,33 @@
 
 Text files are read as text and encoded by each attribute's kind. Nothing is guessed from records,
 and no message of the reader is passed on, since it may quote one.
+
+How a delimited text file is laid out: its delimiter and columns, told by the domain's names.
+
+Only the first line is read, and the delimiter is the one under which that line fits the domain.
+
+NumPy files of codes, mapped into memory and read in batches.
 """
 
 from __future__ import annotations
 
+import csv
+import gzip
 import os
 import pathlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data import csv_layout, fingerprint
+from pgmjax.data import fingerprint
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Coder, Encoded
-from pgmjax.data.source_npy import NpySource, open_npy
-from pgmjax.data.sources import BATCH_ROWS, Batch
+from pgmjax.data.sources import BATCH_ROWS, Batch, code_coder
 
 _MEMORY_LIMIT = "1GB"
 _THREADS = 4
@@ -115,14 +124,14 @@ def open_files(
     if file.is_dir() or kind == ".parquet":
         table = f"read_parquet({_files(file)}, hive_types_autocast=false)"
         columns = _parquet_columns(file, table, names)
-    elif kind in csv_layout.SUFFIXES:
+    elif kind in SUFFIXES:
         if weights is not None and not header:
             raise ValueError("weights names a column of the header, so it needs header=True.")
         table, columns = _text_table(file, kind, names, header)
     else:
         raise ValueError(
             f"{file.name} is no kind of table that can be read: expected .parquet (or a folder of them), "
-            f".npy, {', '.join(csv_layout.SUFFIXES)}, or one of these text kinds with .gz."
+            f".npy, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
         )
     found = None if weights is None or coder is None else (columns.pop(weights), coder)
     return FileSource(domain, str(file), table, columns, found, text=not table.startswith("read_parquet"))
@@ -131,7 +140,7 @@ def open_files(
 def _text_table(
     file: pathlib.Path, kind: str, names: Sequence[str], header: bool
 ) -> tuple[str, dict[str, str]]:
-    layout = csv_layout.find_columns(file, kind, names, header)
+    layout = find_columns(file, kind, names, header)
     types = ", ".join(f"f{k}: 'VARCHAR'" for k in range(layout.columns))
     compression = "gzip" if file.suffix.lower() == ".gz" else "none"
     table = (
@@ -219,3 +228,165 @@ def _literal(text: str) -> str:
 
 def _identifier(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
+
+
+_DELIMITERS = {".tsv": "\t,;| ", "": ",;\t| "}
+SUFFIXES = (".csv", ".tsv", ".data", ".txt")
+_LONGEST_LINE = 1 << 21
+_MARK = b"\xef\xbb\xbf"
+
+
+class Layout(NamedTuple):
+    """How a text file is laid out.
+
+    Attributes:
+        delimiter: what stands between fields.
+        columns: the number of columns.
+        positions: the position of every column needed, from 0.
+        blank: how many blank lines stand before the first one.
+    """
+
+    delimiter: str
+    columns: int
+    positions: dict[str, int]
+    blank: int
+
+
+def find_columns(path: pathlib.Path, suffix: str, names: Sequence[str], header: bool) -> Layout:
+    """Return the layout of a text file; blank lines before its first line do not count.
+
+    Args:
+        path: the file; one that ends in .gz is gzip-compressed.
+        suffix: .csv, .tsv, .data or .txt.
+        names: the columns needed; without a header, what the columns are, in order.
+        header: whether the first line names the columns.
+
+    Raises:
+        ValueError: the file is empty or does not have these columns.
+    """
+    line, blank = _first_line(path)
+    delimiters = _DELIMITERS.get(suffix, _DELIMITERS[""])
+    rows = [[field.strip() for field in _split(line, delimiter)] for delimiter in delimiters]
+    if header:
+        found = [sum(name.strip() in row for name in names) for row in rows]
+        best = max(range(len(rows)), key=lambda k: (found[k], -k))
+        return Layout(delimiters[best], len(rows[best]), _positions(path, names, rows[best]), blank)
+    for delimiter, row in zip(delimiters, rows, strict=True):
+        if len(row) == len(names):
+            return Layout(delimiter, len(row), {name: k for k, name in enumerate(names)}, blank)
+    count = max(map(len, rows))
+    raise ValueError(
+        f"{path} has {count} columns where the domain has {len(names)} attributes: without a header the "
+        "columns stand in the domain's order, each an attribute."
+    )
+
+
+def _positions(path: pathlib.Path, names: Sequence[str], row: Sequence[str]) -> dict[str, int]:
+    positions = {}
+    for name in names:
+        if row.count(name.strip()) != 1:
+            told = "no column" if name.strip() not in row else f"{row.count(name.strip())} columns"
+            raise ValueError(
+                f"{path} has {told} named {name!r}, and needs one: correct the name in the domain or in "
+                "the first line (or read it with header=False, if the first line is a record)."
+            )
+        positions[name] = row.index(name.strip())
+    return positions
+
+
+def _first_line(path: pathlib.Path) -> tuple[str, int]:
+    """Return the first line that is not blank, and how many blank ones stand before it."""
+    blank = 0
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+            line = stream.readline(_LONGEST_LINE)
+            while line and not line.strip(_MARK + b"\r\n"):
+                blank += len(line.splitlines())
+                line = stream.readline(_LONGEST_LINE)
+    except (OSError, EOFError):
+        line = None
+    if line is None:
+        raise ValueError(f"{path} cannot be read: is it a {'gzip-compressed ' * (path.suffix == '.gz')}text?")
+    if not line:
+        raise ValueError(f"{path} is empty: it must hold at least one record.")
+    # a lone carriage return ends lines, too
+    lines = line.splitlines()
+    first = next(k for k, part in enumerate(lines) if part.strip(_MARK))
+    return lines[first].decode("utf-8-sig", errors="replace"), blank + first
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return []
+
+
+@dataclass(frozen=True)
+class NpySource:
+    """A table of codes in a .npy file, scanned anew each time.
+
+    Attributes:
+        domain: the domain of its records; columns stand in its order.
+        path: the file.
+    """
+
+    domain: Domain
+    path: pathlib.Path
+
+    def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
+        """Yield all records in batches, always in order, with the attributes named.
+
+        Raises:
+            ValueError: the file cannot be read any more.
+        """
+        codes = _mapped(self.path, self.domain)
+        places = {name: place for place, name in enumerate(self.domain)}
+        for start in range(0, len(codes), BATCH_ROWS):
+            part = np.asarray(codes[start : start + BATCH_ROWS]).reshape(-1, len(self.domain))
+            columns = {
+                name: code_coder(self.domain[name]).encode_numbers(
+                    np.ascontiguousarray(part[:, places[name]])
+                )
+                for name in names
+            }
+            yield Batch(columns, None, len(part))
+
+    @property
+    def layout(self) -> dict[str, str]:
+        """The columns by attribute: their numbers."""
+        return {name: str(place) for place, name in enumerate(self.domain)}
+
+    def fingerprint(self, key: bytes) -> str:
+        """Return a keyed digest of the file's bytes."""
+        return fingerprint.of_path(self.path, key)
+
+
+def open_npy(file: pathlib.Path, domain: Domain, weights: str | None) -> NpySource:
+    """Check the form of a .npy file: integer codes [rows, attributes], or [rows] of one attribute.
+
+    Raises:
+        TypeError: it holds no integers.
+        ValueError: weights are named, or it is damaged or of another shape.
+    """
+    if weights is not None:
+        raise ValueError("A .npy file has codes only and no column of weights: leave out the weights.")
+    _mapped(file, domain)
+    return NpySource(domain, file)
+
+
+def _mapped(file: pathlib.Path, domain: Domain) -> np.ndarray:
+    try:
+        codes = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError):
+        codes = None
+    if not isinstance(codes, np.ndarray):
+        raise ValueError(f"{file} cannot be read as a .npy file.")
+    if codes.ndim not in (1, 2) or (1 if codes.ndim == 1 else codes.shape[1]) != len(domain):
+        raise ValueError(
+            f"{file.name} must have a row a record and a column for each of the domain's {len(domain)} "
+            f"attributes, got shape {codes.shape}."
+        )
+    if codes.dtype.kind not in "iu":
+        raise TypeError(f"{file.name} must hold integer codes, got {codes.dtype}.")
+    return codes

@@ -2,6 +2,8 @@
 
 It stands in the lowest layer because sensitivities of queries depend on it; privacy code imports
 it from `pgmjax.privacy` and users as `pgmjax.Relation`.
+
+The neighbouring relation, under the name by which privacy code knows it.
 """
 
 from __future__ import annotations
@@ -51,3 +53,6 @@ class Relation(enum.Enum):
             "relation must be Relation.ADD_REMOVE (the number of records is secret) or "
             f"Relation.REPLACE_ONE (it is public), got {value!r}; there is no default."
         )
+
+
+__all__ = ["Relation"]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.data.attribute import codes_of
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.data.value_codes import codes_of
 from pgmjax.estimation.zeros import StructuralZeros
 from pgmjax.queries.query import attribute_names
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax.data.attribute import codes_of
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.data.value_codes import codes_of
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Variables

@@ -19,8 +19,7 @@ from pgmjax._internal import checks
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.data.encoding import code_dtype
-from pgmjax.data.values import Label, text_of
+from pgmjax.data.encoding import Label, code_dtype, text_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel

@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from pgmjax.data.csv_layout import find_columns
+from pgmjax.data.files import find_columns
 
 
 def layout(tmp_path, text, names, header=True, name="t.csv"):

@@ -1,6 +1,12 @@
+""""""
+
+import json
 import pickle
 
 import numpy as np
+import pandas
+import polars
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,3 +131,137 @@ def test_only_the_named_helper_infers_and_it_warns():
     with pytest.warns(UserWarning, match="write the domain of a private table by hand"):
         domain = Domain.from_public_data({"a": [3, 1, 3]})
     assert domain.to_dict() == {"a": {"labels": [1, 3]}}
+
+
+def write(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_bytes(text.encode("utf-8"))
+    return path
+
+
+def test_flat_and_rich_json(tmp_path):
+    path = write(tmp_path, "d.json", '\ufeff{"age": 85, "sex": {"labels": ["F", "M"], "missing": "?"}}')
+    assert Domain.read(path).sizes == {"age": 85, "sex": 3}
+    assert Domain.read(str(path)) == Domain.read(path)
+
+
+def test_yaml_words_that_are_no_bools(tmp_path):
+    path = write(tmp_path, "d.yaml", "no:\n  labels: [yes, No, on, off, n]\nb: {labels: [true, False]}\n")
+    domain = Domain.read(path)
+    assert domain.attribute("no").labels == ("yes", "No", "on", "off", "n")
+    assert domain.attribute("b").labels == (True, False)
+
+
+def test_written_json_is_one_line_an_attribute(tmp_path):
+    domain = Domain({"a": 2, "b": {"labels": ["ü", "M"]}})
+    domain.write(tmp_path / "d.json")
+    lines = (tmp_path / "d.json").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 4
+    assert json.loads("".join(lines)) == {"a": 2, "b": {"labels": ["ü", "M"]}}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind", "message"),
+    [
+        ("d.json", '{"a": 2, "a": 3}', ValueError, "'a' is given twice: give each name once"),
+        ("d.yml", "a: 2\na: 3\n", ValueError, "'a' is given twice: give each name once"),
+        ("d.json", "{a: 2}", ValueError, "Expecting property name"),
+        ("d.yaml", "a: [1, 2\n", ValueError, "not YAML"),
+        ("d.yaml", "? [a, b]\n: 2\n", TypeError, "names must be strings, got list: put them in quotes"),
+        ("d.yaml", "2020: 2\n", TypeError, "names must be strings, got int: put them in quotes"),
+        ("d.yaml", "", TypeError, "must be a mapping from attribute name to size, got NoneType"),
+        ("d.json", "[1]", TypeError, "must be a mapping from attribute name to size, got list"),
+        ("d.json", "{}", ValueError, "at least one attribute"),
+        (
+            "d.json",
+            '{"a": 2.5}',
+            TypeError,
+            "Domain file .*d.json: The size of attribute 'a' must be an integer",
+        ),
+        (
+            "d.yaml",
+            "a: {labels: [2020-01-01]}",
+            TypeError,
+            "got date .in YAML, put dates and the like in quotes",
+        ),
+        ("d.toml", "a = 2", ValueError, "must end in .json, .yaml or .yml, got '.toml'"),
+        ("d", "a = 2", ValueError, "must end in .json, .yaml or .yml, got 'no ending'"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path, name, text, kind, message):
+    with pytest.raises(kind, match=message):
+        Domain.read(write(tmp_path, name, text))
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    (tmp_path / "d.json").write_bytes(b'{"\xe9": 2}')
+    with pytest.raises(ValueError, match=r"Domain file .*d\.json"):
+        Domain.read(tmp_path / "d.json")
+
+
+def test_no_such_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"d\.json"):
+        Domain.read(tmp_path / "d.json")
+
+
+def test_writing_another_kind_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"must end in \.json"):
+        Domain({"a": 2}).write(tmp_path / "d.txt")
+
+
+COLUMNS = {
+    "code": [3, 1, 3, None],
+    "word": ["b", "a", None, "b"],
+    "flag": [True, False, True, True],
+    "size": [1.5, 2.5, 9.5, 1.5],
+    "old": [10, 20, 30, 50],
+}
+KINDS = {
+    "lists": dict,
+    "pandas": pandas.DataFrame,
+    "polars": polars.DataFrame,
+    "arrow": pyarrow.table,
+}
+
+
+@pytest.mark.filterwarnings("ignore:This domain shows")
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_and_bins(kind):
+    domain = Domain.from_public_data(KINDS[kind](COLUMNS), bins={"size": 4, "old": [0, 25, 60]})
+    assert domain.attribute("code").labels == (1, 3) and domain.attribute("code").missing
+    assert domain.attribute("word").labels == ("a", "b") and domain.attribute("word").missing
+    assert domain.attribute("flag").labels == (False, True)
+    assert domain.attribute("size").bins == (1.5, 3.5, 5.5, 7.5, 9.5)
+    assert domain.attribute("old").bins == (0, 25, 60)
+
+
+@pytest.mark.filterwarnings("ignore:This domain shows")
+def test_one_number_of_bins_for_all_numbers():
+    domain = Domain.from_public_data({"a": [0, 4], "b": ["x", "y"], "c": [7, 7]}, bins=2)
+    assert domain.to_dict() == {
+        "a": {"bins": [0, 2, 4]},
+        "b": {"labels": ["x", "y"]},
+        "c": {"bins": [7, 7.5, 8]},
+    }
+
+
+@pytest.mark.filterwarnings("ignore:This domain shows")
+@pytest.mark.parametrize(
+    ("frame", "arguments", "message"),
+    [
+        ({"a": [None, None]}, {}, "'a' holds no value: say its domain by hand"),
+        (
+            {"a": list(range(200))},
+            {},
+            "'a' has more than 100 distinct values: give it bins or raise max_labels",
+        ),
+        ({"a": ["x"]}, {"bins": {"a": 3}}, "'a' does not hold numbers only, so it cannot have bins"),
+        ({"a": [1]}, {"bins": {"b": 3}}, r"bins names \['b'\], which are not columns"),
+        ({"a": [1, 2]}, {"bins": 0}, "number of bins of column 'a' must be an integer >= 1, got 0"),
+        ({1: [1, 2]}, {}, "must have names that are strings, each once"),
+        (pandas.DataFrame([[1, 2]], columns=["a", "a"]), {}, "must have names that are strings, each once"),
+    ],
+)
+def test_what_cannot_be_inferred(frame, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Domain.from_public_data(frame, **arguments)

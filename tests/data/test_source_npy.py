@@ -17,7 +17,7 @@ def saved(tmp_path, codes, name="t.npy"):
 
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "int16"])
 def test_counts_and_order(tmp_path, dtype, monkeypatch):
-    monkeypatch.setattr("pgmjax.data.source_npy.BATCH_ROWS", 3)
+    monkeypatch.setattr("pgmjax.data.files.BATCH_ROWS", 3)
     data = Dataset.read(saved(tmp_path, CODES.astype(dtype)), DOMAIN)
     assert data.marginals([("b", "a")])[0].tolist() == [[0, 0, 1], [1, 1, 1]] and data.count() == 4
     parts = list(data.records(("b", "a")))
