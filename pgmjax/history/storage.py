@@ -23,7 +23,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.queries import DenseMatrix, Query
-from pgmjax.queries.workload_entry import as_entry
+from pgmjax.queries.workload import as_entry
 
 FORMAT, FORMAT_VERSION = "pgmjax.history", 1
 DESCRIPTION = "history.json"

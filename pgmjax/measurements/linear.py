@@ -13,7 +13,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.measurements.noise import Law
 from pgmjax.queries import Query, as_query
 from pgmjax.queries.query import attribute_names
-from pgmjax.queries.words import in_words
+from pgmjax.queries.spec import in_words
 
 NOISE_LAWS = ("gaussian", "laplace", "response")
 

@@ -12,7 +12,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.queries import Query, indicators
+from pgmjax.queries import Query, integers
 from pgmjax.queries.workload import Workload
 
 FORMAT = "pgmjax-transcript"
@@ -54,7 +54,7 @@ class Transcript:
         if not self.queries:
             raise ValueError("a transcript needs at least one query, got none.")
         for query in self.queries:
-            indicators.check(query, self.domain)
+            integers.check(query, self.domain)
         for name in ("drawn", "records"):
             array = np.array(getattr(self, name))
             if array.ndim != 2 or array.dtype.kind not in "iu" or array.size == 0:
@@ -69,7 +69,7 @@ class Transcript:
             )
         if not 0 <= self.drawn.min() <= self.drawn.max() < 2 * self.rows:
             raise ValueError(f"drawn queries must be numbered 0..{2 * self.rows - 1}.")
-        indicators.check_codes(self.domain, self.records)
+        integers.check_codes(self.domain, self.records)
 
     @property
     def rounds(self) -> int:
@@ -96,8 +96,8 @@ class Transcript:
         Returns:
             Counts, float64, in the query's shape.
         """
-        indicators.check(query, self.domain)
-        ours = indicators.answers_of(self.domain, query, self.records)
+        integers.check(query, self.domain)
+        ours = integers.answers_of(self.domain, query, self.records)
         return (ours * (self.count / self.rounds)).reshape(query.shape(self.domain))
 
     def marginal(self, clique: Clique) -> np.ndarray:
@@ -112,7 +112,7 @@ class Transcript:
         result = np.zeros((self.rounds, self.rows), dtype=np.int32)
         for number in range(1, self.rounds):
             one = self.records[number - 1 : number]
-            counted = [indicators.answers_of(self.domain, query, one) for query in self.queries]
+            counted = [integers.answers_of(self.domain, query, one) for query in self.queries]
             result[number] = result[number - 1] + np.concatenate(counted)
         return result
 

@@ -20,7 +20,7 @@ from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text, exact, shortened
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable
-from pgmjax.queries import Query, indicators
+from pgmjax.queries import Query, integers
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release, Spent
 
@@ -159,7 +159,7 @@ class DualQuery:
         if data.weighted:
             raise ValueError("DualQuery takes no weighted tables: every record counts once in its draws.")
         for query in queries:
-            indicators.check(query, data.domain)
+            integers.check(query, data.domain)
         if self.estimate == "paper":
             synthetic.tree_of(data.domain, workload)
         return queries

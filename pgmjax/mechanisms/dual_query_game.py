@@ -16,7 +16,7 @@ from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Overshoots
-from pgmjax.queries import Query, indicators
+from pgmjax.queries import Query, integers
 
 
 class Player:
@@ -50,9 +50,9 @@ class Player:
             plain, negated = mine[mine < rows] - start, mine[mine >= rows] - rows - start
             table = np.zeros(self._domain.shape_of(query.clique))
             if plain.size:
-                table -= indicators.sum_of_rows(query, self._domain, plain)
+                table -= integers.sum_of_rows(query, self._domain, plain)
             if negated.size:
-                table += indicators.sum_of_rows(query, self._domain, negated)
+                table += integers.sum_of_rows(query, self._domain, negated)
             clique, before = tables.setdefault(frozenset(query.clique), (query.clique, np.zeros(table.shape)))
             before += table.transpose([query.clique.index(name) for name in clique])
         cliques, potentials = zip(*tables.values(), strict=True)

@@ -32,7 +32,7 @@ from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, 
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
-from pgmjax.queries.transpose import transposed
+from pgmjax.queries.rows import transposed
 
 BYTES = 24
 """Bytes a cell: its log-weight, its probability and one more table while they are updated."""

@@ -7,27 +7,24 @@ L-infinity sensitivity under a stated neighbouring relation. `quantise` rounds o
 integers, which is what can be measured.
 """
 
-from pgmjax.queries.block import AttributeQuery
+from pgmjax.queries.block import AttributeQuery, FrozenArray
+from pgmjax.queries.blocks import AllRanges as all_ranges
+from pgmjax.queries.blocks import Compression as compression
 from pgmjax.queries.blocks import Identity as identity
+from pgmjax.queries.blocks import Matrix as matrix
+from pgmjax.queries.blocks import Mean as mean
+from pgmjax.queries.blocks import Moments as moments
 from pgmjax.queries.blocks import Point as point
+from pgmjax.queries.blocks import Prefix as prefix
+from pgmjax.queries.blocks import Range as range
+from pgmjax.queries.blocks import Ranges as ranges
 from pgmjax.queries.blocks import Subset as subset
 from pgmjax.queries.blocks import Total as total
-from pgmjax.queries.coerce import as_query
-from pgmjax.queries.dense import DenseMatrix
-from pgmjax.queries.frozen_array import FrozenArray
-from pgmjax.queries.numeric_blocks import Compression as compression
-from pgmjax.queries.numeric_blocks import Matrix as matrix
-from pgmjax.queries.numeric_blocks import Mean as mean
-from pgmjax.queries.numeric_blocks import Moments as moments
 from pgmjax.queries.product import Product, kronecker, marginal
 from pgmjax.queries.quantise import Quantised, quantise
 from pgmjax.queries.query import Query
-from pgmjax.queries.range_blocks import AllRanges as all_ranges
-from pgmjax.queries.range_blocks import Prefix as prefix
-from pgmjax.queries.range_blocks import Range as range
-from pgmjax.queries.range_blocks import Ranges as ranges
-from pgmjax.queries.spec import from_spec
-from pgmjax.queries.sums import WeightedSum
+from pgmjax.queries.spec import as_query, from_spec
+from pgmjax.queries.sums import DenseMatrix, WeightedSum
 
 __all__ = [
     "AttributeQuery",

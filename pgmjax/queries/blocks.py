@@ -1,4 +1,13 @@
-"""Query blocks that pick codes: every code, all of them, one, some."""
+"""Query blocks that pick codes: every code, all of them, one, some.
+
+Query blocks of neighbouring codes: ranges and cumulative counts.
+
+The running-sum form of `prefix` in float32 was compared with the matrix product: both err by about
+1e-7 of the total for up to 20,000 codes (XLA sums by a tree), so small sizes take the product, which
+compiles six times faster, and long ones the running sum.
+
+Query blocks beyond 0 and 1 for single codes: compression, mean, moments, any matrix.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +16,12 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pgmjax._internal import checks
-from pgmjax.queries import extremes
-from pgmjax.queries.block import AttributeQuery
-from pgmjax.queries.extremes import Extremes
+from pgmjax.queries import columns
+from pgmjax.queries.block import SMALL_MATRIX, AttributeQuery, FrozenArray, contract
+from pgmjax.queries.columns import Exact, Extremes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +51,7 @@ class Identity(AttributeQuery):
         return 2 if size > 1 else 0
 
     def _row_extremes(self, size: int) -> tuple[Extremes, ...]:
-        return extremes.MIXED if size > 1 else extremes.CONSTANT
+        return columns.MIXED if size > 1 else columns.CONSTANT
 
     def _separates(self, size: int) -> bool:
         return size > 1
@@ -177,3 +187,404 @@ def cut(table: Any, axis: int, low: int, high: int) -> Any:
     index = [slice(None)] * table.ndim
     index[axis] = slice(low, high)
     return table[tuple(index)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Range(AttributeQuery):
+    """How many have a code from `low` to `high`, both included: one row.
+
+    Example:
+        >>> Range(1, 2).matrix(4).tolist()
+        [[0, 1, 1, 0]]
+    """
+
+    kind: ClassVar[str] = "range"
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        low, high = _bounds((self.low, self.high))
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    def _check(self, size: int, attribute: str) -> None:
+        check_code(self.high, size, attribute, self.kind)
+
+    def _rows(self, size: int) -> int:
+        return 1
+
+    def _matrix(self, size: int) -> np.ndarray:
+        return _range_matrix(np.array([[self.low, self.high]]), size)
+
+    def _apply(self, table: Any, axis: int, xp: Any) -> Any:
+        return xp.sum(cut(table, axis, self.low, self.high + 1), axis=axis, keepdims=True)
+
+    def _max_column(self, size: int, power: int) -> int:
+        return 1
+
+    def _max_distance(self, size: int, power: int) -> int:
+        return 1 if self.high - self.low + 1 < size else 0
+
+    def _arguments(self) -> Any:
+        return [self.low, self.high]
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class Ranges(AttributeQuery):
+    """Several ranges of codes, a row each, both ends of each included.
+
+    Example:
+        >>> Ranges([(0, 1), (1, 2)]).matrix(3).tolist()
+        [[1, 1, 0], [0, 1, 1]]
+    """
+
+    kind: ClassVar[str] = "ranges"
+    bounds: tuple[tuple[int, int], ...]
+
+    def __init__(self, bounds: Iterable[Iterable[int]]) -> None:
+        pairs = tuple(_bounds(pair) for pair in items(bounds))
+        if not pairs:
+            raise ValueError("ranges needs at least one pair (low, high), got none.")
+        object.__setattr__(self, "bounds", pairs)
+
+    def _check(self, size: int, attribute: str) -> None:
+        check_code(max(high for _, high in self.bounds), size, attribute, self.kind)
+
+    def _rows(self, size: int) -> int:
+        return len(self.bounds)
+
+    def _matrix(self, size: int) -> np.ndarray:
+        return _range_matrix(np.array(self.bounds), size)
+
+    def _apply(self, table: Any, axis: int, xp: Any) -> Any:
+        return _apply_ranges(np.array(self.bounds), table, axis, xp)
+
+    def _max_column(self, size: int, power: int) -> int:
+        return _max_cover(np.array(self.bounds), size)
+
+    def _row_extremes(self, size: int) -> tuple[Extremes, ...]:
+        covered = all(high - low + 1 == size for low, high in self.bounds)
+        return columns.CONSTANT if covered else columns.MIXED
+
+    def _arguments(self) -> Any:
+        return [list(pair) for pair in self.bounds]
+
+
+@dataclasses.dataclass(frozen=True)
+class AllRanges(AttributeQuery):
+    """Every range of codes, in the order (0, 0), (0, 1), ..., (1, 1), ...: size * (size + 1) / 2 rows.
+
+    Example:
+        >>> AllRanges().matrix(2).tolist()
+        [[1, 0], [1, 1], [0, 1]]
+    """
+
+    kind: ClassVar[str] = "all_ranges"
+
+    def _rows(self, size: int) -> int:
+        return size * (size + 1) // 2
+
+    def _matrix(self, size: int) -> np.ndarray:
+        return _range_matrix(np.stack(np.triu_indices(size), axis=1), size)
+
+    def _apply(self, table: Any, axis: int, xp: Any) -> Any:
+        return _apply_ranges(np.stack(np.triu_indices(table.shape[axis]), axis=1), table, axis, xp)
+
+    def _max_column(self, size: int, power: int) -> int:
+        return ((size + 1) // 2) * (size // 2 + 1)
+
+    def _row_extremes(self, size: int) -> tuple[Extremes, ...]:
+        return columns.MIXED if size > 1 else columns.CONSTANT
+
+
+@dataclasses.dataclass(frozen=True)
+class Prefix(AttributeQuery):
+    """How many have a code up to b, for every b: cumulative counts; the last row is the total.
+
+    Example:
+        >>> Prefix().matrix(3).tolist()
+        [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    """
+
+    kind: ClassVar[str] = "prefix"
+
+    def _rows(self, size: int) -> int:
+        return size
+
+    def _matrix(self, size: int) -> np.ndarray:
+        return np.tri(size, dtype=np.int64)
+
+    def _apply(self, table: Any, axis: int, xp: Any) -> Any:
+        size = table.shape[axis]
+        if xp is not np and size * size <= SMALL_MATRIX:
+            return super()._apply(table, axis, xp)
+        return xp.cumsum(table, axis=axis)
+
+    def _max_column(self, size: int, power: int) -> int:
+        return size
+
+    def _max_distance(self, size: int, power: int) -> int:
+        return size - 1
+
+    def _row_extremes(self, size: int) -> tuple[Extremes, ...]:
+        return columns.MIXED if size > 1 else columns.CONSTANT
+
+
+def _bounds(pair: Any) -> tuple[int, int]:
+    pair = items(pair)
+    if len(pair) != 2:
+        raise ValueError(f"a range is a pair (low, high), got {len(pair)} numbers.")
+    low = checks.integer("the low end of a range", pair[0], low=0)
+    return low, checks.integer("the high end of a range (included)", pair[1], low=low)
+
+
+def _range_matrix(bounds: np.ndarray, size: int) -> np.ndarray:
+    codes = np.arange(size)
+    return ((codes >= bounds[:, :1]) & (codes <= bounds[:, 1:])).astype(np.int64)
+
+
+def _apply_ranges(bounds: np.ndarray, table: Any, axis: int, xp: Any) -> Any:
+    """Answer ranges as differences of cumulative sums, or by one product where that is small."""
+    size = table.shape[axis]
+    if xp is not np and len(bounds) * size <= SMALL_MATRIX:
+        return contract(_range_matrix(bounds, size), table, axis, xp)
+    sums = xp.cumsum(table, axis=axis)
+    sums = xp.concatenate([xp.zeros_like(cut(sums, axis, 0, 1)), sums], axis=axis)
+    return xp.take(sums, bounds[:, 1] + 1, axis=axis) - xp.take(sums, bounds[:, 0], axis=axis)
+
+
+def _max_cover(bounds: np.ndarray, size: int) -> int:
+    """Return how many of the ranges cover the code that most ranges cover."""
+    change = np.zeros(size + 1, np.int64)
+    np.add.at(change, bounds[:, 0], 1)
+    np.add.at(change, bounds[:, 1] + 1, -1)
+    return int(np.cumsum(change).max())
+
+
+_LARGEST_EXACT = 2**53
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class Compression(AttributeQuery):
+    """How many fall to each group when codes are mapped many to one: a coarser attribute.
+
+    Args:
+        groups: the row of each code, one entry a code; rows are 0..max(groups).
+
+    Example:
+        >>> Compression([0, 1, 1]).matrix(3).tolist()
+        [[1, 0, 0], [0, 1, 1]]
+    """
+
+    kind: ClassVar[str] = "compression"
+    groups: FrozenArray
+
+    def __init__(self, groups: ArrayLike | FrozenArray) -> None:
+        rows = _frozen(groups, "the groups of a compression", 1)
+        if rows.array.dtype != np.int64:
+            raise TypeError(f"the groups of a compression must be integers, got {rows.array.dtype}.")
+        if rows.array.min() < 0:
+            raise ValueError("the groups of a compression must be rows >= 0, got a negative one.")
+        object.__setattr__(self, "groups", rows)
+
+    def _check(self, size: int, attribute: str) -> None:
+        _check_length(self.groups, 0, size, attribute, self.kind)
+
+    def _rows(self, size: int) -> int:
+        return int(self.groups.array.max()) + 1
+
+    def _matrix(self, size: int) -> np.ndarray:
+        result = np.zeros((self._rows(size), size), np.int64)
+        result[self.groups.array, np.arange(size)] = 1
+        return result
+
+    def _apply(self, table: Any, axis: int, xp: Any) -> Any:
+        size = table.shape[axis]
+        if self._rows(size) * size <= SMALL_MATRIX:
+            return contract(self._matrix(size), table, axis, xp)
+        first = xp.moveaxis(table, axis, 0)
+        result = xp.zeros((self._rows(size), *first.shape[1:]), table.dtype)
+        if xp is np:
+            np.add.at(result, self.groups.array, first)
+        else:
+            result = result.at[self.groups.array].add(first)
+        return xp.moveaxis(result, 0, axis)
+
+    def _max_column(self, size: int, power: int) -> int:
+        return 1
+
+    def _max_distance(self, size: int, power: int) -> int:
+        return 2 if self._separates(size) else 0
+
+    def _row_extremes(self, size: int) -> tuple[Extremes, ...]:
+        return columns.MIXED if self._separates(size) else columns.CONSTANT
+
+    def _separates(self, size: int) -> bool:
+        return bool((self.groups.array != self.groups.array[0]).any())
+
+    def _arguments(self) -> Any:
+        return self.groups.array.tolist()
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class Mean(AttributeQuery):
+    """The sum of a value over the records, one row: an unnormalised mean.
+
+    Args:
+        values: the value of each code; the code itself (0, 1, ...) when left out.
+
+    Example:
+        >>> Mean().matrix(3).tolist(), Mean([0.0, 0.5, 1.0]).matrix(3).tolist()
+        ([[0, 1, 2]], [[0.0, 0.5, 1.0]])
+    """
+
+    kind: ClassVar[str] = "mean"
+    values: FrozenArray | None
+
+    def __init__(self, values: ArrayLike | FrozenArray | None = None) -> None:
+        object.__setattr__(self, "values", _optional(values, "the values of a mean"))
+
+    def _check(self, size: int, attribute: str) -> None:
+        if self.values is not None:
+            _check_length(self.values, 0, size, attribute, self.kind)
+
+    def _rows(self, size: int) -> int:
+        return 1
+
+    def _matrix(self, size: int) -> np.ndarray:
+        return _values(self.values, size)[None, :]
+
+    def _is_integral(self, size: int) -> bool:
+        return self.values is None or self.values.array.dtype == np.int64
+
+    def _is_nonnegative(self, size: int) -> bool:
+        return self.values is None or bool(self.values.array.min() >= 0)
+
+    def _max_distance(self, size: int, power: int) -> Exact | None:
+        return columns.max_distance(self._matrix(size), power)
+
+    def _arguments(self) -> Any:
+        return None if self.values is None else self.values.array.tolist()
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class Moments(AttributeQuery):
+    """The sums of the first `order` powers of a value over the records, unnormalised, a row each.
+
+    Args:
+        order: how many powers, at least 1.
+        values: the value of each code; the code itself (0, 1, ...) when left out.
+
+    Example:
+        >>> Moments(2).matrix(4).tolist()
+        [[0, 1, 2, 3], [0, 1, 4, 9]]
+    """
+
+    kind: ClassVar[str] = "moments"
+    order: int
+    values: FrozenArray | None
+
+    def __init__(self, order: int, values: ArrayLike | FrozenArray | None = None) -> None:
+        object.__setattr__(self, "order", checks.integer("the number of moments", order, low=1))
+        object.__setattr__(self, "values", _optional(values, "the values of moments"))
+
+    def _check(self, size: int, attribute: str) -> None:
+        if self.values is not None:
+            _check_length(self.values, 0, size, attribute, self.kind)
+        largest = float(np.abs(_values(self.values, size)).max())
+        if largest > 1 and self.order * np.log2(largest) >= 1000:
+            raise ValueError(
+                f"{self.order} moments of {attribute} overflow: its values reach a power above 1e300. "
+                "Ask for fewer moments or give smaller values."
+            )
+
+    def _rows(self, size: int) -> int:
+        return self.order
+
+    def _matrix(self, size: int) -> np.ndarray:
+        values = _values(self.values, size)
+        if not self._is_integral(size):
+            values = values.astype(np.float64)
+        return values[None, :] ** np.arange(1, self.order + 1)[:, None]
+
+    def _is_integral(self, size: int) -> bool:
+        values = _values(self.values, size)
+        return values.dtype == np.int64 and int(np.abs(values).max()) ** self.order < _LARGEST_EXACT
+
+    def _is_nonnegative(self, size: int) -> bool:
+        return self.values is None or bool(self.values.array.min() >= 0)
+
+    def _arguments(self) -> Any:
+        if self.values is None:
+            return self.order
+        return {"order": self.order, "values": self.values.array.tolist()}
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class Matrix(AttributeQuery):
+    """Any matrix over the codes of one attribute; entries may be negative.
+
+    Args:
+        entries: [rows, size], finite.
+
+    Example:
+        >>> Matrix([[1, -1]]).rows(2)
+        1
+    """
+
+    kind: ClassVar[str] = "matrix"
+    entries: FrozenArray
+
+    def __init__(self, entries: ArrayLike | FrozenArray) -> None:
+        object.__setattr__(self, "entries", _numbers(entries, "the entries of a matrix query", 2))
+
+    def _check(self, size: int, attribute: str) -> None:
+        _check_length(self.entries, 1, size, attribute, self.kind)
+
+    def _rows(self, size: int) -> int:
+        return self.entries.array.shape[0]
+
+    def _matrix(self, size: int) -> np.ndarray:
+        return self.entries.array
+
+    def _is_integral(self, size: int) -> bool:
+        return self.entries.array.dtype == np.int64
+
+    def _is_nonnegative(self, size: int) -> bool:
+        return bool(self.entries.array.min() >= 0)
+
+    def _arguments(self) -> Any:
+        return self.entries.array.tolist()
+
+
+def _frozen(values: Any, name: str, dimensions: int) -> FrozenArray:
+    array = values.array if isinstance(values, FrozenArray) else values
+    return FrozenArray(array, name, dimensions)
+
+
+def _numbers(values: Any, name: str, dimensions: int) -> FrozenArray:
+    """Freeze numbers; floats that are all whole numbers below 2**53 become integers, so stay exact."""
+    array = _frozen(values, name, dimensions).array
+    if array.dtype == bool or (
+        array.dtype == np.float64
+        and bool((array == np.round(array)).all() and np.abs(array).max() < _LARGEST_EXACT)
+    ):
+        array = array.astype(np.int64)
+    return FrozenArray(array, name, dimensions)
+
+
+def _optional(values: Any, name: str) -> FrozenArray | None:
+    return None if values is None else _numbers(values, name, 1)
+
+
+def _values(values: FrozenArray | None, size: int) -> np.ndarray:
+    return np.arange(size) if values is None else values.array
+
+
+def _check_length(array: FrozenArray, axis: int, size: int, attribute: str, kind: str) -> None:
+    length = array.array.shape[axis]
+    if length != size:
+        raise ValueError(
+            f"the {kind} query has {length} {'columns' if axis else 'entries'}, but {attribute} has {size} "
+            "codes: give one a code, the missing one included."
+        )

@@ -11,7 +11,7 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique, same_attributes
 from pgmjax.data.domain import Domain
-from pgmjax.queries import extremes, sensitivity
+from pgmjax.queries import columns, sensitivity
 from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.blocks import Identity
 from pgmjax.queries.columns import Exact
@@ -119,7 +119,7 @@ class Product(Query):
 
     def _row_extremes(self, domain: Domain) -> tuple[Exact, Exact]:
         rows = [block.row_extremes(size) for block, size in self._bound(domain)]
-        return extremes.entry_and_spread(extremes.of_product(rows))
+        return columns.entry_and_spread(columns.of_product(rows))
 
     def _max_distance(self, domain: Domain, power: int) -> Exact:
         return _max_distance(tuple(self._bound(domain)), power)

@@ -1,4 +1,7 @@
-"""One row of a query, as a query of its own."""
+"""One row of a query, as a query of its own.
+
+A query's transpose: weights of its rows, spread over the cells that the rows count.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import numpy as np
 from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, WeightedSum
+from pgmjax.queries.block import contract
+from pgmjax.queries.blocks import Identity
 
 
 def row(query: Query, domain: Domain, number: int) -> Query:
@@ -47,3 +52,32 @@ def _block_row(block: AttributeQuery, size: int, number: int) -> AttributeQuery:
     if codes.size and np.all(entries[codes] == 1):
         return queries.subset(codes.tolist())
     return queries.matrix(entries[None])
+
+
+def transposed(query: Query, domain: Domain, weights: np.ndarray) -> np.ndarray:
+    """Apply a query's transpose, factor by factor where it has factors.
+
+    Args:
+        query: the query.
+        domain: the attributes.
+        weights: a number for each row of the query, flat [rows].
+
+    Returns:
+        float64 [size of each attribute of the query's clique].
+
+    Example:
+        >>> from pgmjax.queries import kronecker, prefix
+        >>> transposed(kronecker({"a": prefix()}), Domain({"a": 3}), np.array([1.0, 10.0, 100.0]))
+        array([111., 110., 100.])
+    """
+    shape = domain.shape_of(query.clique)
+    if isinstance(query, DenseMatrix):
+        return np.asarray(query.entries.array.T @ weights, np.float64).reshape(shape)
+    result = np.zeros(shape)
+    for coefficient, blocks in query.factors(domain):
+        table = weights.reshape(query.shape(domain))
+        for axis, name in enumerate(query.clique):
+            if blocks[name] != Identity():
+                table = contract(blocks[name].matrix(domain[name]).T.astype(float), table, axis, np)
+        result += float(coefficient) * table
+    return result

@@ -1,23 +1,30 @@
-"""What a release must answer: queries on cliques, each with a weight."""
+"""What a release must answer: queries on cliques, each with a weight.
+
+One query of a workload, and its form in a workload file.
+
+Workloads that many tables have in common: blocks on attributes, unions, random marginals.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import json
+import numbers
 import pathlib
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from fractions import Fraction
 from os import PathLike
 from typing import Any
 
+from pgmjax import random
 from pgmjax._internal import checks, html
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.elimination import total_cells
-from pgmjax.queries import DenseMatrix, Query, marginal
-from pgmjax.queries.words import in_words
-from pgmjax.queries.workload_entry import Entry, as_entry
+from pgmjax.queries import DenseMatrix, Product, Query, WeightedSum, as_query, marginal
+from pgmjax.queries.spec import in_words
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -184,3 +191,225 @@ def _fitting(domain: Domain, cliques: list[Clique], max_cells: int) -> list[Cliq
         if domain.size(clique) <= max_cells and total_cells(domain.shape, trial) <= max_cells:
             kept.append(clique)
     return kept
+
+
+_KEYS = ("clique", "queries", "matrix", "terms", "weight")
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One query of a workload.
+
+    Attributes:
+        query: what is asked.
+        weight: how much it matters, an exact positive fraction.
+    """
+
+    query: Query
+    weight: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.query, Query):
+            raise TypeError(f"a workload entry needs a query on a clique, got {type(self.query).__name__}.")
+        object.__setattr__(self, "weight", _weight(self.weight))
+
+    @property
+    def clique(self) -> Clique:
+        """The attributes of the query."""
+        return self.query.clique
+
+    def to_spec(self) -> Any:
+        """Return the form of a workload file."""
+        spec = self.query.to_spec()
+        if self.weight != 1:
+            spec["weight"] = _written(self.weight)
+        return spec["clique"] if set(spec) == {"clique"} else spec
+
+
+def as_entry(position: int, entry: Any) -> Entry:
+    """Return an entry from itself, a query, a list of names or a mapping as in a workload file.
+
+    Raises:
+        TypeError: none of these; the message names the position.
+        ValueError: malformed; the message names the position.
+    """
+    try:
+        if isinstance(entry, Entry):
+            return entry
+        if isinstance(entry, Query):
+            return Entry(entry)
+        if isinstance(entry, list | tuple):
+            return Entry(marginal(entry))
+        if isinstance(entry, Mapping):
+            return _from_mapping(entry)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"workload entry {position}: {error}") from error
+    raise TypeError(
+        f"workload entry {position}: expected a list of attribute names or a mapping with the keys "
+        f"{', '.join(_KEYS)}, got {type(entry).__name__}."
+    )
+
+
+def _from_mapping(entry: Mapping[str, Any]) -> Entry:
+    unknown = [key for key in entry if key not in _KEYS]
+    if unknown:
+        raise ValueError(f"unknown keys {unknown}; the known ones are {', '.join(_KEYS)}.")
+    if "clique" not in entry:
+        raise ValueError("the key 'clique' is missing: a list of attribute names.")
+    given = [key for key in ("queries", "matrix", "terms") if key in entry]
+    if len(given) > 1:
+        raise ValueError(f"give one of 'queries', 'matrix' and 'terms', got {' and '.join(given)}.")
+    return Entry(_query(entry["clique"], entry), entry.get("weight", Fraction(1)))
+
+
+def _query(clique: Any, entry: Mapping[str, Any]) -> Query:
+    if "matrix" in entry:
+        return DenseMatrix(clique, _plain(entry["matrix"]))
+    if "terms" in entry:
+        return WeightedSum([_term(clique, term) for term in entry["terms"]])
+    queries = _plain(entry.get("queries", {}))
+    if not isinstance(queries, Mapping):
+        raise TypeError(f"'queries' must map attribute names to blocks, got {type(queries).__name__}.")
+    return as_query(clique, queries)
+
+
+def _term(clique: Any, term: Any) -> tuple[float, Product]:
+    if not isinstance(term, Mapping) or set(term) - {"coefficient", "queries"} or "coefficient" not in term:
+        raise ValueError("a term of 'terms' has the keys 'coefficient' and 'queries'.")
+    query = as_query(clique, _plain(term.get("queries", {})))
+    assert isinstance(query, Product)
+    return _plain(term["coefficient"]), query
+
+
+def _plain(value: Any) -> Any:
+    """Turn the decimals that a workload file was read with into floats."""
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _weight(value: Any) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal | str):
+        raise TypeError(f"weight must be a number, got {type(value).__name__}.")
+    try:
+        # The decimal that a float shows is what its writer meant: 0.1 is one tenth.
+        weight = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)  # type: ignore[arg-type]
+    except (ValueError, OverflowError, ZeroDivisionError) as error:
+        raise ValueError(f"weight must be a finite number > 0, got {value!r}.") from error
+    if weight <= 0:
+        raise ValueError(f"weight must be > 0, got {value!r}.")
+    return weight
+
+
+def _written(weight: Fraction) -> int | float | str:
+    if weight.denominator == 1:
+        return int(weight)
+    return float(weight) if Fraction(repr(float(weight))) == weight else str(weight)
+
+
+def of_blocks(cliques: Iterable[Any], blocks: Mapping[str, Any]) -> Workload:
+    """Return a workload that asks a block of each of some attributes wherever it stands in a clique.
+
+    Args:
+        cliques: lists of attribute names.
+        blocks: by attribute a block (`queries.prefix()`, ...) or its name ("prefix", "range", ...);
+            attributes that are not named are kept whole.
+
+    Raises:
+        TypeError: cliques that are one string, or a block that is none.
+        ValueError: no clique, or an attribute of `blocks` that stands in none.
+
+    Example:
+        >>> workload = of_blocks([("age", "sex"), ("sex",)], {"age": "prefix"})
+        >>> workload.entries[0].to_spec()
+        {'clique': ['age', 'sex'], 'queries': {'age': 'prefix'}}
+    """
+    if isinstance(cliques, str):
+        raise TypeError("cliques must be a list of tuples of attribute names, got one string.")
+    if not isinstance(blocks, Mapping):
+        raise TypeError(f"blocks must map attribute names to blocks, got {type(blocks).__name__}.")
+    listed = [tuple(clique) for clique in cliques]
+    idle = [name for name in blocks if not any(name in clique for clique in listed)]
+    if idle:
+        raise ValueError(f"blocks are given for {idle}, which no clique holds: leave them out.")
+    entries = [
+        Entry(as_query(clique, {name: blocks[name] for name in clique if name in blocks}))
+        for clique in listed
+    ]
+    return Workload(entries)
+
+
+def union(parts: Iterable[tuple[Any, Workload]]) -> Workload:
+    """Return several workloads as one, each entry's weight multiplied by that of its part.
+
+    Args:
+        parts: pairs (weight, workload), weights positive and exact.
+
+    Raises:
+        TypeError: parts that are no such pairs.
+        ValueError: no part, a weight that is not positive, or one query in two parts.
+
+    Example:
+        >>> both = union([(1, Workload.of_marginals([("a",)])), (3, Workload.of_marginals([("a", "b")]))])
+        >>> [str(entry.weight) for entry in both.entries]
+        ['1', '3']
+    """
+    entries = []
+    for part in parts:
+        if not isinstance(part, tuple | list) or len(part) != 2 or not isinstance(part[1], Workload):
+            raise TypeError("parts must be pairs (weight, Workload).")
+        factor = Entry(part[1].entries[0].query, part[0]).weight
+        entries += [Entry(entry.query, entry.weight * factor) for entry in part[1].entries]
+    return Workload(entries)
+
+
+def random_marginals(
+    domain: Domain,
+    number: int,
+    *,
+    k: int = 3,
+    blocks: Mapping[str, Any] | None = None,
+    max_queries: int | None = None,
+    seed: int = 0,
+) -> Workload:
+    """Return random marginals of `k` attributes, with blocks where they are given.
+
+    Args:
+        domain: the attributes and their sizes; the choice depends on it and on the seed alone.
+        number: how many, all different.
+        k: attributes of each.
+        blocks: by attribute a block or its name, see `of_blocks`.
+        max_queries: leave out marginals with more answers.
+        seed: of the choice, which is no noise.
+
+    Raises:
+        ValueError: fewer marginals than asked for fit.
+
+    Example:
+        >>> domain = Domain({"a": 2, "b": 3, "c": 4, "d": 5})
+        >>> random_marginals(domain, 2, k=2, max_queries=12, seed=1).num_queries(domain) <= 24
+        True
+    """
+    checks.integer("number", number, low=1)
+    checks.integer("k", k, low=1, high=len(domain))
+    asked = {} if blocks is None else dict(blocks)
+    candidates = [
+        clique
+        for clique in itertools.combinations(domain.attributes, k)
+        if max_queries is None or _queries(domain, clique, asked) <= max_queries
+    ]
+    if len(candidates) < number:
+        few = "" if max_queries is None else f" with at most {max_queries:,} answers"
+        raise ValueError(
+            f"there are {len(candidates)} marginals of {k} attributes{few}, fewer than {number}."
+        )
+    chosen = sorted(random.generator(seed).choice(len(candidates), size=number, replace=False))
+    cliques = [as_clique(domain, candidates[place]) for place in chosen]
+    used = {name: block for name, block in asked.items() if any(name in clique for clique in cliques)}
+    return of_blocks(cliques, used)
+
+
+def _queries(domain: Domain, clique: tuple[str, ...], blocks: Mapping[str, Any]) -> int:
+    return as_query(clique, {name: blocks[name] for name in clique if name in blocks}).num_rows(domain)

@@ -17,7 +17,7 @@ from pgmjax.measurements.linear import LinearMeasurement, spread_of
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.exact import as_text
-from pgmjax.queries.words import in_words
+from pgmjax.queries.spec import in_words
 from pgmjax.queries.workload import Workload
 from pgmjax.strategies import global_least_squares, local_least_squares
 

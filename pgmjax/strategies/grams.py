@@ -16,7 +16,7 @@ import numpy as np
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, Query, identity, total
-from pgmjax.queries.range_blocks import AllRanges, Prefix
+from pgmjax.queries.blocks import AllRanges, Prefix
 
 _MAX_ENTRIES = 50_000_000
 

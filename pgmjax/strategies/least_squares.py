@@ -23,7 +23,7 @@ from pgmjax.inference import ops
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, total
 from pgmjax.queries.block import contract
-from pgmjax.queries.transpose import transposed
+from pgmjax.queries.rows import transposed
 from pgmjax.queries.workload import Workload
 from pgmjax.strategies.strategy import entry_trace
 

@@ -17,7 +17,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.estimation.fixed import FixedMarginal
 from pgmjax.estimation.zeros import StructuralZeros
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.queries.transpose import transposed
+from pgmjax.queries.rows import transposed
 from pgmjax.uncertainty.effects import Effects
 from pgmjax.uncertainty.noiseless import Noiseless
 from pgmjax.uncertainty.queries import row_tables

@@ -15,7 +15,7 @@ from pgmjax.estimation.zeros import StructuralZeros
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query, marginal
-from pgmjax.queries.transpose import transposed
+from pgmjax.queries.rows import transposed
 
 
 def queries_of(domain: Domain, queries: Any) -> tuple[Query, ...]:

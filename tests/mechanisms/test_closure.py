@@ -11,8 +11,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.inference.plan import elimination, junction_tree
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.mechanisms.closure import affordable, downward_closure
-from pgmjax.queries.workload import Workload
-from pgmjax.queries.workload_entry import Entry
+from pgmjax.queries.workload import Entry, Workload
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 4, "d": 5, "e": 6, "f": 7})
 

@@ -5,7 +5,7 @@ import pytest
 
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
-from pgmjax.queries import indicators
+from pgmjax.queries import integers
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 FITTING = [
@@ -19,16 +19,16 @@ FITTING = [
 
 @pytest.mark.parametrize("query", FITTING)
 def test_sums_of_rows_and_answers_are_those_of_the_matrix(query):
-    indicators.check(query, DOMAIN)
+    integers.check(query, DOMAIN)
     matrix = query.matrix(DOMAIN)
     rng = np.random.default_rng(0)
     rows = rng.integers(0, len(matrix), 9)
     shape = DOMAIN.shape_of(query.clique)
-    assert np.array_equal(indicators.sum_of_rows(query, DOMAIN, rows), matrix[rows].sum(0).reshape(shape))
+    assert np.array_equal(integers.sum_of_rows(query, DOMAIN, rows), matrix[rows].sum(0).reshape(shape))
     records = np.stack([rng.integers(0, size, 7) for size in DOMAIN.shape], axis=1)
     places = [DOMAIN.attributes.index(name) for name in query.clique]
     cells = np.ravel_multi_index(tuple(records[:, places].T), shape)
-    assert np.array_equal(indicators.answers_of(DOMAIN, query, records), matrix[:, cells].sum(1))
+    assert np.array_equal(integers.answers_of(DOMAIN, query, records), matrix[:, cells].sum(1))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_sums_of_rows_and_answers_are_those_of_the_matrix(query):
 )
 def test_other_entries_are_refused(query):
     with pytest.raises(ValueError, match="entries 0 and 1 only"):
-        indicators.check(query, DOMAIN)
+        integers.check(query, DOMAIN)
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_other_entries_are_refused(query):
 )
 def test_codes_of_no_record(records, words):
     with pytest.raises(ValueError, match=words):
-        indicators.check_codes(DOMAIN, np.array(records))
+        integers.check_codes(DOMAIN, np.array(records))

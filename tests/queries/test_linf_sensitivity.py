@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.queries import extremes
+from pgmjax.queries import columns
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 
@@ -91,7 +91,7 @@ def test_blocks_without_their_matrix_agree_with_it(size):
     forms += [q.range(0, size - 1), q.subset([size - 1]), q.ranges([(0, size - 1), (0, size // 2)])]
     forms += [q.compression([2] * size), q.compression(np.arange(size) // 2)]
     for block in forms:
-        got = extremes.entry_and_spread(block.row_extremes(size))
+        got = columns.entry_and_spread(block.row_extremes(size))
         rows = exactly(block.matrix(size))
         assert got == (truth(rows, ADD), truth(rows, REPLACE)), block
 
@@ -120,7 +120,7 @@ def test_products_of_signed_matrices_are_exact_and_bounded_without_the_pairs(mat
     known = truth(kronecker(blocks, [2] * len(blocks)), relation)
     assert query.linf_sensitivity(relation, domain) == known
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extremes, "_MAX_PAIRS", 0)
+        patch.setattr(columns, "_MAX_PAIRS", 0)
         bound = query.linf_sensitivity(relation, domain)
     assert known <= bound
     if relation is ADD:

@@ -9,8 +9,7 @@ import pytest
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.elimination import total_cells
-from pgmjax.queries.workload import Workload
-from pgmjax.queries.workload_entry import Entry
+from pgmjax.queries.workload import Entry, Workload
 
 DOMAIN = Domain({"age": 5, "sex": 2, "job": 4})
 FILE = [

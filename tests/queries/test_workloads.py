@@ -8,7 +8,7 @@ import pytest
 
 from pgmjax import queries
 from pgmjax.data.domain import Domain
-from pgmjax.queries import workloads
+from pgmjax.queries import workload as workloads
 from pgmjax.queries.workload import Workload
 
 ROOT = pathlib.Path(__file__).parent.parent.parent

@@ -19,7 +19,7 @@ from pgmjax.history.session.session_answer import SessionAnswer
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.queries import Query
-from pgmjax.queries.workload_entry import as_entry
+from pgmjax.queries.workload import as_entry
 
 _REFACTOR = 64  # answers after which the estimator is made anew: at the same ones in every process
 

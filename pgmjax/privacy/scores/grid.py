@@ -17,7 +17,7 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.scores.base import LIMIT, exact_answers
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import integers as wide
-from pgmjax.queries.frozen_array import FrozenArray
+from pgmjax.queries.block import FrozenArray
 from pgmjax.queries.query import Query
 
 DEFAULT_BITS = 8

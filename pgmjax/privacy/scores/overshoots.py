@@ -14,8 +14,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.scores.base import LIMIT, Score, exact_answers, unique
 from pgmjax.privacy.sensitivity import check_measurable
-from pgmjax.queries import indicators, integers
-from pgmjax.queries.frozen_array import FrozenArray
+from pgmjax.queries import integers
+from pgmjax.queries.block import FrozenArray
 from pgmjax.queries.query import Query
 
 
@@ -95,14 +95,14 @@ class Overshoots(Score):
     def _check(self, domain: Domain) -> None:
         for query in self.queries:
             check_measurable(query, domain)
-            indicators.check(query, domain)
-        indicators.check_codes(domain, self.records.array)
+            integers.check(query, domain)
+        integers.check_codes(domain, self.records.array)
 
     def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
         rounds, parts = len(self.records.array), []
         for query in self.queries:
             exact = exact_answers(query, domain, tables[query.clique])
-            ours = indicators.answers_of(domain, query, self.records.array)
+            ours = integers.answers_of(domain, query, self.records.array)
             parts.append(integers.times(ours, self.count) - integers.times(exact, rounds))
         values = np.concatenate(parts)
         return np.concatenate([values, -values])
