@@ -13,7 +13,7 @@ from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, negligible, rounding
 from pgmjax.inference import ops
 from pgmjax.inference.ops import sweep
-from pgmjax.inference.ops.flat import host_join, split
+from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import Contraction, Oracle
 from pgmjax.inference.plan import contraction
 

@@ -18,7 +18,7 @@ from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.solvers.loop import Course, Solution, Status, precision, solving
 from pgmjax.estimation.solvers.problem import Evaluation, Prior, Problem
 from pgmjax.estimation.task import Task
-from pgmjax.inference.ops.flat import host_join
+from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 

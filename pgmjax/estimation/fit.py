@@ -16,7 +16,7 @@ from pgmjax.estimation.solvers.loop import Course, Status, alone, precision
 from pgmjax.estimation.task import Task
 from pgmjax.estimation.warm_start import starting_point
 from pgmjax.inference import oracles
-from pgmjax.inference.ops.flat import split
+from pgmjax.inference.ops.tables import split
 from pgmjax.model.graphical import GraphicalModel
 
 

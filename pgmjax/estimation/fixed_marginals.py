@@ -24,7 +24,7 @@ from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.solvers.loop import Course, Solution, Status, precision
 from pgmjax.estimation.solvers.problem import Evaluation, Problem
 from pgmjax.estimation.task import Task
-from pgmjax.inference.ops.flat import host_join, split
+from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.structure import Structure

@@ -17,8 +17,8 @@ import numpy as np
 
 from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Vector, rounding
-from pgmjax.inference.ops.flat import host_join
-from pgmjax.inference.oracles import region_sweeps as sweeps
+from pgmjax.inference.ops.tables import host_join
+from pgmjax.inference.oracles import belief_propagation as sweeps
 from pgmjax.inference.oracles.belief_propagation import CoverBP
 
 # For the certificate: each temperature is the last over 10 ** 0.5.

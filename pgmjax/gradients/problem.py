@@ -28,7 +28,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.gradients.marginals import infer
 from pgmjax.gradients.parameters import Diagnostics, FitParameters
 from pgmjax.inference import ops
-from pgmjax.inference.ops.flat import join, split
+from pgmjax.inference.ops.tables import join, split
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.uncertainty.laplace import Place
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.inference.plan import elimination
+from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.queries.workload import Workload
 
@@ -87,7 +87,8 @@ def affordable(
         within = any(clique_set.issuperset(clique) for clique_set in largest)
         if within or (
             cells <= limit
-            and elimination.total_cells(domain.shape, [*numbered, tuple(number[n] for n in clique)]) <= limit
+            and junction_tree.total_cells(domain.shape, [*numbered, tuple(number[n] for n in clique)])
+            <= limit
         ):
             kept.append(clique)
     return kept

@@ -15,8 +15,7 @@ import numpy as np
 from pgmjax._internal import checks, html
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.inference.oracles.host import HostModel
-from pgmjax.inference.oracles.host_tree import CACHE_BYTES, HostTree
+from pgmjax.inference.oracles.host import CACHE_BYTES, HostModel, HostTree
 
 DISTANCES: dict[str, Callable[[np.ndarray], Any]] = {
     "l1": lambda difference: np.abs(difference).sum(),

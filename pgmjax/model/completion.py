@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax.inference.oracles.host import HostModel
-from pgmjax.inference.plan import elimination
+from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.model import conditionals, sampling
 
@@ -97,7 +97,7 @@ def _fill(
 
 def _slices_at_once(model: HostModel, unknown: list[int], border: list[int]) -> int:
     one = _sliced(model, unknown, border, np.zeros((max(len(border), 1), 1), np.int64)).structure
-    plan = elimination.best(one, (len(unknown),))
+    plan = junction_tree.best(one, (len(unknown),))
     return max(_CELLS // max(one.cells(clique) for clique in plan.cliques), 1)
 
 

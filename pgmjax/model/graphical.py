@@ -13,8 +13,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique, marginal_of
 from pgmjax.data.domain import Domain
-from pgmjax.inference.oracles.host import HostModel
-from pgmjax.inference.oracles.host_tree import CACHE_BYTES
+from pgmjax.inference.oracles.host import CACHE_BYTES, HostModel
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.model import answering, io

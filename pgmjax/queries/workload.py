@@ -22,7 +22,7 @@ from pgmjax import random
 from pgmjax._internal import checks, html
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.inference.plan.elimination import total_cells
+from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.queries import DenseMatrix, Product, Query, WeightedSum, as_query, marginal
 from pgmjax.queries.spec import in_words
 

@@ -11,7 +11,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.inference.plan.elimination import total_cells
+from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.mechanisms import aim
 from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.base import FitError

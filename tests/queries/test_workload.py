@@ -8,7 +8,7 @@ import pytest
 
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
-from pgmjax.inference.plan.elimination import total_cells
+from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.queries.workload import Entry, Workload
 
 DOMAIN = Domain({"age": 5, "sex": 2, "job": 4})

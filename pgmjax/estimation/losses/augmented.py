@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.inference.ops.flat import host_join
+from pgmjax.inference.ops.tables import host_join
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.inference.ops.flat import split
+from pgmjax.inference.ops.tables import split
 from pgmjax.measurements.linear import LinearMeasurement
 
 DTYPES = ("float32", "float64")

@@ -17,7 +17,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.losses.base import BoundLoss, Loss
 from pgmjax.estimation.losses.linear import LinearResiduals, linear_residuals
-from pgmjax.inference.ops.flat import join
+from pgmjax.inference.ops.tables import join
 from pgmjax.measurements.linear import LinearMeasurement
 
 

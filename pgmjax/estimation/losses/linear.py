@@ -23,7 +23,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.losses.base import check_arguments, unique_cliques
 from pgmjax.estimation.losses.curvature import curvature
-from pgmjax.inference.ops.flat import host_join, join, split
+from pgmjax.inference.ops.tables import host_join, join, split
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import DenseMatrix, Product, Query
 

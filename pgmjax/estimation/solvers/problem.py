@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.inference.ops.flat import host_join
+from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import Oracle
 
 Vector = jax.Array

@@ -7,6 +7,8 @@ once, so that no two contributions ever meet. Automatic differentiation reaches 
 through twice the number of compiled operations.
 
 Large products, whose union must not be stored, go through `Products`.
+
+Ways of computing the large products of a contraction, for `ops.sweep`.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pgmjax.inference.ops import exact_product, fast_product
 from pgmjax.inference.ops.tables import Reduce, Table, align, lowest, recentred
 from pgmjax.inference.plan.path import ContractionPath, Product, Step
 
@@ -238,3 +241,17 @@ def _as_product(path: ContractionPath, table: Table, own: tuple[int, ...], *grou
 def _from_product(path: ContractionPath, cells: Table, product: Product, step: Step) -> Table:
     order = (*product.batch, *product.left, *product.right)
     return align(cells.reshape(path.structure.shape(order)), order, step.kept)
+
+
+def _exact(left: jax.Array, right: jax.Array) -> tuple[jax.Array, None]:
+    return exact_product.exact_forward(left, right), None
+
+
+def _maximum(left: jax.Array, right: jax.Array) -> tuple[jax.Array, None]:
+    return exact_product.max_plus(left, right), None
+
+
+EXACT = Products(_exact, exact_product.exact_backward)
+# of finite tables, as matrix products: what underflows holds an upper bound
+FAST = Products(functools.partial(fast_product.fast_forward, finite=True), fast_product.fast_backward)
+MAXIMUM = Products(_maximum)  # only values of maxima are asked for, so that nothing goes backwards

@@ -3,11 +3,17 @@
 Tables combine by adding logarithms; a reduction says how axes go. `logsumexp` and `logmax` run on
 the device and are differentiable; their NumPy twins run on the host, in float64, without compiling
 anything. Minus infinity is an exact zero everywhere: it has zero gradient and never makes a NaN.
+
+Tables of several shapes in one vector, each in row-major order.
+
+Work that is done only where it is needed, also under `vmap`.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -148,3 +154,64 @@ def contract(path: ContractionPath, tables: Sequence[Table], reduce: Reduce) -> 
         scale = scale + top
         alive[number] = (result, step.kept)
     return result, scale
+
+
+def split(vector: Any, shapes: Sequence[tuple[int, ...]]) -> tuple[Any, ...]:
+    """Cut a vector into tables; what is left at its end is ignored.
+
+    Example:
+        >>> [table.shape for table in split(np.arange(9), [(2, 3), (2,)])]
+        [(2, 3), (2,)]
+    """
+    ends = list(itertools.accumulate(map(math.prod, shapes)))
+    if isinstance(vector, np.ndarray):
+        starts = [0, *ends]
+        return tuple(
+            vector[start:end].reshape(shape) for start, end, shape in zip(starts, ends, shapes, strict=False)
+        )
+    return tuple(
+        jax.lax.slice(vector, (end - math.prod(shape),), (end,)).reshape(shape)
+        for end, shape in zip(ends, shapes, strict=True)
+    )
+
+
+def join(tables: Sequence[jax.Array], length: int | None = None) -> jax.Array:
+    """All tables in one vector, with zeros up to a length."""
+    parts = [jnp.ravel(table) for table in tables]
+    rest = 0 if length is None else length - sum(part.size for part in parts)
+    if rest or not parts:
+        parts.append(jnp.zeros(rest, parts[0].dtype if parts else None))
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
+
+
+def host_join(tables: Sequence[Any], dtype: Any, length: int | None = None) -> np.ndarray:
+    """As `join`, in NumPy, cast to a dtype."""
+    parts = [np.asarray(table).reshape(-1) for table in tables]
+    size = sum(map(len, parts))
+    vector = np.zeros(size if length is None else length, dtype)
+    if parts:
+        np.concatenate(parts, out=vector[:size], casting="unsafe")
+    return vector
+
+
+Tables = Any  # a tuple of arrays, or one
+
+
+def computed_if(
+    needed: jax.Array, compute: Callable[[Tables], jax.Array], tables: Tables, otherwise: jax.Array
+) -> jax.Array:
+    """`compute(tables)` where a scalar condition holds, else `otherwise`.
+
+    Under `vmap` `lax.cond` computes both branches always; this loop of at most one turn is skipped
+    when no row of the batch needs it.
+    """
+
+    def turn(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        return jnp.zeros_like(state[0]), compute(held_back(tables, state[0]))
+
+    return jax.lax.while_loop(lambda state: state[0], turn, (needed, otherwise))[1]
+
+
+def held_back(tables: Tables, state: jax.Array) -> Tables:
+    """The same tables, tied to a loop's state: else XLA takes work on them out of the loop."""
+    return jax.lax.optimization_barrier((tables, state))[0]

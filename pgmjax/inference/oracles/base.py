@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from pgmjax.inference import ops
-from pgmjax.inference.ops.flat import join, split
+from pgmjax.inference.ops.tables import join, split
 from pgmjax.inference.plan import contraction
 from pgmjax.inference.plan.forecast import Forecast
 from pgmjax.inference.plan.structure import Variables

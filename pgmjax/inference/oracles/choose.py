@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 
 from pgmjax._internal import checks, sharding
 from pgmjax._internal.jit import jit
-from pgmjax.inference.ops.flat import host_join, split
+from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.oracles.brute_force import BruteForce
 from pgmjax.inference.oracles.contraction import Contraction

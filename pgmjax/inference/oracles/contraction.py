@@ -16,8 +16,8 @@ import jax.numpy as jnp
 
 from pgmjax.inference import ops
 from pgmjax.inference.ops import sweep
-from pgmjax.inference.ops.flat import join, split
-from pgmjax.inference.ops.products import EXACT, FAST, MAXIMUM
+from pgmjax.inference.ops.sweep import EXACT, FAST, MAXIMUM
+from pgmjax.inference.ops.tables import join, split
 from pgmjax.inference.oracles import base
 from pgmjax.inference.plan import contraction, cost
 from pgmjax.inference.plan.forecast import Forecast, readable_cells

@@ -3,19 +3,42 @@
 A fit asks one structure the same question thousands of times, which is what compiled oracles are
 for. A user asks a finished model something new each time: here each question costs its contraction
 and no more.
+
+Any marginal of a calibrated model, the work between two cliques of the tree shared by all that need it.
+
+A marginal is a product over the part of the tree between its attributes. What a subtree contributes is a
+message: the probability of the attributes asked for in it, given the separator above. Messages are kept
+while they fit, so that of all pairs of a chain each costs one small product, not a walk. All factors are
+probabilities: nothing overflows, and conditional ones sum to 1.
+
+References:
+    Koller and Friedman, Probabilistic Graphical Models (2009), section 10.3.3 (queries outside a clique).
+
+A junction tree calibrated on the host: one pass up, one pass down, in float64.
+
+The pass up turns log-potentials into the distribution of each tree clique given what it shares with its
+parent; the pass down gives the tree cliques' own marginals. Only the pass up works with logarithms: what it
+leaves are probabilities.
+
+References:
+    Koller and Friedman, Probabilistic Graphical Models (2009), sections 10.2 and 10.3.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
-from collections.abc import Sequence
+import heapq
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
 from pgmjax.inference import ops
-from pgmjax.inference.plan import contraction, elimination
+from pgmjax.inference.plan import contraction, junction_tree
 from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Structure, Variables
 
 
@@ -98,7 +121,7 @@ class HostModel:
         it: what sampling needs. With the maximum instead of the sum it gives the best value.
         Variables named `last` are eliminated after all others.
         """
-        plan = elimination.best(self.structure, last)
+        plan = junction_tree.best(self.structure, last)
         widest = max((self.structure.cells(clique) for clique in plan.cliques), default=1)
         require_cells(widest, "the largest table that walking through this model needs")
         pending = list(zip(self.tables, self.structure.cliques, strict=True))
@@ -120,3 +143,243 @@ class HostModel:
 @functools.lru_cache(maxsize=512)
 def _path(structure: Structure, output: Variables) -> contraction.ContractionPath:
     return contraction.plan(structure, output)
+
+
+CACHE_BYTES = 1 << 28
+_SMALL = 1 << 16  # cells: below this, asking the system for its memory costs more than the table
+_Factor = tuple[np.ndarray, Variables]
+
+
+class HostTree:
+    """A model as a calibrated junction tree, asked on the host in float64, nothing to compile.
+
+    Args:
+        host: the model.
+        cache_bytes: how much of the work between cliques is kept for later marginals.
+
+    Raises:
+        ModelTooLargeError: the tree does not fit in the host's memory.
+
+    Example:
+        >>> from pgmjax.inference.plan.structure import Structure
+        >>> chain = HostModel(Structure((2, 2, 2), ((0, 1), (1, 2))), (np.zeros((2, 2)), np.zeros((2, 2))))
+        >>> HostTree(chain).marginal((2, 0)).tolist()
+        [[0.25, 0.25], [0.25, 0.25]]
+    """
+
+    def __init__(self, host: HostModel, cache_bytes: int = CACHE_BYTES):
+        self.calibration = calibrate(host)
+        self.tree = self.calibration.tree
+        self._cache = _Recent(cache_bytes)
+        self._sets = [frozenset(clique) for clique in self.tree.cliques]
+        self._root: list[int] = []
+        self._top: dict[int, int] = {}  # the topmost tree clique that holds a variable
+        for n, (clique, parent) in enumerate(zip(self.tree.cliques, self.tree.parent, strict=True)):
+            self._root.append(n if parent < 0 else self._root[parent])
+            for v in clique:
+                self._top.setdefault(v, n)
+
+    def marginal(self, wanted: Variables) -> np.ndarray:
+        """Probabilities of some variables [size of each], axes in the order asked for.
+
+        Raises:
+            ModelTooLargeError: the marginal, or a table on the way to it, does not fit in memory.
+        """
+        _require(self.tree.structure.cells(wanted), "the marginal")
+        lowest = max(self._top[v] for v in wanted)
+        if self._sets[lowest].issuperset(wanted):  # if any clique holds them all, this one does
+            kept = tuple(sorted(wanted))
+            table = self._reduced(lowest, kept, whole=True)
+            return table.transpose([kept.index(v) for v in wanted]).copy()
+        groups: dict[int, list[int]] = {}
+        for v in wanted:
+            groups.setdefault(self._root[self._top[v]], []).append(v)
+        return self._product([self._joint(group) for group in groups.values()], wanted)
+
+    def _joint(self, wanted: Sequence[int]) -> _Factor:
+        """The marginal of variables that lie in one tree."""
+        root, below, children = self._between(wanted)
+        found: dict[int, _Factor] = {}
+        missing, open_nodes = [], list(children[root])
+        while open_nodes:
+            n = open_nodes.pop()
+            kept = self._cache.get((n, below[n]))
+            if kept is None:
+                missing.append(n)
+                open_nodes += children[n]
+            else:
+                found[n] = kept
+        for n in sorted(missing, reverse=True):  # children stand behind their parents
+            parts = [found.pop(c) for c in children[n]]
+            found[n] = self._combined(n, below[n], parts, whole=False)
+            self._cache.put((n, below[n]), found[n])
+        return self._combined(root, below[root], [found[c] for c in children[root]], whole=True)
+
+    def _between(self, wanted: Sequence[int]) -> tuple[int, dict[int, Variables], dict[int, list[int]]]:
+        """The part of a tree between the topmost cliques of some variables.
+
+        Returns:
+            Its root; for each clique the wanted variables of its subtree; its children.
+        """
+        below: dict[int, list[int]] = {}
+        for v in wanted:
+            below.setdefault(self._top[v], []).append(v)
+        children: dict[int, list[int]] = {n: [] for n in below}
+        ends = [-n for n in below]
+        heapq.heapify(ends)
+        while len(ends) > 1:
+            n = -heapq.heappop(ends)
+            above = self.tree.parent[n]
+            if above not in children:
+                children[above], below[above] = [], []
+                heapq.heappush(ends, -above)
+            children[above].append(n)
+            below[above] += below[n]
+        return -ends[0], {n: tuple(sorted(v)) for n, v in below.items()}, children
+
+    def _combined(self, n: int, wanted: Variables, parts: Sequence[_Factor], whole: bool) -> _Factor:
+        """A clique's table times its children's messages, summed to what is asked for.
+
+        Args:
+            n: the clique.
+            wanted: variables of its subtree that are asked for.
+            parts: messages of its children.
+            whole: its own distribution, not that given its separator.
+        """
+        shared = () if whole else self.tree.separator[n]
+        output = tuple(sorted({*wanted, *shared}))
+        needed = {*output, *(v for _, variables in parts for v in variables)}
+        kept = tuple(sorted(needed & self._sets[n]))
+        own = self._reduced(n, kept, whole)
+        return self._product([(own, kept), *parts], output), output
+
+    def _reduced(self, n: int, kept: Variables, whole: bool) -> np.ndarray:
+        """A clique's table summed to some of its variables, in their order; remembered."""
+        key = (n, kept, whole)
+        entry = self._cache.get(key)
+        if entry is None:
+            source = self.calibration.tables if whole else self.calibration.given
+            entry = np.ascontiguousarray(summed(source[n], self.tree.cliques[n], kept)), kept
+            self._cache.put(key, entry)
+        return entry[0]
+
+    def _product(self, factors: Sequence[_Factor], output: Variables) -> np.ndarray:
+        """The product of tables, summed to the output."""
+        cells = self.tree.structure.cells
+        _require(cells(output), "a table between the attributes of a marginal")
+        names = {v: i for i, v in enumerate(sorted({v for _, variables in factors for v in variables}))}
+        operands: list[Any] = []
+        for table, variables in factors:
+            operands += [table, [names[v] for v in variables]]
+        large = len(factors) > 2 or cells(names) > _SMALL  # a plan and a matrix product pay only then
+        return np.einsum(*operands, [names[v] for v in output], optimize=large)
+
+
+class _Recent:
+    """Tables kept up to a number of bytes; those not asked for longest go first."""
+
+    def __init__(self, limit: int):
+        self.limit, self.held = limit, 0
+        self.entries: collections.OrderedDict[Hashable, _Factor] = collections.OrderedDict()
+
+    def get(self, key: Hashable) -> _Factor | None:
+        entry = self.entries.get(key)
+        if entry is not None:
+            self.entries.move_to_end(key)
+        return entry
+
+    def put(self, key: Hashable, entry: _Factor) -> None:
+        size = entry[0].nbytes
+        if size > self.limit:
+            return
+        self.entries[key] = entry
+        self.held += size
+        while self.held > self.limit:
+            _, (table, _) = self.entries.popitem(last=False)
+            self.held -= table.nbytes
+
+
+def _require(cells: int, what: str) -> None:
+    """Refuse a table that does not fit in memory."""
+    if cells > _SMALL:
+        require_cells(cells, what)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Calibration:
+    """What the two passes leave.
+
+    Attributes:
+        tree: the junction tree (forest).
+        given: for each tree clique its probabilities given its separator [sizes of the clique]; all zero
+            where the separator's values are impossible.
+        tables: for each tree clique its probabilities [sizes of the clique].
+        log_partition: log of the sum over all joint states (nats).
+    """
+
+    tree: JunctionTree
+    given: tuple[np.ndarray, ...]
+    tables: tuple[np.ndarray, ...]
+    log_partition: float
+
+
+def calibrate(host: HostModel) -> Calibration:
+    """Calibrate a model.
+
+    Args:
+        host: the model; its potentials leave at least one possible state.
+
+    Raises:
+        ModelTooLargeError: the tree's tables together do not fit in the host's memory.
+
+    Example:
+        >>> from pgmjax.inference.plan.structure import Structure
+        >>> pair = HostModel(Structure((2, 2), ((0, 1),)), (np.zeros((2, 2)),))
+        >>> calibrate(pair).tables[0].tolist()
+        [[0.25, 0.25], [0.25, 0.25]]
+    """
+    tree = junction_tree.build(host.structure)
+    largest = max((tree.structure.cells(clique) for clique in tree.cliques), default=1)
+    require_cells(tree.cells + largest, f"the model's junction tree (its largest table: {largest:,} cells)")
+    given, log_partition = _conditionals(tree, host)
+    return Calibration(tree, tuple(given), tuple(_marginals(tree, given)), log_partition)
+
+
+def _conditionals(tree: JunctionTree, host: HostModel) -> tuple[list[np.ndarray], float]:
+    """Each tree clique's distribution given its separator, which leads its axes; log-partition."""
+    logs = [np.zeros(tree.structure.shape(clique)) for clique in tree.cliques]
+    for table, clique, home in zip(host.tables, tree.structure.cliques, tree.home, strict=True):
+        logs[home] += ops.align(table, clique, tree.cliques[home])
+    log_partition = 0.0
+    for n in reversed(range(len(logs))):
+        shared, above = tree.separator[n], tree.parent[n]
+        message = ops.host_logsumexp(logs[n], tuple(range(len(shared), logs[n].ndim)))
+        if above >= 0:
+            centred, shift = ops.recentred(message)
+            log_partition += float(shift)
+            logs[above] += ops.align(centred, shared, tree.cliques[above])
+        else:
+            log_partition += float(message)
+        floor = np.where(np.isfinite(message), message, 0.0)
+        logs[n] -= ops.align(floor, shared, tree.cliques[n])
+        np.exp(logs[n], out=logs[n])
+    return logs, log_partition
+
+
+def _marginals(tree: JunctionTree, given: list[np.ndarray]) -> list[np.ndarray]:
+    tables: list[np.ndarray] = []
+    for n, own in enumerate(given):
+        shared, above = tree.separator[n], tree.parent[n]
+        if above >= 0:
+            own = own * ops.align(summed(tables[above], tree.cliques[above], shared), shared, tree.cliques[n])
+        tables.append(own)
+    return tables
+
+
+def summed(table: np.ndarray, variables: Variables, kept: Variables) -> np.ndarray:
+    """A table over `variables` summed to some of them, with the axes in the order of `kept`."""
+    gone = tuple(i for i, v in enumerate(variables) if v not in kept)
+    left = [v for v in variables if v in kept]
+    order = [left.index(v) for v in kept]
+    table = table.sum(axis=gone) if gone else table
+    return table if order == sorted(order) else table.transpose(order)

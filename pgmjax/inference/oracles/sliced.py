@@ -19,8 +19,8 @@ from jax.sharding import Mesh
 from pgmjax._internal import sharding
 from pgmjax.inference import ops
 from pgmjax.inference.ops import sweep
-from pgmjax.inference.ops.flat import join, split
-from pgmjax.inference.ops.products import MAXIMUM
+from pgmjax.inference.ops.sweep import MAXIMUM
+from pgmjax.inference.ops.tables import join, split
 from pgmjax.inference.oracles import base
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.plan import slicing

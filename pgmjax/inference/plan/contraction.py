@@ -10,10 +10,10 @@ import functools
 from collections.abc import Sequence
 
 from pgmjax._internal import checks
-from pgmjax.inference.plan import elimination as elim
+from pgmjax.inference.plan import junction_tree as elim
 from pgmjax.inference.plan import search
-from pgmjax.inference.plan.optimal import Weights
 from pgmjax.inference.plan.path import ContractionPath, Merges, Product, Step, build
+from pgmjax.inference.plan.search import Weights
 from pgmjax.inference.plan.structure import Structure, Variables
 
 __all__ = ["SEARCHES", "WEIGHTS", "ContractionPath", "Product", "Step", "plan"]

@@ -12,6 +12,14 @@ References:
     Blair and Peyton, An introduction to chordal graphs and clique trees (1993), for the trees. Ibarra,
     Fully dynamic algorithms for chordal graphs and split graphs, ACM Transactions on Algorithms 4
     (2008), for the path between two vertices that an added edge affects.
+
+Carrying variables along a junction tree to where they meet, and what that adds to its cells.
+
+A variable that is carried from node `x` to its neighbour `y` joins, at `x`, the separators through
+which the carried ones arrive and leave. That clique stands beside that of the node, or takes its place
+where it contains it, and falls away where a neighbouring one contains it.
+
+A junction forest for quick questions: cliques as bits of integers, and ways between them.
 """
 
 from __future__ import annotations
@@ -19,6 +27,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
 
@@ -26,9 +35,8 @@ import numpy as np
 
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.inference.plan import elimination, junction_tree
-from pgmjax.inference.plan.carrying import Carrier, Change
-from pgmjax.inference.plan.clique_forest import CliqueForest, members
+from pgmjax.inference.plan import junction_tree
+from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Structure, Variables
 
 _MOST = np.iinfo(np.int64).max
@@ -56,7 +64,7 @@ class Growth:
             >>> model.base, model.cells((2, 0)), model.cells((1, 0))
             (18, 24, 18)
         """
-        return cls(structure, junction_tree.build(structure, elimination.best(structure)))
+        return cls(structure, junction_tree.build(structure, junction_tree.best(structure)))
 
     @property
     def base(self) -> int:
@@ -246,3 +254,288 @@ def _eliminated(near: dict[int, int], cells: Callable[[int], int]) -> list[int]:
             near[u] = (near[u] | rest) & ~(1 << v)
             weight[u] = cells(near[u])
     return made
+
+
+_MOST_FLOWS = 200_000
+
+# Cells more, and the cliques (as bits) that come; those that go are negative.
+Change = tuple[int, tuple[int, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Flow:
+    """What carrying variables along the tree, over one edge in one direction, adds to it so far.
+
+    Attributes:
+        cells: additional cells, without those of `front`.
+        side: the variables of the new clique that lie on this side.
+        front: the clique that holds the edge's separator and all that is carried over it.
+        old: whether `front` is a clique of the tree as it was.
+        log: cliques that come (positive) and go (negative), without `front`.
+            Empty where it was not asked for.
+    """
+
+    cells: int
+    side: int
+    front: int
+    old: bool
+    log: tuple[int, ...]
+
+
+class Carrier:
+    """Prices of carrying in one forest, kept for all candidates."""
+
+    def __init__(self, forest: CliqueForest):
+        self.forest = forest
+        self.single: dict[tuple[int, int, int], Flow] = {}
+
+    def pair(self, u: int, v: int, way: Sequence[int]) -> int:
+        """Additional cells of a clique of two variables apart in a tree.
+
+        Args:
+            u: one.
+            v: the other.
+            way: nodes from the last that holds `u` to the first that holds `v`.
+        """
+        forest = self.forest
+        there, back = self.flows(u, way), self.flows(v, way[::-1])[::-1]
+        clique, both = 1 << u | 1 << v, forest.sizes[u] * forest.sizes[v]
+        separators = [forest.masks[x] & forest.masks[y] for x, y in itertools.pairwise(way)]
+        options = []
+        for separator, one, other in zip(separators, there, back, strict=True):
+            meet = separator | clique
+            cells = forest.cells(separator) * both
+            options.append(cells + self.settled(one, meet) + self.settled(other, meet))
+        last = len(way) - 1
+        for i, x in enumerate(way):
+            ways = (separators[i - 1] if i else 0) | (separators[i] if i < last else 0)
+            meet = ways | clique
+            cells = forest.cells(ways) * both
+            if forest.masks[x] & ~meet == 0:
+                cells -= forest.cells_at[x]
+            if i:
+                cells += self.settled(there[i - 1], meet)
+            if i < last:
+                cells += self.settled(back[i], meet)
+            options.append(cells)
+        return min(options)
+
+    def flows(self, u: int, way: Sequence[int]) -> list[Flow]:
+        """One variable carried along a way that starts where its subtree ends."""
+        found: list[Flow] = []
+        before = -1
+        for x, y in itertools.pairwise(way):
+            flow = self.single.get((u, x, y))
+            if flow is None:
+                arriving = [(before, found[-1])] if found else []
+                if len(self.single) > _MOST_FLOWS:
+                    self.single.clear()
+                flow = dataclasses.replace(self.carried(1 << u, x, y, arriving), log=())
+                self.single[u, x, y] = flow
+            found.append(flow)
+            before = x
+        return found
+
+    def settled(self, flow: Flow, clique: int) -> int:
+        """Cells that a flow adds where a clique receives it."""
+        if flow.front & ~clique:
+            return flow.cells if flow.old else flow.cells + self.forest.cells(flow.front)
+        return flow.cells - self.forest.cells(flow.front) if flow.old else flow.cells
+
+    def carried(self, clique: int, x: int, y: int, arriving: Sequence[tuple[int, Flow]]) -> Flow:
+        """Take on from `x` to `y` what arrives there from its other neighbours, and its own part."""
+        here = self.forest.masks[x]
+        leaving = here & self.forest.masks[y]
+        side, ways = clique & here, leaving
+        for z, flow in arriving:
+            side |= flow.side
+            ways |= here & self.forest.masks[z]
+        front = ways | (side & ~leaving)
+        if front & ~here == 0:  # nothing arrived, and the node's own clique holds it
+            return Flow(0, side, here, True, ())
+        cells, old = 0, False
+        log: tuple[int, ...] = ()
+        if here & ~front == 0:
+            cells, log = -self.forest.cells_at[x], (-here,)
+        holder = front
+        for _, flow in arriving:
+            if holder == front and front & ~flow.front == 0:  # what arrives holds all this: it goes on
+                holder, old = flow.front, flow.old
+                cells, log = cells + flow.cells, log + flow.log
+            else:
+                cells, log = cells + self.settled(flow, front), log + _settled_log(flow, front)
+        return Flow(cells, side, holder, old, log)
+
+    def meeting(self, clique: int, near: dict[int, set[int]], across: int) -> Change:
+        """The best place in a part of a tree for the variables of a clique to come together.
+
+        Args:
+            clique: as bits.
+            near: the part: each node with its neighbours.
+            across: a larger clique that comes anyway: what it contains need not come.
+        """
+        forest = self.forest
+        flows: dict[tuple[int, int], Flow] = {}
+        order = [(next(iter(near)), -1)]
+        for x, back in order:  # grows while it is read
+            order.extend((y, x) for y in near[x] if y != back)
+        edges = [(x, back) for x, back in reversed(order[1:])] + [(back, x) for x, back in order[1:]]
+        for x, y in edges:
+            flows[x, y] = self.carried(clique, x, y, [(z, flows[z, x]) for z in near[x] if z != y])
+        options: list[tuple[int, int, list[Flow], int]] = []
+        for x, back in order:
+            here, arriving = forest.masks[x], [flows[y, x] for y in near[x]]
+            meet = clique
+            for y in near[x]:
+                meet |= here & forest.masks[y]
+            gone = here if here & ~meet == 0 else 0
+            options.append((meet, gone, arriving, x))
+            if back >= 0:
+                options.append((clique | here & forest.masks[back], 0, [flows[x, back], flows[back, x]], x))
+
+        def price(option: tuple[int, int, list[Flow], int]) -> int:
+            meet, gone, arriving, x = option
+            own = 0 if meet & ~across == 0 else forest.cells(meet)
+            return own - (forest.cells_at[x] if gone else 0) + sum(self.settled(f, meet) for f in arriving)
+
+        best = min(options, key=price)
+        meet, gone, arriving, _ = best
+        log = sum((_settled_log(f, meet) for f in arriving), () if meet & ~across == 0 else (meet,))
+        return price(best), (*log, -gone) if gone else log
+
+
+def _settled_log(flow: Flow, clique: int) -> tuple[int, ...]:
+    if flow.front & ~clique:
+        return flow.log if flow.old else (*flow.log, flow.front)
+    return (*flow.log, -flow.front) if flow.old else flow.log
+
+
+_MOST_SIZES = 100_000
+
+
+def members(mask: int) -> Variables:
+    """Variables of a clique given as bits."""
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return tuple(found)
+
+
+class CliqueForest:
+    """A junction forest.
+
+    Attributes:
+        masks: each tree clique as bits.
+        parent: its parent, -1 for roots.
+        depth: steps to its root.
+        root: the root of its tree.
+        cells_at: its cells; none for a variable that is in no clique of the structure.
+        around: its neighbours.
+        filled: whether it holds two variables that share no clique of the structure.
+        top: the highest clique of each variable.
+        graph: for each variable itself and those that share a clique of the structure with it, as bits.
+    """
+
+    def __init__(self, structure: Structure, tree: JunctionTree):
+        self.sizes = structure.sizes
+        self.known: dict[int, int] = {}
+        self.masks = [self.mask(c) for c in tree.cliques]
+        self.parent = tree.parent
+        self.depth: list[int] = []
+        self.root: list[int] = []
+        for x, up in enumerate(self.parent):
+            self.depth.append(self.depth[up] + 1 if up >= 0 else 0)
+            self.root.append(self.root[up] if up >= 0 else x)
+        self.top: dict[int, int] = {}  # parents come first
+        for x, clique in enumerate(tree.cliques):
+            for v in clique:
+                self.top.setdefault(v, x)
+        used = {v for c in structure.cliques for v in c}
+        self.cells_at = [
+            self.cells(mask) if len(clique) > 1 or clique[0] in used else 0
+            for mask, clique in zip(self.masks, tree.cliques, strict=True)
+        ]
+        self.base = sum(self.cells_at)
+        self.around: list[list[int]] = [[] for _ in self.masks]
+        for x, up in enumerate(self.parent):
+            if up >= 0:
+                self.around[x].append(up)
+                self.around[up].append(x)
+        self.graph = [1 << v for v in range(len(self.sizes))]  # with itself
+        for mask in map(self.mask, structure.cliques):
+            for v in members(mask):
+                self.graph[v] |= mask
+        self.filled = [any(mask & ~self.graph[v] for v in members(mask)) for mask in self.masks]
+
+    def mask(self, clique: Iterable[int]) -> int:
+        """Variables as bits.
+
+        Raises:
+            ValueError: a variable that the structure does not have.
+        """
+        mask = 0
+        for v in clique:
+            if not 0 <= v < len(self.sizes):
+                raise ValueError(f"A clique's variables must lie in 0..{len(self.sizes) - 1}, got {v}.")
+            mask |= 1 << v
+        return mask
+
+    def cells(self, mask: int) -> int:
+        """Cells of a table over some variables."""
+        found = self.known.get(mask)
+        if found is None:
+            if len(self.known) > _MOST_SIZES:
+                self.known.clear()
+            found = self.known[mask] = math.prod(self.sizes[v] for v in members(mask))
+        return found
+
+    def span(self, clique: int, nodes: Sequence[int]) -> dict[int, set[int]]:
+        """The smallest part of a tree that touches every variable of a clique.
+
+        Args:
+            clique: as bits.
+            nodes: nodes that hold its variables, which no one node holds.
+
+        Returns:
+            The part's nodes, each with its neighbours in it.
+        """
+        near: dict[int, set[int]] = {}
+        for b in nodes[1:]:
+            way = self.way(nodes[0], b)
+            for x, y in itertools.pairwise(way):
+                near.setdefault(x, set()).add(y)
+                near.setdefault(y, set()).add(x)
+        ends = [x for x, around in near.items() if len(around) == 1]
+        while ends:
+            x = ends.pop()
+            (y,) = near[x]
+            if clique & self.masks[x] & ~self.masks[y] == 0:
+                del near[x]
+                near[y].remove(x)
+                if len(near[y]) == 1:
+                    ends.append(y)
+        return near
+
+    def way(self, a: int, b: int) -> list[int]:
+        """Nodes from one to another of the same tree."""
+        depth, parent = self.depth, self.parent
+        up, down = [a], [b]
+        while a != b:
+            if depth[a] >= depth[b]:
+                a = parent[a]
+                up.append(a)
+            else:
+                b = parent[b]
+                down.append(b)
+        down.pop()
+        return up + down[::-1]
+
+    def between(self, u: int, v: int) -> list[int]:
+        """Nodes from the last that holds one variable to the first that holds another."""
+        masks = self.masks
+        way = self.way(self.top[u], self.top[v])
+        first = max(i for i, x in enumerate(way) if masks[x] >> u & 1)
+        last = min(i for i, x in enumerate(way) if masks[x] >> v & 1)
+        return way[first : last + 1]

@@ -3,13 +3,21 @@
 Axes of all tables follow one order of the variables, last eliminated first. The variables that a
 clique shares with its parent then lead its table and the others trail: messages reduce trailing
 axes and no table is ever transposed.
+
+Elimination orders by greedy min-fill and min-weight.
+
+References:
+    Koller and Friedman, Probabilistic Graphical Models (2009), section 9.4.3.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import heapq
+import itertools
+import math
+from collections.abc import Iterable, Sequence
 
-from pgmjax.inference.plan import elimination as elim
 from pgmjax.inference.plan.structure import Structure, Variables
 
 
@@ -39,9 +47,9 @@ class JunctionTree:
         return sum(self.structure.cells(c) for c in self.cliques)
 
 
-def build(structure: Structure, elimination: elim.Elimination | None = None) -> JunctionTree:
+def build(structure: Structure, elimination: Elimination | None = None) -> JunctionTree:
     """Make the junction tree of an elimination order (the best of both rules by default)."""
-    elimination = elimination or elim.best(structure)
+    elimination = elimination or best(structure)
     step = {v: i for i, v in enumerate(elimination.order)}
     members = [set(c) for c in elimination.cliques]
     # The clique of a step hangs on that of the next variable in it to be eliminated.
@@ -67,7 +75,7 @@ def build(structure: Structure, elimination: elim.Elimination | None = None) -> 
 
 
 def _assemble(
-    structure: Structure, elimination: elim.Elimination, kept: list[int], above: dict[int, int]
+    structure: Structure, elimination: Elimination, kept: list[int], above: dict[int, int]
 ) -> JunctionTree:
     below: dict[int, list[int]] = {i: [] for i in (-1, *kept)}
     for i in reversed(kept):
@@ -95,3 +103,155 @@ def _assemble(
         for c in structure.cliques
     )
     return JunctionTree(structure, tuple(cliques), tuple(parent), tuple(separator), home, elimination.rule)
+
+
+RULES = ("min-fill", "min-weight")
+
+
+@dataclasses.dataclass(frozen=True)
+class Elimination:
+    """An elimination order and the cliques that it creates.
+
+    Attributes:
+        order: every variable once, first eliminated first.
+        cliques: for each step the eliminated variable and its neighbours at that moment, in the
+            order in which they are eliminated (so the step's own variable comes first).
+        rule: the rule that made it.
+    """
+
+    order: Variables
+    cliques: tuple[Variables, ...]
+    rule: str
+
+
+def eliminate(structure: Structure, rule: str, last: Iterable[int] = ()) -> Elimination:
+    """Eliminate greedily, the cheapest variable first.
+
+    Args:
+        structure: the model.
+        rule: `min-fill` (fewest new edges, then least weight) or `min-weight` (smallest table,
+            then fewest new edges).
+        last: variables kept to the end (those of a wanted marginal).
+
+    Raises:
+        ValueError: unknown rule.
+    """
+    if rule not in RULES:
+        raise ValueError(f"rule must be one of {RULES}, got {rule!r}.")
+    state = _State(structure, rule, last)
+    heap = [(state.cost(v), v) for v in range(len(structure.sizes))]
+    heapq.heapify(heap)
+    steps: list[tuple[int, set[int]]] = []
+    done = [False] * len(structure.sizes)
+    while heap:
+        old, v = heapq.heappop(heap)
+        # an entry that is out of date can go: a fresh one was pushed when the cost changed
+        if done[v] or old != state.cost(v):
+            continue
+        done[v] = True
+        steps.append((v, state.near[v]))
+        for u in state.remove(v):
+            heapq.heappush(heap, (state.cost(u), u))
+    position = {v: i for i, (v, _) in enumerate(steps)}
+    cliques = tuple((v, *sorted(around, key=position.__getitem__)) for v, around in steps)
+    return Elimination(tuple(v for v, _ in steps), cliques, rule)
+
+
+class _State:
+    """The graph that is left, with what each variable would cost.
+
+    Costs are kept, and lowered where an elimination adds no edge: a variable with thousands of
+    neighbours would otherwise be counted again each time that it loses one.
+    """
+
+    def __init__(self, structure: Structure, rule: str, last: Iterable[int]) -> None:
+        self.near = structure.neighbours()
+        self._by_fill = rule == "min-fill"
+        self._kept = set(last)
+        self._logs = [math.log2(size) for size in structure.sizes]
+        variables = range(len(structure.sizes))
+        self._weight = [self._count_weight(v) for v in variables]
+        self._fill = [self._count_fill(v) if self._by_fill else 0 for v in variables]
+
+    def cost(self, v: int) -> tuple:
+        """What the rule compares; smaller goes first."""
+        return (v in self._kept, self._fill[v], round(self._weight[v], 9), v)
+
+    def _count_weight(self, v: int) -> float:
+        return self._logs[v] + sum(self._logs[u] for u in self.near[v])
+
+    def _count_fill(self, v: int) -> int:
+        around = self.near[v]
+        edges = sum(len(self.near[u] & around) for u in around) // 2
+        return len(around) * (len(around) - 1) // 2 - edges
+
+    def remove(self, v: int) -> set[int]:
+        """Join the neighbours of a variable, take it out, and return those whose cost changed."""
+        around = self.near[v]
+        filled = False
+        for u in around:
+            before = len(self.near[u])
+            self.near[u] |= around
+            self.near[u] -= {u, v}
+            if len(self.near[u]) == before - 1:
+                self._weight[u] -= self._logs[v]
+                if self._by_fill:  # the pairs of v with those neighbours of u that were not its own
+                    self._fill[u] -= before - len(around)
+            else:
+                filled = True
+                self._weight[u] = self._count_weight(u)
+        if not (filled and self._by_fill):
+            return around
+        changed = set(around).union(*(self.near[u] for u in around))
+        for u in changed:
+            self._fill[u] = self._count_fill(u)
+        return changed
+
+
+def maximal_cliques(elimination: Elimination) -> list[Variables]:
+    """Elimination cliques that no other one contains.
+
+    The clique of a step can only be contained in one made by an earlier step.
+    """
+    found: list[Variables] = []
+    holding: dict[int, list[set[int]]] = {}
+    for clique in elimination.cliques:
+        members = set(clique)
+        if not any(members <= other for other in holding.get(clique[0], ())):
+            found.append(clique)
+            for v in clique:
+                holding.setdefault(v, []).append(members)
+    return found
+
+
+def best(structure: Structure, last: Iterable[int] = ()) -> Elimination:
+    """The order, of both rules, whose cliques together have the fewest cells.
+
+    Where the first rule adds no edge the second is not tried.
+    """
+    last = tuple(last)
+    first, *others = RULES
+    found = [eliminate(structure, first, last)]
+    edges = sum(len(near) for near in structure.neighbours()) // 2
+    if sum(len(c) - 1 for c in found[0].cliques) == edges:
+        return found[0]  # no edge was added: nothing can be smaller
+    return min(
+        (*found, *(eliminate(structure, rule, last) for rule in others)),
+        key=lambda e: sum(structure.cells(c) for c in maximal_cliques(e)),
+    )
+
+
+def total_cells(sizes: Sequence[int], cliques: Iterable[Sequence[int]]) -> int:
+    """Cells that a junction tree of these cliques holds, over the better of both rules.
+
+    Args:
+        sizes: size of each variable.
+        cliques: variables of each clique, as indices into `sizes`.
+
+    Example:
+        >>> total_cells((2, 3, 4), [(0, 1), (1, 2)])
+        18
+    """
+    structure = Structure(tuple(sizes), tuple(tuple(c) for c in cliques))
+    used = set(itertools.chain.from_iterable(structure.cliques))
+    return sum(structure.cells(c) for c in maximal_cliques(best(structure)) if len(c) > 1 or c[0] in used)

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pgmjax.inference.plan import level_classes, level_schedule, level_tree
+from pgmjax.inference.plan import level_tree
 from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
-from pgmjax.inference.plan.level_classes import Groups, Shape, round_up
+from pgmjax.inference.plan.level_tree import Groups, Shape, round_up
 from pgmjax.inference.plan.structure import Structure
 
 # Entries of the map from the flat vector into the tables that are no position in it.
@@ -83,8 +83,8 @@ class Arrangement:
     """A level tree with its classes and schedule; no large array."""
 
     tree: level_tree.LevelTree
-    classes: level_classes.Classes
-    schedule: level_schedule.Schedule
+    classes: level_tree.Classes
+    schedule: level_tree.Schedule
     sizes: LevelSizes
 
     @property
@@ -124,8 +124,8 @@ def arrange(structure: Structure) -> Arrangement:
             f"levels over these cliques have {float(cells):.1e} cells: measure fewer or smaller cliques that "
             "overlap less."
         )
-    classes = level_classes.classify(tree)
-    schedule = level_schedule.schedule(tree, classes)
+    classes = level_tree.classify(tree)
+    schedule = level_tree.schedule(tree, classes)
     length = round_up(max(1, sum(structure.cells(c) for c in structure.cliques)))
     sizes = LevelSizes(schedule.steps, tree.fan_in, classes.shapes, schedule.widths, length)
     return Arrangement(tree, classes, schedule, sizes)
@@ -184,7 +184,7 @@ class _Writer:
         for i, k in enumerate(self.of):
             self.members[k].append(i)
 
-    def _bases(self, schedule: level_schedule.Schedule, a_step: int, axis: int) -> list[int]:
+    def _bases(self, schedule: level_tree.Schedule, a_step: int, axis: int) -> list[int]:
         """Where each node's message starts, sent by axes `axis` and `axis + 1`."""
         each = [shape[axis] * shape[axis + 1] for shape in self.sizes.shapes]
         first = [0, *np.cumsum([w * n for w, n in zip(self.sizes.widths, each, strict=True)]).tolist()]

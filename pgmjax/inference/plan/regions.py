@@ -8,13 +8,41 @@ are.
 References:
     Yedidia, Freeman and Weiss (2005), Constructing free-energy approximations and generalized belief
     propagation algorithms (the cluster variation method and Bethe's form, here in two layers).
+
+Counting numbers: how often the entropy of each region counts in an approximation of the whole's.
+
+The entropy of a distribution is approximated by a sum over regions, sum_r c_r H(b_r). Three choices:
+
+- `one_per_attribute`: every region counts once altogether (Bethe, Kikuchi): exact where the regions form a
+  junction tree, neither concave nor a bound elsewhere.
+- `trees`: the mean over chains of conditional entropies H(region | a part of it that came before), each
+  of which bounds the entropy from above. Concave, exact on junction trees.
+- `cover`: outer regions alone, with weights that cover each attribute once. Concave, and a bound from
+  above too, by Shearer's lemma. Not exact on trees, but its messages always converge.
+
+References:
+    Yedidia, Freeman and Weiss (2005), section V; Wainwright, Jaakkola and Willsky (2005), A new class of
+    upper bounds on the log partition function; Globerson and Jaakkola (2007), Approximate inference using
+    conditional entropy decompositions; Friedgut (2004), Hypergraphs, entropy, and inequalities (Shearer).
+
+Where everything of a region graph stands in vectors: the index maps that sweeps over it run on.
+
+A vector holds the tables of all outer regions. Messages of inner regions that share no outer region
+touch different cells, so that such regions form a colour and are done in one operation; colours of
+about the same size are padded to one shape and form a block, through which a scan goes. The number of
+compiled operations so depends on the number of blocks, which goes with the logarithm of how much
+colours differ in size, and not on the number of regions.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+import heapq
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
 
 from pgmjax.inference.plan.structure import Structure, Variables
 
@@ -135,3 +163,308 @@ def _intersections(sets: Sequence[frozenset[int]], near: dict[int, set[int]]) ->
             found.add(part)
             waiting.append(part)
     return [tuple(sorted(part)) for part in found]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CountingNumbers:
+    """Counting numbers of a region graph.
+
+    Attributes:
+        outer: of each outer region, > 0.
+        inner: of each inner region, of any sign.
+        conditional: for each inner region and each outer one above it how often the entropy of the second
+            given the first is among them; None where the numbers are not made of such.
+    """
+
+    outer: np.ndarray
+    inner: np.ndarray
+    conditional: tuple[np.ndarray, ...] | None
+
+    @property
+    def bounds(self) -> bool:
+        """Whether the approximation is concave and never below the entropy."""
+        return self.conditional is not None
+
+
+def one_per_attribute(graph: RegionGraph) -> CountingNumbers:
+    """Bethe's and Kikuchi's numbers: 1 for outer regions, 1 less those of all regions above for inner ones.
+
+    Example:
+        >>> from pgmjax.inference.plan.regions import Structure, region_graph
+        >>> one_per_attribute(region_graph(Structure((2, 2, 2), ((0, 1), (1, 2))))).inner.tolist()
+        [-1.0]
+    """
+    sets = [frozenset(part) for part in graph.inner]
+    numbers = np.zeros(len(sets))
+    for i in sorted(range(len(sets)), key=lambda i: -len(sets[i])):
+        near = {j for holder in graph.above[i] for j in graph.below[holder]}
+        numbers[i] = 1 - len(graph.above[i]) - sum(numbers[j] for j in near if sets[i] < sets[j])
+    return CountingNumbers(np.ones(len(graph.outer)), numbers, None)
+
+
+def cover(graph: RegionGraph) -> CountingNumbers:
+    """Weights of outer regions that add up to 1 or more on every attribute.
+
+    Each region gets the largest share that one of its attributes needs, an attribute's being one over the
+    number of regions with it.
+
+    Example:
+        >>> from pgmjax.inference.plan.regions import Structure, region_graph
+        >>> cover(region_graph(Structure((2, 2, 2), ((0, 1), (1, 2), (2, 0))))).outer.tolist()
+        [0.5, 0.5, 0.5]
+    """
+    degree = np.zeros(len(graph.structure.sizes))
+    for region in graph.outer:
+        degree[list(region)] += 1
+    weights = np.array([max((1 / degree[v] for v in region), default=1.0) for region in graph.outer])
+    none = tuple(np.zeros(len(holders)) for holders in graph.above)
+    return CountingNumbers(weights, np.zeros(len(graph.inner)), none)
+
+
+def trees(graph: RegionGraph) -> CountingNumbers:
+    """The mean over enough chains that each outer region is in one of them.
+
+    A chain goes through regions in an order in which each brings something new: the entropy is at most the
+    sum of those of each region given what it shares with those before, or given any part of that. Parts
+    are inner regions.
+
+    Example:
+        >>> from pgmjax.inference.plan.regions import Structure, region_graph
+        >>> numbers = trees(region_graph(Structure((2, 2, 2), ((0, 1), (1, 2), (2, 0)))))
+        >>> numbers.outer.round(2).tolist(), numbers.inner.round(2).tolist()
+        ([1.0, 0.5, 0.5], [-0.5, -0.5, -0.0])
+    """
+    used = np.zeros(len(graph.outer))
+    given = [dict.fromkeys(holders, 0.0) for holders in graph.above]
+    chains = 0
+    while chains == 0 or (used == 0).any():
+        for region, part in _chain(graph, used):
+            used[region] += 1
+            if part is not None:
+                given[part][region] += 1
+        chains += 1
+    conditional = tuple(np.array(list(counts.values())) / chains for counts in given)
+    inner = np.array([-counts.sum() for counts in conditional])
+    return CountingNumbers(used / chains, inner, conditional)
+
+
+def _chain(graph: RegionGraph, used: np.ndarray) -> Iterator[tuple[int, int | None]]:
+    """A chain: outer regions that together have all variables, with the part that each is given."""
+    sets = [frozenset(region) for region in graph.outer]
+    parts = [frozenset(part) for part in graph.inner]
+    near: dict[int, list[int]] = {}
+    for number, region in enumerate(sets):
+        for variable in region:
+            near.setdefault(variable, []).append(number)
+    known: set[int] = set()
+    before = used.copy()
+
+    def offer(number: int) -> tuple:
+        """Regions that share just an inner region come first, then those used less."""
+        shared = sets[number] & known
+        fitting = [j for j in graph.below[number] if parts[j] <= shared]
+        part = max(fitting, key=lambda j: graph.structure.cells(parts[j]), default=None)
+        loose = part is None or parts[part] != shared
+        return loose, before[number], number, len(shared), part
+
+    heap = [offer(number) for number in range(len(sets))]
+    heapq.heapify(heap)
+    while heap:
+        _, _, number, shared, part = heapq.heappop(heap)
+        now = len(sets[number] & known)
+        if now == len(sets[number]) or shared != now:
+            continue  # nothing new in it, or offered anew since
+        yield number, part
+        fresh = sets[number] - known
+        known |= fresh
+        for other in {other for variable in fresh for other in near[variable]}:
+            if not sets[other] <= known:
+                heapq.heappush(heap, offer(other))
+
+
+RATIO = 4  # colours within such a factor of one another's size are padded to one shape
+LEAST = 4096  # cells below which size no longer tells in time
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Block:
+    """Colours of about the same size; an edge's cells are the cells of its inner region.
+
+    Attributes:
+        cells: positions in the vector of what the colour touches, by edge and by the edge's cell
+            [colours, cells]; the vector's length where there is no more.
+        of: number of the edge's cell that each belongs to [colours, cells].
+        region: number of the inner region's cell that each edge's cell is [colours, edge cells].
+        edge: number of the edge of each of its cells [colours, edge cells].
+        weight: counting number of the edge's outer region, 0 for padding [colours, edge cells].
+        number: counting number of each inner cell's region [colours, inner cells].
+        conditional: how often the edge's conditional entropy counts [colours, edge cells].
+        sizes: numbers of edge cells, inner cells and edges of a colour, with one for padding each.
+    """
+
+    cells: np.ndarray
+    of: np.ndarray
+    region: np.ndarray
+    edge: np.ndarray
+    weight: np.ndarray
+    number: np.ndarray
+    conditional: np.ndarray
+    sizes: tuple[int, int, int]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RegionMaps:
+    """Index maps of a region graph.
+
+    Attributes:
+        length: numbers in a vector of all outer tables.
+        table: the number of the table that each belongs to [length].
+        weight: counting number of each table [tables].
+        source: position in the vector of all potentials of each term of the outer tables [terms].
+        target: position in the vector of outer tables of the same [terms].
+        own: for each number of the vector of outer tables its position in that of all potentials, in
+            the table of the clique with just these attributes [length].
+        blocks: what sweeps go through, in this order.
+    """
+
+    length: int
+    table: np.ndarray
+    weight: np.ndarray
+    source: np.ndarray
+    target: np.ndarray
+    own: np.ndarray
+    blocks: tuple[Block, ...]
+
+
+def index_maps(graph: RegionGraph, numbers: CountingNumbers) -> RegionMaps:
+    """Lay a region graph out in vectors."""
+    structure = graph.structure
+    sizes = [structure.cells(region) for region in graph.outer]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    own = np.zeros(int(starts[-1]), np.int32)
+    source, target, first = [], [], 0
+    claimed: set[int] = set()
+    for clique, holder in zip(structure.cliques, graph.holder, strict=True):
+        places = first + _cells(structure.shape(graph.outer[holder]), graph.outer[holder], clique)
+        here = np.arange(starts[holder], starts[holder + 1])
+        if len(clique) == len(graph.outer[holder]) and holder not in claimed:
+            claimed.add(holder)
+            own[here] = places
+        source.append(places)
+        target.append(here)
+        first += structure.cells(clique)
+    used = [i for i in range(len(graph.inner)) if numbers.inner[i] != 0 or not _implied(graph, i)]
+    return RegionMaps(
+        int(starts[-1]),
+        np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
+        numbers.outer,
+        _joined(source),
+        _joined(target),
+        own,
+        tuple(_block(graph, numbers, starts, colours) for colours in _blocks(graph, _colours(graph, used))),
+    )
+
+
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.zeros(0, np.int64), *parts]).astype(np.int32)
+
+
+def _cells(shape: tuple[int, ...], region: Variables, part: Variables) -> np.ndarray:
+    """For each cell of a region, row-major, the number of the cell of a part that it lies in."""
+    result = np.zeros(shape, np.int64)
+    step = 1
+    for variable in reversed(part):
+        axis = region.index(variable)
+        values = np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+        result += step * values
+        step *= shape[axis]
+    return result.ravel()
+
+
+def _implied(graph: RegionGraph, number: int) -> bool:
+    """Whether agreement on larger inner regions makes all outer regions above this one agree on it."""
+    part = set(graph.inner[number])
+    reached = {graph.above[number][0]}
+    waiting = list(reached)
+    while waiting:
+        for larger in graph.below[waiting.pop()]:
+            if part < set(graph.inner[larger]):
+                fresh = set(graph.above[larger]) - reached
+                reached |= fresh
+                waiting.extend(fresh)
+    return reached.issuperset(graph.above[number])
+
+
+def _size(graph: RegionGraph, number: int) -> int:
+    return sum(graph.structure.cells(graph.outer[holder]) for holder in graph.above[number])
+
+
+def _colours(graph: RegionGraph, used: Sequence[int]) -> list[list[int]]:
+    """Groups of inner regions of which no two lie within one outer region, the larger ones first."""
+    taken: list[set[int]] = []
+    colours: list[list[int]] = []
+    for number in sorted(used, key=lambda i: (-_size(graph, i), i)):
+        holders = graph.above[number]
+        at = next((k for k, others in enumerate(taken) if others.isdisjoint(holders)), len(taken))
+        if at == len(taken):
+            taken.append(set())
+            colours.append([])
+        taken[at].update(holders)
+        colours[at].append(number)
+    return colours
+
+
+def _blocks(graph: RegionGraph, colours: list[list[int]]) -> list[list[list[int]]]:
+    """Colours grouped by size, the largest first."""
+    sizes = [max(sum(_size(graph, i) for i in colour), LEAST) for colour in colours]
+    blocks: list[list[list[int]]] = []
+    largest = 0
+    for k in sorted(range(len(colours)), key=lambda k: -sizes[k]):
+        if not blocks or sizes[k] * RATIO < largest:
+            blocks.append([])
+            largest = sizes[k]
+        blocks[-1].append(colours[k])
+    return blocks
+
+
+def _block(
+    graph: RegionGraph, numbers: CountingNumbers, starts: np.ndarray, colours: Sequence[Sequence[int]]
+) -> Block:
+    rows = [_colour(graph, numbers, starts, colour) for colour in colours]
+    edge_cells, inner_cells, edges = (max(row[k] for row in rows) + 1 for k in (7, 8, 9))
+    width = max(len(row[0]) for row in rows)
+    fills = (int(starts[-1]), edge_cells - 1, inner_cells - 1, edges - 1, 0.0, 1.0, 0.0)
+    widths = (width, width, edge_cells, edge_cells, edge_cells, inner_cells, edge_cells)
+    stacked: list[Any] = []
+    for k, (fill, size) in enumerate(zip(fills, widths, strict=True)):
+        dtype = np.int32 if isinstance(fill, int) else np.float64
+        stacked.append(np.full((len(rows), size), fill, dtype))
+        for i, row in enumerate(rows):
+            stacked[k][i, : len(row[k])] = row[k]
+    cells, of, region, edge, weight, number, given = stacked
+    return Block(cells, of, region, edge, weight, number, given, (edge_cells, inner_cells, edges))
+
+
+def _colour(graph: RegionGraph, numbers: CountingNumbers, starts: np.ndarray, colour: Sequence[int]) -> tuple:
+    """The rows of `Block`, not padded, and how many edge cells, inner cells and edges there are."""
+    structure = graph.structure
+    parts: list[list[np.ndarray]] = [[] for _ in range(7)]
+    edge_cells = inner_cells = edges = 0
+    for number in colour:
+        part = graph.inner[number]
+        cells = structure.cells(part)
+        parts[5].append(np.full(cells, numbers.inner[number]))
+        for place, holder in enumerate(graph.above[number]):
+            region = graph.outer[holder]
+            within = _cells(structure.shape(region), region, part)
+            order = np.argsort(within, kind="stable")
+            parts[0].append(starts[holder] + order)
+            parts[1].append(edge_cells + within[order])
+            parts[2].append(inner_cells + np.arange(cells))
+            parts[3].append(np.full(cells, edges))
+            parts[4].append(np.full(cells, numbers.outer[holder]))
+            given = 0.0 if numbers.conditional is None else numbers.conditional[number][place]
+            parts[6].append(np.full(cells, given))
+            edge_cells, edges = edge_cells + cells, edges + 1
+        inner_cells += cells
+    return (*map(np.concatenate, parts), edge_cells, inner_cells, edges)

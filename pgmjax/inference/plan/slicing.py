@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from pgmjax._internal import checks
 from pgmjax.inference.plan import contraction, cost
 from pgmjax.inference.plan.forecast import ModelTooLargeError, readable_bytes
-from pgmjax.inference.plan.optimal import Weights
 from pgmjax.inference.plan.path import ContractionPath
+from pgmjax.inference.plan.search import Weights
 from pgmjax.inference.plan.structure import Structure, Variables
 
 MAX_WORK = 10**13  # combined cells of all slices: minutes a call

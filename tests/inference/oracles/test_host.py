@@ -1,9 +1,17 @@
-"""The host's one-off inference against brute force."""
+"""The host's one-off inference against brute force.
+
+The calibrated tree: its tables are the model's marginals, its conditionals multiply to the joint.
+
+Marginals between cliques of a calibrated tree, with what is kept bounded.
+"""
+
+import itertools
 
 import numpy as np
 import pytest
 
-from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.oracles.host import HostModel, HostTree, calibrate, summed
+from pgmjax.inference.plan import forecast
 from pgmjax.inference.plan.structure import Structure
 from tests import models
 from tests.models import STRUCTURES
@@ -38,3 +46,76 @@ def test_extra_tables_add_variables():
         found = host.log_sum((4, 3), [(np.log(compress), (4, 0))])
     expected = compress @ models.marginal(models.joint(structure, tables), (0, 3))
     np.testing.assert_allclose(np.exp(found - host.log_partition), expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("spread", [1.0, 400.0])
+def test_tables_and_log_partition_are_those_of_the_joint(name, spread):
+    structure = STRUCTURES[name]
+    tables = models.potentials(structure, seed=3, spread=spread, zeros=0.2)
+    logits = models.joint(structure, tables)
+    found = calibrate(HostModel(Structure(*structure), tuple(tables)))
+    assert found.log_partition == pytest.approx(models.log_partition(logits), rel=1e-13, abs=1e-12)
+    product = np.ones(structure[0])
+    for given, clique, table in zip(found.given, found.tree.cliques, found.tables, strict=True):
+        np.testing.assert_allclose(table, models.marginal(logits, clique), rtol=0, atol=1e-12)
+        order = np.argsort(clique)
+        shape = [structure[0][v] if v in clique else 1 for v in range(len(structure[0]))]
+        product = product * given.transpose(order).reshape(shape)
+    everything = tuple(range(len(structure[0])))
+    np.testing.assert_allclose(product, models.marginal(logits, everything), rtol=0, atol=1e-12)
+
+
+def test_a_tree_that_does_not_fit_is_refused_as_a_whole(monkeypatch):
+    """Every table alone would fit."""
+    sizes = (100,) * 40
+    cliques = tuple((i, i + 1) for i in range(39))
+    host = HostModel(Structure(sizes, cliques), tuple(np.zeros((100, 100)) for _ in cliques))
+    monkeypatch.setattr(forecast, "available_bytes", lambda: 24 * 30 * 10_000)
+    with pytest.raises(forecast.ModelTooLargeError, match="junction tree"):
+        calibrate(host)
+
+
+def test_summed_keeps_the_order_asked_for():
+    table = np.arange(24.0).reshape(2, 3, 4)
+    np.testing.assert_array_equal(summed(table, (5, 6, 7), (7, 5)), table.sum(axis=1).T)
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
+def test_every_order_of_every_set(name, cache_bytes):
+    structure = STRUCTURES[name]
+    tables = models.potentials(structure, seed=5, spread=3.0, zeros=0.2)
+    logits = models.joint(structure, tables)
+    tree = HostTree(HostModel(Structure(*structure), tuple(tables)), cache_bytes)
+    for k in range(1, len(structure[0]) + 1):
+        for wanted in itertools.permutations(range(len(structure[0])), k):
+            np.testing.assert_allclose(
+                tree.marginal(wanted), models.marginal(logits, wanted), rtol=0, atol=1e-13
+            )
+
+
+def test_pairs_of_a_chain_cost_one_product_each():
+    """Each new pair adds one message at most: the path between two attributes is not walked again."""
+    length = 30
+    cliques = tuple((i, i + 1) for i in range(length - 1))
+    rng = np.random.default_rng(0)
+    tree = HostTree(HostModel(Structure((3,) * length, cliques), tuple(rng.normal(size=(length - 1, 3, 3)))))
+    products = []
+    plain = tree._product
+    tree._product = lambda factors, output: products.append(1) or plain(factors, output)
+    pairs = list(itertools.combinations(range(length), 2))
+    for pair in pairs:
+        tree.marginal(pair)
+    assert len(products) <= 3 * len(pairs)  # the message, the pair, its axes
+
+
+def test_a_grid_of_loops_between_the_attributes():
+    sizes = (2, 3, 2, 3, 2, 3, 2, 3, 2)
+    cliques = tuple((r * 3 + c, r * 3 + c + 1) for r in range(3) for c in range(2))
+    cliques += tuple((r * 3 + c, r * 3 + c + 3) for r in range(2) for c in range(3))
+    tables = models.potentials((sizes, cliques), seed=1, spread=2.0)
+    logits = models.joint((sizes, cliques), tables)
+    tree = HostTree(HostModel(Structure(sizes, cliques), tuple(tables)))
+    for wanted in [(0, 8), (8, 2, 6), (6, 0, 8, 2), tuple(range(9))]:
+        np.testing.assert_allclose(tree.marginal(wanted), models.marginal(logits, wanted), rtol=0, atol=1e-13)

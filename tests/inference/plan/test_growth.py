@@ -1,4 +1,9 @@
-"""What a candidate costs: a junction tree of that size exists, and it is as small as others find."""
+"""What a candidate costs: a junction tree of that size exists, and it is as small as others find.
+
+Carrying two variables is the same by the quick way for pairs and by the one for any clique.
+
+Ways and spans in a small tree that can be drawn, and cells of bits.
+"""
 
 import itertools
 import json
@@ -8,8 +13,8 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.inference.plan import elimination
-from pgmjax.inference.plan.growth import Growth, candidate_cells
+from pgmjax.inference.plan import junction_tree
+from pgmjax.inference.plan.growth import Carrier, CliqueForest, Growth, candidate_cells, members
 from pgmjax.inference.plan.structure import Structure
 from tests.inference.plan.test_contraction import random_structure
 from tests.models import STRUCTURES
@@ -85,7 +90,7 @@ def test_never_less_than_the_best_triangulation(seed):
 def test_nothing_new_costs_nothing(name):
     sizes, cliques = STRUCTURES[name]
     growth = Growth.of(Structure(sizes, cliques))
-    assert growth.base == elimination.total_cells(sizes, cliques)
+    assert growth.base == junction_tree.total_cells(sizes, cliques)
     for clique in cliques:
         assert growth.cells(clique) == growth.cells(clique[:1]) == growth.base
     assert growth.cells(()) == growth.base
@@ -115,7 +120,7 @@ def test_as_often_below_planning_anew_as_above():
         sizes, cliques = random_structure(seed, count=14, variables=14, width=3)
         candidates = random_candidates(seed, len(sizes), count=20)
         mine = Growth.of(Structure(sizes, cliques)).cells_of(candidates)
-        anew = [elimination.total_cells(sizes, [*cliques, c]) for c in candidates]
+        anew = [junction_tree.total_cells(sizes, [*cliques, c]) for c in candidates]
         ratios += [m / a for m, a in zip(mine, anew, strict=True)]
     assert np.median(ratios) <= 1 and np.mean(ratios) < 1.2
 
@@ -126,7 +131,7 @@ def test_trees_get_the_same_figures_as_planning_anew():
     cliques = tuple((int(rng.integers(max(0, i - 4), i)), i) for i in range(1, 30))
     pairs = list(itertools.combinations(range(30), 2))
     mine = np.array(Growth.of(Structure(sizes, cliques)).cells_of(pairs))
-    anew = np.array([elimination.total_cells(sizes, [*cliques, p]) for p in pairs])
+    anew = np.array([junction_tree.total_cells(sizes, [*cliques, p]) for p in pairs])
     assert np.mean(mine <= anew) > 0.9 and np.all(mine <= 2 * anew)
 
 
@@ -159,3 +164,66 @@ def test_unknown_names_and_numbers():
         candidate_cells(pj.Domain({"a": 2, "b": 3}), [("a", "b")], [("a", "c")])
     with pytest.raises(ValueError, match=r"A clique's variables must lie in 0\.\.1, got 2"):
         Growth.of(Structure((2, 3), ((0, 1),))).cells((0, 2))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pairs_cost_what_the_general_way_says(seed):
+    structure = Structure(*random_structure(seed, count=6 + seed % 8, variables=14))
+    forest = CliqueForest(structure, junction_tree.build(structure))
+    carrier = Carrier(forest)
+    for u, v in itertools.combinations(range(len(structure.sizes)), 2):
+        clique = forest.mask((u, v))
+        apart = not any(clique & ~mask == 0 for mask in forest.masks)
+        if apart and forest.root[forest.top[u]] == forest.root[forest.top[v]]:
+            near = forest.span(clique, [forest.top[u], forest.top[v]])
+            cells, log = carrier.meeting(clique, near, 0)
+            assert carrier.pair(u, v, forest.between(u, v)) == cells
+            assert cells == sum(forest.cells(m) if m > 0 else -forest.cells(-m) for m in log)
+
+
+# a path 0-1-2-3 with 4 and 5 hanging on 1, and 6 alone
+STRUCTURE = Structure((2, 3, 5, 7, 11, 13, 17), ((0, 1), (1, 2), (2, 3), (1, 4), (4, 5)))
+
+
+@pytest.fixture
+def forest():
+    return CliqueForest(STRUCTURE, junction_tree.build(STRUCTURE))
+
+
+def holds(forest, x, *variables):
+    return set(variables) <= set(members(forest.masks[x]))
+
+
+def test_bits_and_cells(forest):
+    assert members(forest.mask((5, 0, 3))) == (0, 3, 5)
+    assert forest.cells(forest.mask((0, 3, 5))) == 2 * 7 * 13 and forest.cells(0) == 1
+    assert forest.base == 6 + 15 + 35 + 33 + 143
+
+
+@pytest.mark.parametrize(("u", "v"), [(0, 3), (3, 0), (0, 5), (5, 3), (2, 4)])
+def test_ways_lead_from_edge_to_edge(forest, u, v):
+    way = forest.between(u, v)
+    assert holds(forest, way[0], u) and holds(forest, way[-1], v)
+    assert not any(holds(forest, x, u) for x in way[1:])
+    assert not any(holds(forest, x, v) for x in way[:-1])
+    assert all(y in forest.around[x] for x, y in itertools.pairwise(way))
+
+
+def test_span_touches_every_variable_and_nothing_more(forest):
+    clique = forest.mask((0, 3, 5))
+    near = forest.span(clique, [forest.top[v] for v in (0, 3, 5)])
+    assert all(any(holds(forest, x, v) for x in near) for v in (0, 3, 5))
+    assert all(x in near[y] for x, around in near.items() for y in around)
+    ends = [x for x, around in near.items() if len(around) == 1]
+    assert all(any(holds(forest, x, v) for v in (0, 3, 5)) for x in ends)
+
+
+def test_chordal_models_are_not_filled(forest):
+    assert not any(forest.filled)
+    square = Structure((2,) * 4, ((0, 1), (1, 2), (2, 3), (3, 0)))
+    assert all(CliqueForest(square, junction_tree.build(square)).filled)
+
+
+def test_unknown_variable(forest):
+    with pytest.raises(ValueError, match=r"must lie in 0\.\.6, got 7"):
+        forest.mask((7,))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgmjax.inference.plan import level_tree, levels
-from pgmjax.inference.plan.level_classes import round_up
+from pgmjax.inference.plan.level_tree import round_up
 from pgmjax.inference.plan.structure import Structure
 from tests.models import STRUCTURES
 

@@ -5,9 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pgmjax.inference.plan.counting_numbers import cover, one_per_attribute, trees
-from pgmjax.inference.plan.region_maps import index_maps
-from pgmjax.inference.plan.regions import region_graph
+from pgmjax.inference.plan.regions import cover, index_maps, one_per_attribute, region_graph, trees
 from pgmjax.inference.plan.structure import Structure
 from tests.models import STRUCTURES
 
