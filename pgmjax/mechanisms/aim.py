@@ -28,7 +28,7 @@ from pgmjax.mechanisms.noise_sizes import (
     most_moved,
     whole_weights,
 )
-from pgmjax.model.many_marginals import many_marginals
+from pgmjax.model.graphical import many_marginals
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import exact
 from pgmjax.privacy.ledger import Ledger

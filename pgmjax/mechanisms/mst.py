@@ -20,8 +20,7 @@ from pgmjax.mechanisms.base import Settings, paid_for, read_settings
 from pgmjax.mechanisms.noise_sizes import grid_for, law_for, most_moved, on_grid
 from pgmjax.mechanisms.spanning import Forest, largest_tree
 from pgmjax.model.compression import Compression
-from pgmjax.model.graphical import GraphicalModel
-from pgmjax.model.many_marginals import many_marginals
+from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.scores import Distances

@@ -17,8 +17,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import check_cells
 from pgmjax.mechanisms.factored_weights import FactoredWeights
 from pgmjax.mechanisms.multiplicative_weights import FullVector, MultiplicativeWeights
-from pgmjax.model.graphical import GraphicalModel
-from pgmjax.model.many_marginals import many_marginals
+from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.queries import Query
 
 ARMS = ("engine", "multiplicative-weights", "factored-multiplicative-weights")

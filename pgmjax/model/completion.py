@@ -15,7 +15,7 @@ from pgmjax import random
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.model import conditionals, sampling
+from pgmjax.model import sampling
 
 UNKNOWN = -1
 _CELLS = 1 << 22  # of the largest table of the slices that are eliminated together
@@ -139,7 +139,7 @@ def _draw(
     possible = np.isfinite(whole.log_weights({})[0])
     _refuse(int((~possible[group]).sum()))
     columns = [group] * (last + 1)
-    for conditional in conditionals.conditionals(buckets, small.structure.sizes):
+    for conditional in sampling.conditionals(buckets, small.structure.sizes):
         key = conditional.keys(columns, len(group))
         columns[conditional.variable] = sampling.draw(conditional, key, generator, method)
     return columns[:-1]

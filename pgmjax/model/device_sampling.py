@@ -20,8 +20,8 @@ from pgmjax import random
 from pgmjax._internal.jit import jit
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import readable_bytes
-from pgmjax.model import conditionals
-from pgmjax.model.conditionals import Conditional
+from pgmjax.model import sampling
+from pgmjax.model.sampling import Conditional
 
 MOST_CELLS = 1 << 27  # of all tables together: a gigabyte
 BLOCK_ROWS = 1 << 18
@@ -68,7 +68,7 @@ def blocks(
         ValueError: tables that are too large together, said at once.
     """
     key = random.key(seed, jax)
-    order = conditionals.conditionals(model.buckets(), model.structure.sizes)
+    order = sampling.conditionals(model.buckets(), model.structure.sizes)
     cells = sum(conditional.groups * conditional.size for conditional in order)
     if cells > MOST_CELLS:
         raise ValueError(

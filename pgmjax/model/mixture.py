@@ -1,4 +1,7 @@
-"""The mixture of products: what `fit_mixture` gives and what new queries are asked of."""
+"""The mixture of products: what `fit_mixture` gives and what new queries are asked of.
+
+Mixtures on disk: a folder with `model.json` and `model.npz`, readable without this library.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, files
+from pgmjax._version import __version__
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.model import answering, files
-from pgmjax.model.row_check import RowCheck
-from pgmjax.model.rows import ModelRows, known_codes
+from pgmjax.model import answering, io
+from pgmjax.model.rows import ModelRows, RowCheck, known_codes
 from pgmjax.queries import DenseMatrix, Query
 
 _BLOCK = 1 << 22  # numbers of rows times components at once
@@ -281,7 +284,7 @@ class MixtureModel(ModelRows):
             folder: path; these two files in it are replaced. `pgmjax.load` reads them back.
         """
         parts = (self.domain, self.log_weights, self.log_probabilities, self.total, self.cliques)
-        files.save(folder, parts)
+        save(folder, parts)
 
     def __repr__(self) -> str:
         return (
@@ -328,4 +331,65 @@ def _normalised(said: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         raise ValueError(f"{said} leave a component no possible value.")
     logs -= ops.host_logsumexp(logs, (logs.ndim - 1,))[..., None]
     logs.flags.writeable = False
+    return logs
+
+
+FORMAT, FORMAT_VERSION = "pgmjax.mixture", 1
+
+Parts = tuple[Domain, np.ndarray, tuple[np.ndarray, ...], float, tuple[Clique, ...]]
+
+
+def save(folder: Any, parts: Parts) -> None:
+    """Write a mixture into a folder, which is made where it is missing.
+
+    Args:
+        folder: path; the files `model.json` and `model.npz` in it are replaced.
+        parts: the fields of a `MixtureModel`, in order.
+    """
+    domain, log_weights, log_probabilities, total, cliques = parts
+    arrays = {f"log_probabilities_{i}": table for i, table in enumerate(log_probabilities)}
+    description = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "pgmjax": __version__,
+        "domain": domain.to_dict(),
+        "total": total,
+        "components": len(log_weights),
+        "cliques": [list(clique) for clique in cliques],
+    }
+    io.write(folder, description, {"log_weights": log_weights, **arrays})
+
+
+def load(folder: Any) -> Parts:
+    """Read what `save` wrote.
+
+    Raises:
+        FileNotFoundError: one of the folder's files is missing.
+        ValueError: the files are corrupt or of another version.
+    """
+    folder = io.existing(folder)
+    described = files.read(folder / "model.json", "a mixture of pgmjax", FORMAT, FORMAT_VERSION)
+    try:
+        with np.load(folder / "model.npz", allow_pickle=False) as arrays:
+            domain = Domain(described["domain"])
+            total, components = float(described["total"]), int(described["components"])
+            cliques = tuple(as_clique(domain, names) for names in described["cliques"])
+            weights = _table(arrays["log_weights"], (components,))
+            tables = tuple(
+                _table(arrays[f"log_probabilities_{i}"], (components, size))
+                for i, size in enumerate(domain.shape)
+            )
+    except io.UNREADABLE as error:
+        raise ValueError(f"{folder} is corrupt: {error}") from error
+    if not total > 0 or not math.isfinite(total):
+        raise ValueError(f"{folder} is corrupt: its total is no positive number.")
+    return domain, weights, tables, total, cliques
+
+
+def _table(logs: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    if logs.shape != shape or logs.dtype != np.float64:
+        raise ValueError(f"an array has shape {logs.shape} and type {logs.dtype}, not {shape} and float64")
+    sums = np.exp(logs).sum(axis=-1)
+    if not np.all(np.abs(sums - 1) < 1e-6):
+        raise ValueError("log-probabilities do not sum to one")
     return logs

@@ -1,20 +1,26 @@
-"""The rows of a model: drawn, completed, written to a file and checked."""
+"""The rows of a model: drawn, completed, written to a file and checked.
+
+Whether rows follow a model: the distance of their marginals from the model's, and what to expect of it.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import math
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.special
 
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import HostModel
-from pgmjax.model import completion, device_sampling, row_check, row_file, sampling
+from pgmjax.model import completion, device_sampling, row_file, sampling
 from pgmjax.model.clique_vector import CliqueVector
 
 
@@ -147,7 +153,7 @@ class ModelRows:
 
     def check_rows(
         self, columns: Mapping[str, Any], cliques: Iterable[Clique] | None = None
-    ) -> tuple[row_check.RowCheck, ...]:
+    ) -> tuple[RowCheck, ...]:
         """Compare the marginals of rows with the model's own.
 
         Args:
@@ -171,7 +177,7 @@ class ModelRows:
                 f"check_rows needs at least one row with a column for every attribute of the cliques; "
                 f"missing are {absent or 'the rows'}."
             )
-        return tuple(row_check.check(clique, self._probabilities(clique), codes) for clique in checked)
+        return tuple(check(clique, self._probabilities(clique), codes) for clique in checked)
 
     def _row_blocks(self, rows: int, seed: int, method: str, device: bool) -> Iterator[list[np.ndarray]]:
         """Blocks of rows of the domain's attributes, drawn on the host or on the device."""
@@ -211,3 +217,61 @@ def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = T
     if len({len(codes) for codes in known.values()}) > 1:
         raise ValueError(f"columns must have equal length, got {[len(c) for c in known.values()]} rows.")
     return known
+
+
+@dataclasses.dataclass(frozen=True)
+class RowCheck:
+    """A marginal of rows beside the model's.
+
+    Attributes:
+        clique: the attributes.
+        total_variation: half the summed absolute difference of the two distributions.
+        expected: its mean for as many independent rows of the model, exactly.
+        stderr: a bound on its standard deviation for independent rows, 1 / sqrt(2 rows).
+    """
+
+    clique: Clique
+    total_variation: float
+    expected: float
+    stderr: float
+
+    @property
+    def standard_errors(self) -> float:
+        """How far above its mean the distance is, in standard errors; rows of the model stay below 3."""
+        return (self.total_variation - self.expected) / self.stderr
+
+
+def check(clique: Clique, probabilities: np.ndarray, columns: Mapping[str, np.ndarray]) -> RowCheck:
+    """Compare the marginal of rows with a distribution.
+
+    Args:
+        clique: attribute names.
+        probabilities: the model's distribution over them [size of each].
+        columns: codes [rows] of these attributes and maybe others, at least one row.
+
+    References:
+        Mean absolute deviation of a binomial count: De Moivre (1730), see Diaconis and Zabell 1991,
+        equation 1.1. Standard deviation: one row moves the distance by at most 1 / rows, so that its
+        variance is at most 1 / (2 rows) by the Efron-Stein inequality; by McDiarmid's, independent
+        rows lie more than 3 such standard errors above the mean less often than exp(-9) = 1.2e-4.
+    """
+    rows = len(columns[clique[0]])
+    cell = np.ravel_multi_index([columns[name] for name in clique], probabilities.shape)
+    share = np.bincount(cell, minlength=probabilities.size) / rows
+    flat = probabilities.reshape(-1)
+    distance = 0.5 * float(np.abs(share - flat).sum())
+    return RowCheck(clique, distance, 0.5 * float(_deviation(flat, rows).sum()), 1 / math.sqrt(2 * rows))
+
+
+def _deviation(p: np.ndarray, rows: int) -> np.ndarray:
+    """Mean of |count / rows - p| for a binomial count of each probability."""
+    p = np.clip(p, 0.0, 1.0)
+    inside = (p > 0) & (p < 1)
+    result = np.zeros_like(p)
+    q = p[inside]
+    above = np.minimum(np.floor(rows * q) + 1, rows)
+    choose = scipy.special.gammaln(rows + 1) - scipy.special.gammaln(above + 1)
+    choose -= scipy.special.gammaln(rows - above + 1)
+    logs = np.log(2 * above) + choose + above * np.log(q) + (rows - above + 1) * np.log1p(-q)
+    result[inside] = np.exp(logs) / rows
+    return result

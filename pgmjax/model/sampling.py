@@ -2,10 +2,25 @@
 
 Each variable is drawn given those eliminated after it, for a block of rows at a time, so that the
 number of rows does not matter to memory.
+
+The distribution of each variable given those drawn before it, ready for many rows at a time.
+
+A table of moderate size is made once and serves every block of rows. A larger one is made anew for
+the parents that a block really holds, a piece at a time, so that memory stays bounded.
+
+Whole numbers of rows for every clique of a model, as close to its marginals as whole numbers allow.
+
+The rows of a clique are dealt to its cells at even steps from one random start (systematic
+sampling), so that each cell gets its expected number rounded up or down, and that number on average.
+A clique below takes the rows of its separator as they were dealt above. The rows themselves are
+then drawn from these counts without replacement, block by block.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -13,8 +28,7 @@ import numpy as np
 from pgmjax import random
 from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import Bucket, HostModel
-from pgmjax.model import conditionals, rounding
-from pgmjax.model.conditionals import Conditional
+from pgmjax.inference.plan.structure import Variables
 
 METHODS = ("multinomial", "round")
 BLOCK_ROWS = 1 << 18
@@ -69,17 +83,17 @@ def blocks(model: HostModel, rows: int, seed: int, method: str = "multinomial") 
 def _blocks(
     buckets: Sequence[Bucket], sizes: Sequence[int], rows: int, generator: np.random.Generator, method: str
 ) -> Iterator[list[np.ndarray]]:
-    order = conditionals.conditionals(buckets, sizes)
+    order = conditionals(buckets, sizes)
     left = None
     if method == "round" and all(conditional.kept for conditional in order):
-        left = rounding.allocate(order, rows, generator)
+        left = allocate(order, rows, generator)
     for start in range(0, rows, BLOCK_ROWS):
         number = min(BLOCK_ROWS, rows - start)
         columns: list[np.ndarray] = [np.zeros(0, np.int64)] * len(sizes)
         for i, conditional in enumerate(order):
             key = conditional.keys(columns, number)
             if left is not None:
-                columns[conditional.variable] = rounding.take(left[i], key, generator)
+                columns[conditional.variable] = take(left[i], key, generator)
             else:
                 columns[conditional.variable] = draw(conditional, key, generator, method)
         yield columns
@@ -103,7 +117,7 @@ def draw(
     if method == "multinomial":
         position = generator.random(rows)
         if conditional.kept:
-            return conditionals.inverse(conditional.cumulated, key, position)
+            return inverse(conditional.cumulated, key, position)
     group, pieces = conditional.compact(key)
     by_group = np.argsort(group, kind="stable")
     ends = np.cumsum(np.bincount(group))
@@ -113,10 +127,10 @@ def draw(
         mine = by_group[low : ends[first + len(cumulated) - 1]]
         local = group[mine] - first
         if method == "multinomial":
-            result[mine] = conditionals.inverse(cumulated, local, position[mine])
+            result[mine] = inverse(cumulated, local, position[mine])
         else:
-            counts = rounding.even(cumulated, np.bincount(local, minlength=len(cumulated)), generator)
-            result[mine] = rounding.deal(counts, local, generator)
+            counts = even(cumulated, np.bincount(local, minlength=len(cumulated)), generator)
+            result[mine] = deal(counts, local, generator)
     return result
 
 
@@ -127,3 +141,256 @@ def mode(model: HostModel) -> list[int]:
         log_weights = bucket.log_weights({u: found[u] for u in bucket.parents})
         found[bucket.variable] = np.argmax(log_weights, axis=1)
     return [int(found[v][0]) for v in range(len(model.structure.sizes))]
+
+
+KEPT_CELLS = 1 << 22  # of one table that is made once
+PIECE_CELLS = 1 << 20  # of a piece of a table that is made anew
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Conditional:
+    """A variable given its parents.
+
+    Attributes:
+        bucket: its elimination: log-tables over the variable and its parents.
+        size: number of codes of the variable.
+        parent_sizes: number of codes of each parent.
+    """
+
+    bucket: Bucket
+    size: int
+    parent_sizes: tuple[int, ...]
+
+    @property
+    def variable(self) -> int:
+        """The variable."""
+        return self.bucket.variable
+
+    @property
+    def parents(self) -> Variables:
+        """Its parents, in the order of their axes."""
+        return self.bucket.parents
+
+    @property
+    def groups(self) -> int:
+        """Number of combinations of the parents."""
+        return math.prod(self.parent_sizes)
+
+    @property
+    def kept(self) -> bool:
+        """Whether the table is small enough to be made once."""
+        return self.groups * self.size <= KEPT_CELLS
+
+    def keys(self, columns: Sequence[np.ndarray], rows: int) -> np.ndarray:
+        """Number the parents' combination of every row [rows], row-major in the order of the parents."""
+        key = np.zeros(rows, np.int64)
+        for parent, size in zip(self.parents, self.parent_sizes, strict=True):
+            key *= size
+            key += columns[parent]
+        return key
+
+    @functools.cached_property
+    def cumulated(self) -> np.ndarray:
+        """Cumulated probabilities [groups, size]; to be asked for only where `kept`."""
+        pieces = [table for _, table in self._pieces(np.arange(self.groups))]
+        return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+
+    def compact(self, key: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[int, np.ndarray]]]:
+        """Number the combinations that occur, and make their part of the table piece by piece.
+
+        Args:
+            key: as `keys` gives them [rows].
+
+        Returns:
+            The number of each row's combination [rows], and an iterator over the first number of a
+            piece and its cumulated probabilities [combinations of the piece, size].
+        """
+        values, group = np.unique(key, return_inverse=True)
+        return group, self._pieces(values)
+
+    def _pieces(self, keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        step = max(PIECE_CELLS // self.size, 1)
+        for start in range(0, max(len(keys), 1), step):
+            part = keys[start : start + step]
+            codes = np.unravel_index(part, self.parent_sizes) if self.parents else ()
+            log_weights = self.bucket.log_weights(dict(zip(self.parents, codes, strict=True)))
+            yield start, cumulate(log_weights)
+
+
+def conditionals(buckets: Sequence[Bucket], sizes: Sequence[int]) -> list[Conditional]:
+    """The conditional of every bucket, in the order in which rows are drawn (the last eliminated first)."""
+    return [Conditional(b, sizes[b.variable], tuple(sizes[u] for u in b.parents)) for b in reversed(buckets)]
+
+
+def cumulate(log_weights: np.ndarray) -> np.ndarray:
+    """Cumulated probabilities of log-weights [groups, size]; the last of each row is exactly 1.
+
+    A group without any possible cell gets a flat row: no row of the model ever has these parents.
+    """
+    top = log_weights.max(axis=1, keepdims=True)
+    weights = np.exp(log_weights - np.where(np.isfinite(top), top, 0.0))
+    weights[~np.isfinite(top[:, 0])] = 1.0
+    cumulated = np.cumsum(weights, axis=1)
+    cumulated /= cumulated[:, -1:].copy()
+    return cumulated
+
+
+def inverse(cumulated: np.ndarray, group: np.ndarray, position: np.ndarray) -> np.ndarray:
+    """The first cell of each row's group whose cumulated probability exceeds the row's position.
+
+    A cell of probability zero is never found, as its cumulated value is that of the cell before.
+
+    Args:
+        cumulated: [groups, size], each row rising to 1.
+        group: [rows].
+        position: [rows], in [0, 1).
+
+    Returns:
+        Codes [rows].
+    """
+    size = cumulated.shape[1]
+    flat = cumulated.reshape(-1)
+    base = group * size
+    found = np.zeros(len(group), np.int64)
+    step = 1 << max(size - 1, 0).bit_length() >> 1
+    # binary search of all rows together; probes behind the last cell stay at it, whose value is 1
+    while step:
+        probe = np.minimum(found + (step - 1), size - 1)
+        probe += base
+        found += step * (flat[probe] <= position)
+        step >>= 1
+    return found
+
+
+_ROW_BITS = 20  # a block has at most 2**20 rows
+_KEY_BITS = 22  # and a kept table at most 2**22 groups of parents
+
+
+def allocate(
+    conditionals: Sequence[Conditional], rows: int, generator: np.random.Generator
+) -> list[np.ndarray]:
+    """Deal rows to the cells of every clique.
+
+    Args:
+        conditionals: all variables in the order of drawing, their tables kept.
+        rows: how many.
+        generator: of the random starts.
+
+    Returns:
+        For each conditional the counts [groups, size], int64. Those of a clique sum to those of its
+        separator; each is within 1 of its expectation given the separator's counts.
+
+    References:
+        Systematic sampling: Cochran, Sampling Techniques (1977), chapter 8.
+    """
+    place: dict[int, int] = {}
+    edges: list[tuple[np.ndarray, np.ndarray]] = []
+    counts: list[np.ndarray] = []
+    for i, conditional in enumerate(conditionals):
+        place[conditional.variable] = i
+        if not conditional.parents:
+            low, high = _fresh(np.array([rows]), generator)
+        else:
+            # the parent drawn last has all the others among its own parents
+            above = max(place[u] for u in conditional.parents)
+            axes = (*conditionals[above].parents, conditionals[above].variable)
+            shape = (*conditionals[above].parent_sizes, conditionals[above].size)
+            if len(axes) == len(conditional.parents):
+                # the same clique goes on: its cells share one walk, so that each is within 1
+                order = [axes.index(u) for u in conditional.parents]
+                low, high = (e.reshape(shape).transpose(order).reshape(-1) for e in edges[above])
+            else:
+                low, high = _fresh(_summed(counts[above], axes, shape, conditional), generator)
+        upper = _between(low, high, conditional.cumulated)
+        lower = np.concatenate([low[:, None], upper[:, :-1]], axis=1)
+        edges.append((lower, upper))
+        counts.append((np.floor(upper) - np.floor(lower)).astype(np.int64))
+    return counts
+
+
+def _fresh(counts: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of a walk of whole length from a random start, for each group."""
+    # starts are multiples of 2**-20, so that adding them to a count is exact and no row is lost
+    start = generator.integers(1 << 20, size=len(counts)) / (1 << 20)
+    return start, start + counts
+
+
+def _between(low: np.ndarray, high: np.ndarray, cumulated: np.ndarray) -> np.ndarray:
+    """Upper ends of the cells of each group's walk; behind its last possible cell no row is left over."""
+    inside = np.minimum(low[:, None] + (high - low)[:, None] * cumulated, high[:, None])
+    return np.where(cumulated >= 1, high[:, None], inside)
+
+
+def _summed(
+    counts: np.ndarray, axes: tuple[int, ...], shape: tuple[int, ...], conditional: Conditional
+) -> np.ndarray:
+    gone = tuple(i for i, v in enumerate(axes) if v not in conditional.parents)
+    kept = [v for v in axes if v in conditional.parents]
+    table = counts.reshape(shape).sum(axis=gone)
+    return table.transpose([kept.index(u) for u in conditional.parents]).reshape(-1)
+
+
+def take(left: np.ndarray, key: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Draw one cell for each row out of counts, which go down; evenly, without replacement.
+
+    Args:
+        left: counts that are left [groups, size]; changed in place.
+        key: group of each row [rows]; no group may have more rows than are left.
+        generator: of the starts and of the order.
+
+    Returns:
+        Codes [rows]: those of a group in random order.
+    """
+    wanted = np.bincount(key, minlength=len(left))
+    (present,) = np.nonzero(wanted)  # a block may hold few of many groups
+    mine = left[present]
+    reached = np.cumsum(mine, axis=1)
+    whole = reached[:, -1]
+    start = generator.integers(whole)
+    # whole numbers throughout: a cell never gives more than it has, and the last block takes all
+    ends = (reached * wanted[present, None] + start[:, None]) // whole[:, None]
+    dealt = np.diff(ends, axis=1, prepend=0)
+    left[present] = mine - dealt
+    return deal(dealt, key, generator)
+
+
+def even(cumulated: np.ndarray, wanted: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Deal the rows of each group to its cells by their probabilities.
+
+    Args:
+        cumulated: probabilities [groups, size].
+        wanted: rows of each group [groups].
+        generator: of the starts.
+
+    Returns:
+        Counts [groups, size], which sum to `wanted`.
+    """
+    low, high = _fresh(wanted, generator)
+    upper = _between(low, high, cumulated)
+    return np.diff(np.floor(upper), axis=1, prepend=0).astype(np.int64)
+
+
+def deal(counts: np.ndarray, key: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Hand the cells of each group to its rows in random order.
+
+    Args:
+        counts: [groups, size], of those groups that have rows, in order.
+        key: group of each row [rows], any whole numbers in the same order.
+        generator: of the order.
+
+    Returns:
+        Codes [rows].
+    """
+    groups, size = counts.shape
+    values = np.repeat(np.arange(groups * size) % size, counts.reshape(-1))
+    if groups == 1:
+        return generator.permutation(values)
+    # one sort of packed numbers: by group, then at random; the low bits say which row it was.
+    # 22 random bits: two rows of a group tie once in four million pairs, and then keep their order
+    packed = key.astype(np.uint64) << np.uint64(64 - _KEY_BITS)
+    packed |= generator.integers(1 << 22, size=len(key), dtype=np.uint64) << np.uint64(_ROW_BITS)
+    packed |= np.arange(len(key), dtype=np.uint64)
+    packed.sort()
+    result = np.empty(len(key), np.int64)
+    result[(packed & np.uint64((1 << _ROW_BITS) - 1)).astype(np.int64)] = values
+    return result

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pgmjax.model import files as mixture_files
 from pgmjax.model import io
-from pgmjax.model import regions_files as region_files
+from pgmjax.model import mixture as mixture_files
+from pgmjax.model import regions as region_files
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel

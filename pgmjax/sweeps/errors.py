@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 
 from pgmjax.data.dataset import Dataset
-from pgmjax.model.many_marginals import many_marginals
+from pgmjax.model.graphical import many_marginals
 from pgmjax.queries import marginal
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release

@@ -9,7 +9,7 @@ import pgmjax as pj
 from pgmjax._internal import jit
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.structure import Structure
-from pgmjax.model import conditionals, device_sampling
+from pgmjax.model import device_sampling, sampling
 from tests import models
 
 
@@ -51,7 +51,7 @@ def test_the_search_is_that_of_the_host():
     generator = np.random.default_rng(0)
     for size in (1, 2, 7, 8, 9):
         weights = np.where(generator.random((5, size)) < 0.3, -np.inf, generator.normal(size=(5, size)))
-        cumulated = conditionals.cumulate(weights)
+        cumulated = sampling.cumulate(weights)
         group = np.repeat(np.arange(5), 3 * size)
         ends = cumulated.reshape(-1)
         position = np.concatenate([ends, np.nextafter(ends, 0), generator.random(5 * size)])
@@ -61,7 +61,7 @@ def test_the_search_is_that_of_the_host():
             found = device_sampling._inverse(
                 jax.numpy.asarray(ends), base, np.int32(size), jax.numpy.asarray(position)
             )
-        assert np.asarray(found).tolist() == conditionals.inverse(cumulated, group, position).tolist()
+        assert np.asarray(found).tolist() == sampling.inverse(cumulated, group, position).tolist()
 
 
 def test_a_seed_repeats_and_another_differs():

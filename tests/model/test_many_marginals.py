@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.model.graphical import GraphicalModel
-from pgmjax.model.many_marginals import many_marginals
+from pgmjax.model.graphical import GraphicalModel, many_marginals
 
 SIZES = {"a": 3, "b": 2, "c": 4, "d": 1, "e": 3, "f": 2, "g": 2}
 DOMAIN = Domain(SIZES)

@@ -1,11 +1,17 @@
-"""Synthetic rows follow the model's own marginals."""
+"""Synthetic rows follow the model's own marginals.
+
+Cumulated tables and their inverse, against NumPy's own search.
+
+Counts dealt to cliques: within one, consistent on separators, unbiased, and used up exactly.
+"""
 
 import numpy as np
 import pytest
 import scipy.stats
 
 import pgmjax as pj
-from pgmjax.model import conditionals, sampling
+from pgmjax.model import sampling
+from pgmjax.model import sampling as rounding
 from tests import models
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
@@ -143,8 +149,8 @@ def test_rounding_holds_over_all_blocks_together(model, monkeypatch):
 @pytest.mark.parametrize("method", ["multinomial", "round"])
 def test_tables_too_large_to_keep_give_rows_of_the_model_too(model, method, monkeypatch):
     """Level 1e-6 on the joint by chi-square; dealt rows are nearer than independent ones."""
-    monkeypatch.setattr(conditionals, "KEPT_CELLS", 0)
-    monkeypatch.setattr(conditionals, "PIECE_CELLS", 7)
+    monkeypatch.setattr(sampling, "KEPT_CELLS", 0)
+    monkeypatch.setattr(sampling, "PIECE_CELLS", 7)
     monkeypatch.setattr(sampling, "BLOCK_ROWS", 5000)
     rows = 20_000
     columns = model.sample(rows, seed=2, method=method)
@@ -159,6 +165,116 @@ def test_tables_too_large_to_keep_give_rows_of_the_model_too(model, method, monk
 
 def test_kept_and_unkept_tables_give_the_same_independent_rows(model, monkeypatch):
     kept = model.sample(3000, seed=8)
-    monkeypatch.setattr(conditionals, "KEPT_CELLS", 0)
+    monkeypatch.setattr(sampling, "KEPT_CELLS", 0)
     again = model.sample(3000, seed=8)
     assert all((kept[n] == again[n]).all() for n in kept)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 9, 100])
+def test_inverse_finds_what_searchsorted_finds(size):
+    generator = np.random.default_rng(size)
+    logs = generator.normal(size=(6, size))
+    logs[:, 1:][generator.random((6, size - 1)) < 0.4] = -np.inf
+    cumulated = sampling.cumulate(logs)
+    group, position = generator.integers(6, size=500), generator.random(500)
+    position[:3] = 0.0, np.nextafter(1.0, 0.0), 0.5
+    position[3:6] = np.minimum(cumulated[group[3:6], 0], np.nextafter(1.0, 0.0))  # on the edge of a cell
+    found = sampling.inverse(cumulated, group, position)
+    assert found.tolist() == [
+        np.searchsorted(cumulated[g], p, side="right") for g, p in zip(group, position, strict=True)
+    ]
+    assert np.isfinite(logs[group, found]).all()
+
+
+def test_a_first_cell_that_is_impossible_is_not_found_by_position_zero():
+    cumulated = sampling.cumulate(np.array([[-np.inf, 0.0, 0.0]]))
+    assert sampling.inverse(cumulated, np.zeros(1, np.int64), np.zeros(1)).tolist() == [1]
+
+
+def test_cumulated_rows_end_at_one_even_where_nothing_is_possible():
+    cumulated = sampling.cumulate(np.array([[0.0, 0.0], [-np.inf, -np.inf], [-1e4, -np.inf]]))
+    assert cumulated.tolist() == [[0.5, 1.0], [0.5, 1.0], [1.0, 1.0]]
+
+
+ROWS = 1237
+
+
+def order_of(name, seed=0):
+    structure = models.STRUCTURES[name]
+    names = tuple("abcde"[: len(structure[0])])
+    domain = pj.Domain(dict(zip(names, structure[0], strict=True)))
+    tables = models.potentials(structure, seed=seed, zeros=0.2)
+    potentials = {}
+    for clique, table in zip(structure[1], tables, strict=True):
+        potentials.setdefault(tuple(names[v] for v in clique), table)
+    model = pj.GraphicalModel.from_potentials(domain, potentials)
+    return model, sampling.conditionals(model._host.buckets(), structure[0])
+
+
+@pytest.mark.parametrize("name", models.STRUCTURES)
+def test_counts_are_within_one_given_the_counts_of_their_separator(name):
+    _, order = order_of(name)
+    counts = rounding.allocate(order, ROWS, np.random.default_rng(0))
+    for conditional, table in zip(order, counts, strict=True):
+        assert table.sum() == ROWS and table.min() >= 0
+        probabilities = np.diff(conditional.cumulated, axis=1, prepend=0)
+        expected = table.sum(axis=1, keepdims=True) * probabilities
+        # cells of one walk start within a row, so that a group's own whole count adds at most one
+        assert np.abs(table - expected).max() < 2
+        assert (table[probabilities == 0] == 0).all()
+
+
+def test_the_first_clique_is_within_one_as_a_whole():
+    """A clique of three: all its cells and its leading pairs."""
+    model, order = order_of("nested")
+    for seed in range(50):
+        counts = rounding.allocate(order, ROWS, np.random.default_rng(seed))
+        for conditional, table in zip(order, counts, strict=True):
+            names = tuple("abc"[v] for v in (*conditional.parents, conditional.variable))
+            expected = ROWS * model.marginal(names).reshape(table.shape)
+            assert np.abs(table - expected).max() < 1
+
+
+def test_impossible_cells_at_the_end_get_no_sliver_of_a_walk():
+    """Ends that are off by the last bit would give them a row where a whole number lies between."""
+    generator = np.random.default_rng(0)
+    low, high = generator.random(1000), 1 + generator.random(1000)
+    cumulated = np.array([[0.3, 1.0, 1.0]])
+    assert (low + (high - low) != high).any()
+    assert (rounding._between(low, high, cumulated)[:, 1:] == high[:, None]).all()
+
+
+def test_counts_are_right_on_average():
+    """400 draws: each cell's mean within 6 of its standard errors, whose bound is that of a rounding."""
+    model, order = order_of("chain")
+    draws = [rounding.allocate(order, 50, np.random.default_rng(seed)) for seed in range(400)]
+    for i, conditional in enumerate(order):
+        names = tuple("abcd"[v] for v in (*conditional.parents, conditional.variable))
+        values = np.array([draw[i] for draw in draws])
+        expected = 50 * model.marginal(names).reshape(values.shape[1:])
+        spread = np.maximum(values.std(axis=0), 0.05) / np.sqrt(len(draws))
+        assert (np.abs(values.mean(axis=0) - expected) < 6 * spread).all()
+
+
+def test_taking_uses_counts_up_evenly():
+    generator = np.random.default_rng(0)
+    counts = np.array([[5, 0, 15], [0, 0, 0], [7, 7, 6]])
+    left, drawn = counts.copy(), np.zeros_like(counts)
+    key = generator.permutation(np.repeat([0, 2], 20))
+    for block in np.split(key, 8):
+        before = drawn.copy()
+        np.add.at(drawn, (block, rounding.take(left, block, generator)), 1)
+        share = (counts - before) / np.maximum((counts - before).sum(axis=1, keepdims=True), 1)
+        expected = share * np.bincount(block, minlength=3)[:, None]
+        assert (np.abs(drawn - before - expected) < 1).all()
+    assert (drawn == counts).all() and not left.any()
+
+
+def test_cells_are_handed_out_in_random_order():
+    """Within a group the first row gets each cell as often as its share: 6 standard errors, seeded."""
+    generator = np.random.default_rng(0)
+    counts = np.array([[3, 1], [0, 4]])
+    key = np.array([1, 0, 0, 1, 0, 1, 0, 1])
+    drawn = np.array([rounding.deal(counts, key, generator) for _ in range(2000)])
+    assert (drawn[:, key == 1] == 1).all() and (drawn[:, key == 0].sum(axis=1) == 1).all()
+    assert np.abs(drawn[:, key == 0].mean(axis=0) - 0.25).max() < 6 * np.sqrt(0.25 * 0.75 / 2000)
