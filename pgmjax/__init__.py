@@ -24,12 +24,9 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation import losses, solvers
-from pgmjax.estimation.constraints import AllowedSet
-from pgmjax.estimation.dependency import FunctionalDependency
+from pgmjax.estimation.constraints import AllowedSet, FixedMarginal, FunctionalDependency, StructuralZeros
 from pgmjax.estimation.estimator import Estimator, Fit
-from pgmjax.estimation.fixed import FixedMarginal
 from pgmjax.estimation.solvers.loop import Status
-from pgmjax.estimation.zeros import StructuralZeros
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells

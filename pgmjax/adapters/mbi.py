@@ -25,8 +25,8 @@ from pgmjax.adapters.mbi_objects import (
 )
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
+from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.estimation.zeros import StructuralZeros
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel

@@ -15,9 +15,9 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import fixed_marginals
+from pgmjax.estimation.descent import Settings, Task
 from pgmjax.estimation.fit import End, course
 from pgmjax.estimation.solvers.batch import Queue, run
-from pgmjax.estimation.task import Settings, Task
 from pgmjax.estimation.views import batch_html
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles.choose import device_bytes

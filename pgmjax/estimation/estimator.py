@@ -15,14 +15,14 @@ from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import approximate, batch, losses, solvers
 from pgmjax.estimation.batch import BatchFit
+from pgmjax.estimation.constraints import FixedMarginal
+from pgmjax.estimation.descent import Task
 from pgmjax.estimation.feasibility import Constraint, total_of
 from pgmjax.estimation.fit import End, solve_task
-from pgmjax.estimation.fixed import FixedMarginal
 from pgmjax.estimation.losses.base import unique_cliques
-from pgmjax.estimation.losses.noise_level import noise_level
+from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.side_information import Known, listed
 from pgmjax.estimation.solvers.loop import Status
-from pgmjax.estimation.task import Task
 from pgmjax.estimation.views import FitPictures
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from pgmjax.estimation import fixed_marginals
-from pgmjax.estimation.descent import descend, entropy
+from pgmjax.estimation.descent import Task, descend, entropy
 from pgmjax.estimation.losses.augmented import Augmented
 from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.solvers.loop import Course, Status, alone, precision
-from pgmjax.estimation.task import Task
 from pgmjax.estimation.warm_start import starting_point
 from pgmjax.inference import oracles
 from pgmjax.inference.ops.tables import split

@@ -17,13 +17,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.estimation import certificate, proportional, solvers
-from pgmjax.estimation.descent import FIRST_SMOOTHING, descend, entropy, first_stage, fits_in_float64, stated
+from pgmjax.estimation import certificate, feasibility, solvers
+from pgmjax.estimation.descent import (
+    FIRST_SMOOTHING,
+    Task,
+    descend,
+    entropy,
+    first_stage,
+    fits_in_float64,
+    stated,
+)
 from pgmjax.estimation.losses.augmented import Augmented, Equalities
 from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.solvers.loop import Course, Solution, Status, precision
 from pgmjax.estimation.solvers.problem import Evaluation, Problem
-from pgmjax.estimation.task import Task
 from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.oracles import Oracle
 from pgmjax.inference.oracles.host import HostModel
@@ -115,7 +122,7 @@ def _projected(
     structure, _ = Structure.named(task.domain.sizes, (*host.cliques, *task.known.cliques))
     places = [place for place, held in enumerate(host.held) if held]
     targets = split(host.targets, host.shapes)
-    fitted = proportional.fit(
+    fitted = feasibility.fit(
         HostModel(structure, (*tables, *task.known.tables)), places, [targets[i] for i in places], SWEEPS
     )
     moved = [table - table.max() for table in fitted.model.tables[: len(host.shapes)]]

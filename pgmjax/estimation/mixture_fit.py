@@ -1,24 +1,37 @@
-"""Fitting a mixture of products to noisy measurements, without a certificate."""
+"""Fitting a mixture of products to noisy measurements, without a certificate.
+
+The descent of one start: Adam in compiled blocks of steps, whose rate is halved where the loss settles.
+
+References:
+    Kingma and Ba 2015, "Adam: a method for stochastic optimization", algorithm 1.
+
+Where a fit of a mixture starts: random rows, or an earlier mixture.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 
+from pgmjax import random
 from pgmjax._internal import checks
+from pgmjax._internal.jit import jit
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.estimation import losses, mixture_layout, start
+from pgmjax.estimation import losses, mixture_layout
+from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.estimation.losses.noise_level import noise_level
-from pgmjax.estimation.mixture_descent import Descent, descend
+from pgmjax.estimation.losses.build import noise_level
+from pgmjax.estimation.mixture_layout import Layout, Logits, Places
 from pgmjax.estimation.solvers.loop import Status, precision
-from pgmjax.estimation.zeros import StructuralZeros
 from pgmjax.inference.oracles.choose import memory_limit
 from pgmjax.inference.plan.forecast import ModelTooLargeError, readable_bytes
 from pgmjax.measurements.linear import LinearMeasurement
@@ -121,7 +134,7 @@ def fit_mixture(
     for measurement in measurements:
         if not isinstance(measurement, LinearMeasurement):
             raise TypeError(f"measurements must be LinearMeasurement, got {type(measurement).__name__}.")
-    allowed = start.allowed_values(domain, constraints)
+    allowed = allowed_values(domain, constraints)
     wanted = _wanted(domain, components, warm_start)
     level = noise_level(loss, measurements) if stop == "noise" else -math.inf
     total = estimate_total(domain, measurements)[0] if total is None else total
@@ -138,7 +151,7 @@ def fit_mixture(
         number = _components(domain, bound.cliques, wanted, dtype, limit)
         plan = mixture_layout.layout(domain, bound.cliques, number, allowed)
         best: Descent | None = None
-        for logits in start.starts(domain, number, restarts, seed, dtype, warm_start):
+        for logits in starts(domain, number, restarts, seed, dtype, warm_start):
             end = descend(
                 bound,
                 plan,
@@ -151,7 +164,7 @@ def fit_mixture(
             if best is None or end.loss < best.loss or math.isnan(best.loss):
                 best = end
     assert best is not None
-    model = start.model_of(domain, best.logits, float(total), bound.cliques, allowed)
+    model = model_of(domain, best.logits, float(total), bound.cliques, allowed)
     return _result(model, bound, best, floor)
 
 
@@ -218,3 +231,183 @@ def _result(model: MixtureModel, bound: BoundLoss, end: Descent, floor: float) -
     value = bound.exact([model.marginal(clique) / model.total for clique in bound.cliques])
     gap = max(value - floor, 0.0)
     return MixtureFit(model, end.status, end.steps, value, gap, model.components, end.stationarity)
+
+
+BLOCK = 25
+"""Steps between two looks at the loss."""
+
+SETTLED = 0.02
+"""A block that lowers the loss by a smaller share halves the rate."""
+
+_HALVINGS = 8
+_ADAM = optax.scale_by_adam(eps=1e-16)  # gradients are those of the loss over its start, and may be small
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Descent:
+    """How one start ended.
+
+    Attributes:
+        logits: the best point seen at the end of a block.
+        loss: the loss there, as the device has it.
+        stationarity: Euclidean norm of the loss's gradient by the logits there (the loss's unit a nat).
+        status: why it stopped.
+        steps: steps done.
+    """
+
+    logits: Logits
+    loss: float
+    stationarity: float
+    status: Status
+    steps: int
+
+
+def _evaluate(loss: BoundLoss, layout: Layout, logits: Logits) -> tuple[jax.Array, Logits]:
+    return jax.value_and_grad(lambda point: loss.flat(layout.marginals(point)))(logits)
+
+
+def _run_block(
+    loss: BoundLoss, layout: Layout, logits: Logits, moments: Any, scale: Any, rate: Any, steps: Any
+) -> tuple[Logits, Any, jax.Array, jax.Array]:
+    """Some steps, then the loss and the norm of its gradient where they end."""
+
+    def step(_: Any, state: tuple[Logits, Any]) -> tuple[Logits, Any]:
+        point, before = state
+        _, gradient = _evaluate(loss, layout, point)
+        gradient = jax.tree.map(lambda each: each / scale, gradient)
+        direction, after = _ADAM.update(gradient, before)
+        return jax.tree.map(lambda x, d: x - rate * d, point, direction), after
+
+    logits, moments = jax.lax.fori_loop(0, steps, step, (logits, moments))
+    value, gradient = _evaluate(loss, layout, logits)
+    squares = [jnp.sum(jnp.square(each / scale)) for each in jax.tree.leaves(gradient)]
+    return logits, moments, value, jnp.sqrt(jnp.sum(jnp.stack(squares))) * scale
+
+
+_block = jit(_run_block)
+
+
+def descend(
+    loss: BoundLoss,
+    layout: Layout,
+    start: Logits,
+    *,
+    rate: float,
+    max_steps: int,
+    enough: Callable[[float], Status | None],
+    watch: Callable[[int, float], None],
+) -> Descent:
+    """Lower the loss from one start.
+
+    Args:
+        loss: bound to the measurements, in the dtype of the start.
+        layout: of the loss's cliques.
+        start: logits.
+        rate: nats that a logit moves in a step, at first.
+        max_steps: steps at most, >= 1.
+        enough: given the loss, how the descent ends there, or None.
+        watch: called after each block with (steps done in it, loss).
+    """
+    kind = start[0].dtype.type
+    arrays = jax.tree.map(jnp.asarray, (loss, layout, start))
+    moments, done, halvings = _ADAM.init(arrays[2]), 0, 0
+    logits = arrays[2]
+    _, _, value, norm = _block(*arrays, moments, kind(1), kind(0), np.int32(0))
+    best = Descent(logits, float(value), float(norm), Status.NOT_FINITE, 0)
+    if not math.isfinite(best.loss):
+        return best
+    scale = kind(best.loss if best.loss > 0 else 1)
+    status = enough(best.loss)
+    while status is None:
+        steps = min(BLOCK, max_steps - done)
+        logits, moments, value, norm = _block(
+            *arrays[:2], logits, moments, scale, kind(rate * 0.5**halvings), np.int32(steps)
+        )
+        done, now = done + steps, float(value)
+        watch(steps, now)
+        if not now < best.loss * (1 - SETTLED):  # nor NaN
+            halvings += 1
+        if now < best.loss:
+            best = Descent(logits, now, float(norm), Status.STALLED, done)
+        if not math.isfinite(now):
+            logits, moments = best.logits, _ADAM.init(best.logits)
+        status = enough(best.loss)
+        if status is None and halvings > _HALVINGS:
+            status = Status.STALLED
+        if status is None and done >= max_steps:
+            status = Status.MAX_STEPS
+    return dataclasses.replace(best, status=status, steps=done)
+
+
+LEAST = 16.0
+"""Nats below its row's largest at which an earlier model's logits start at the least: they can rise."""
+
+
+def starts(
+    domain: Domain, components: int, restarts: int, seed: int, dtype: str, warm_start: MixtureModel | None
+) -> Iterator[Logits]:
+    """Give logits to start from, one set a restart: standard Gaussian rows of equal weight.
+
+    Args:
+        domain: the attributes.
+        components: number of products.
+        restarts: how many starts.
+        seed: the same seed gives the same starts. Not noise: it protects nothing.
+        dtype: of the logits.
+        warm_start: what the first start is instead.
+    """
+    generator = random.generator(seed)
+    places = Places.of(domain)
+    for number in range(restarts):
+        weights = np.zeros(components)
+        if number == 0 and warm_start is not None:
+            weights = _raised(warm_start.log_weights)
+            tables = {
+                name: _raised(table) for name, table in zip(domain, warm_start.log_probabilities, strict=True)
+            }
+        else:
+            tables = {name: generator.standard_normal((components, domain[name])) for name in domain}
+        rows = places.stacked(tables, 0.0)
+        yield weights.astype(dtype), tuple(table.astype(dtype) for table in rows)
+
+
+def _raised(logs: np.ndarray) -> np.ndarray:
+    return np.maximum(logs, logs.max(axis=-1, keepdims=True) - LEAST)
+
+
+def allowed_values(domain: Domain, constraints: Sequence[StructuralZeros]) -> dict[str, np.ndarray]:
+    """Give the possible values of each constrained attribute, booleans [size].
+
+    Raises:
+        TypeError: something else than structural zeros.
+        ValueError: zeros over several attributes, which a mixture cannot keep, or none possible.
+    """
+    allowed: dict[str, np.ndarray] = {}
+    for zeros in checks.several("constraints", constraints, "StructuralZeros"):
+        if not isinstance(zeros, StructuralZeros):
+            raise TypeError(f"constraints must be StructuralZeros, got {type(zeros).__name__}.")
+        zeros.validate(domain)
+        if len(zeros.clique) > 1:
+            raise ValueError(
+                f"a mixture of products keeps impossible values of single attributes only, got zeros over "
+                f"{zeros.clique}: fit a graphical model, join these attributes into one, or leave them out."
+            )
+        (name,) = zeros.clique
+        allowed[name] = zeros.allowed & allowed.get(name, True)
+        if not allowed[name].any():
+            raise ValueError(f"the constraints are infeasible: together they leave {name!r} no value.")
+    return allowed
+
+
+def model_of(
+    domain: Domain, logs: Logits, total: float, cliques: Sequence[Any], allowed: Mapping[str, np.ndarray]
+) -> MixtureModel:
+    """Make a model of logits on the host, impossible values exactly so."""
+    places = Places.of(domain)
+    weights, arrays = np.asarray(logs[0], np.float64), [np.asarray(table, np.float64) for table in logs[1]]
+    rows = {}
+    for name in domain:
+        at, row = places.row[name]
+        table = arrays[at][row][:, : domain[name]]
+        rows[name] = np.where(allowed[name], table, -np.inf) if name in allowed else table
+    return MixtureModel.from_logits(domain, weights, rows, total, cliques)

@@ -12,9 +12,8 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
 from pgmjax.estimation.feasibility import Constraint, require_feasible, require_kinds
-from pgmjax.estimation.fixed import FixedMarginal
-from pgmjax.estimation.zeros import StructuralZeros
 from pgmjax.model.clique_vector import summed
 from pgmjax.model.graphical import GraphicalModel
 

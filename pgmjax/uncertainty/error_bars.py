@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.estimation.constraints import FixedMarginal
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.feasibility import Constraint, total_of
-from pgmjax.estimation.fixed import FixedMarginal
 from pgmjax.estimation.side_information import Known
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel

@@ -14,8 +14,7 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.fixed import FixedMarginal
-from pgmjax.estimation.zeros import StructuralZeros
+from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries.rows import transposed
 from pgmjax.uncertainty.effects import Effects

@@ -10,8 +10,8 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.feasibility import Constraint
-from pgmjax.estimation.zeros import StructuralZeros
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query, marginal

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.estimation.constraints import AllowedSet
-from pgmjax.estimation.dependency import FunctionalDependency
-from pgmjax.estimation.fixed import FixedMarginal
+from pgmjax.estimation.constraints import AllowedSet, FixedMarginal, FunctionalDependency
 from pgmjax.queries import kronecker, matrix, prefix
 from tests.agreement.structures import STRUCTURES, case, sets, summed
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.dependency import FunctionalDependency
+from pgmjax.estimation.constraints import FunctionalDependency
 
 DOMAIN = Domain({"zip": 4, "street": 2, "state": {"labels": ["MA", "NY", "CT"]}})
 

@@ -1,15 +1,18 @@
-"""Infeasibility against linear programming over the joint, and the names in the message."""
+"""Infeasibility against linear programming over the joint, and the names in the message.
+
+Proportional fitting against the textbook's two-way table and a joint in NumPy.
+"""
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.constraints import AllowedSet
-from pgmjax.estimation.dependency import FunctionalDependency
+from pgmjax.estimation import feasibility
+from pgmjax.estimation.constraints import AllowedSet, FixedMarginal, FunctionalDependency, StructuralZeros
 from pgmjax.estimation.feasibility import require_feasible, total_of
-from pgmjax.estimation.fixed import FixedMarginal
-from pgmjax.estimation.zeros import StructuralZeros
+from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.plan.structure import Structure
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 2})
 PAIR = np.array([[10.0, 20, 30], [5, 25, 10]])
@@ -128,3 +131,46 @@ def test_totals_must_agree():
 def test_something_else_is_refused():
     with pytest.raises(TypeError, match=r"StructuralZeros, AllowedSet, .* got tuple"):
         require_feasible(DOMAIN, [("a",)])
+
+
+def two_way(seed_table, rows, columns):
+    """Deming and Stephan's own algorithm, on the table itself."""
+    table = seed_table.copy()
+    for _ in range(2000):
+        table *= (rows / table.sum(1))[:, None]
+        table *= columns / table.sum(0)
+    return table
+
+
+def test_two_way_table_from_its_margins():
+    rng = np.random.default_rng(0)
+    seed = rng.dirichlet(np.ones(12)).reshape(3, 4)
+    rows, columns = rng.dirichlet(np.ones(3)), rng.dirichlet(np.ones(4))
+    structure = Structure((3, 4), ((0,), (1,), (0, 1)))
+    model = HostModel(structure, (np.zeros(3), np.zeros(4), np.log(seed)))
+    fitted = feasibility.fit(model, [0, 1], [rows, columns], 500)
+    assert fitted.exact and not fitted.infeasible
+    found = np.exp(fitted.model.log_sum((0, 1)) - fitted.model.log_partition)
+    np.testing.assert_allclose(found, two_way(seed, rows, columns), rtol=1e-9)
+
+
+def test_empty_cells_stay_empty_and_an_impossible_wish_is_a_proof():
+    structure = Structure((2, 2), ((0,), (0, 1)))
+    model = HostModel(structure, (np.zeros(2), np.array([[0.0, 0.0], [-np.inf, -np.inf]])))
+    assert feasibility.fit(model, [0], [np.array([1.0, 0.0])], 5).exact
+    assert feasibility.fit(model, [0], [np.array([0.5, 0.5])], 5).infeasible
+
+
+def test_drift_is_a_proof_only_where_there_is_no_table():
+    diagonal = np.where(np.eye(3, dtype=bool), 0.0, -np.inf)
+    structure = Structure((3, 3), ((0,), (1,), (0, 1)))
+    model = HostModel(structure, (np.zeros(3), np.zeros(3), diagonal))
+    same, other = np.array([0.2, 0.3, 0.5]), np.array([0.2, 0.31, 0.49])
+    assert feasibility.fit(model, [0, 1], [same, same], 50).exact
+    assert feasibility.fit(model, [0, 1], [same, other], 50).infeasible
+    # the corner of what is possible: potentials drift for ever, towards a table that exists
+    upper = np.where(np.triu(np.ones((2, 2), bool)), 0.0, -np.inf)
+    edge = HostModel(Structure((2, 2), ((0,), (1,), (0, 1))), (np.zeros(2), np.zeros(2), upper))
+    half = np.array([0.5, 0.5])
+    ended = feasibility.fit(edge, [0, 1], [half, half], 400)
+    assert not ended.infeasible and not ended.exact and ended.distance < 0.01

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.fixed import FixedMarginal
+from pgmjax.estimation.constraints import FixedMarginal
 
 DOMAIN = Domain({"age": 3, "sex": 2})
 

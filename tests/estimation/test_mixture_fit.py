@@ -9,11 +9,11 @@ import pytest
 from pgmjax import queries
 from pgmjax._internal.jit import cache_size
 from pgmjax.data.domain import Domain
-from pgmjax.estimation import losses, mixture_descent
+from pgmjax.estimation import losses, mixture_fit
+from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.estimation.mixture_fit import fit_mixture, forecast_bytes
 from pgmjax.estimation.solvers.loop import Status
-from pgmjax.estimation.zeros import StructuralZeros
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.mixture import MixtureModel
@@ -137,9 +137,9 @@ def test_new_numbers_and_new_cliques_of_the_same_shapes_compile_nothing():
     settings = {"components": 13, "max_steps": 20}
     first = measured(model, 2, 5)[:4]
     fit_mixture(model.domain, first, TOTAL, **settings)
-    before = cache_size(mixture_descent._block)
+    before = cache_size(mixture_fit._block)
     fit_mixture(model.domain, measured(model, 2, 6)[2:], TOTAL + 1, seed=3, **settings)
-    assert cache_size(mixture_descent._block) == before
+    assert cache_size(mixture_fit._block) == before
 
 
 def test_a_warm_start_goes_on_from_a_mixture():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.zeros import StructuralZeros
+from pgmjax.estimation.constraints import StructuralZeros
 
 DOMAIN = Domain({"age": 3, "driver": 2})
 

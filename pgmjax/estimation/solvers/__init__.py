@@ -1,11 +1,11 @@
 """Solvers: convex minimisation over the marginals of a model, one file each, one loop for all."""
 
 from pgmjax.estimation.solvers.accelerated import Accelerated
-from pgmjax.estimation.solvers.base import Solver
 from pgmjax.estimation.solvers.dual_averaging import DualAveraging
 from pgmjax.estimation.solvers.lbfgs import LBFGS
 from pgmjax.estimation.solvers.loop import Status
 from pgmjax.estimation.solvers.mirror_descent import MirrorDescent
+from pgmjax.estimation.solvers.problem import Solver
 
 __all__ = ["LBFGS", "Accelerated", "DualAveraging", "MirrorDescent"]
 

@@ -19,8 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pgmjax.estimation.solvers.base import Solver
-from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Vector, rounding, select
+from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Solver, Vector, rounding, select
 
 
 @jax.tree_util.register_dataclass

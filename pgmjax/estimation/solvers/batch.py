@@ -20,9 +20,8 @@ import numpy as np
 
 from pgmjax._internal import jit as compiling
 from pgmjax._internal.sharding import over_rows, replicated, row_sharding
-from pgmjax.estimation.solvers.base import Solver
 from pgmjax.estimation.solvers.loop import Course, Reply, Request, T, _first, _run_block, precision
-from pgmjax.estimation.solvers.problem import Evaluation, Problem, negligible
+from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, negligible
 
 Mesh = jax.sharding.Mesh
 

@@ -13,8 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pgmjax.estimation.solvers.base import Solver
-from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, select
+from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, select
 
 
 @jax.tree_util.register_dataclass

@@ -16,8 +16,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from pgmjax.estimation.solvers.base import Solver
-from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, select
+from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, select
 
 
 @jax.tree_util.register_dataclass

@@ -20,8 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal.jit import jit
-from pgmjax.estimation.solvers.base import Solver
-from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, negligible
+from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, negligible
 
 
 class Status(enum.IntEnum):

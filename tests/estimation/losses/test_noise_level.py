@@ -7,7 +7,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.estimation.losses import L1, L2
-from pgmjax.estimation.losses.noise_level import noise_level
+from pgmjax.estimation.losses.build import noise_level
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.seeded import SeededBackend
 
