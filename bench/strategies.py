@@ -34,7 +34,7 @@ from scipy import linalg, optimize
 
 from pgmjax import queries
 from pgmjax.random import generator
-from pgmjax.strategies import attribute, p_identity, products
+from pgmjax.strategies import attribute, products
 from pgmjax.strategies.grams import Term, block_gram, query_terms
 
 RESTARTS, TOLERANCE, MAX_STEPS = 25, 1e-9, 2000
@@ -83,14 +83,14 @@ def range_sides(size: int = 512) -> tuple[Sides, int]:
     """Both searches of all ranges, and the number of ranges."""
     gram = block_gram(queries.all_ranges(), size)
     scale = float(np.trace(gram))
-    start = generator(0).random((p_identity.default_rows(gram), size))
+    start = generator(0).random((attribute.default_rows(gram), size))
 
     def evaluate(weights: np.ndarray) -> tuple[float, np.ndarray]:
         error, gradient = error_and_gradient(gram / scale, weights.reshape(start.shape))
         return error, gradient.reshape(-1)
 
     sides = {
-        "pgmjax": lambda: p_identity.optimise(gram, restarts=0, start=start)[1],
+        "pgmjax": lambda: attribute.optimise_p_identity(gram, restarts=0, start=start)[1],
         "scipy": lambda: scipy_search(evaluate, start.reshape(-1)) * scale,
     }
     return sides, size * (size + 1) // 2
@@ -113,7 +113,7 @@ def census_sides() -> tuple[Sides, int]:
     names = domain.attributes
     grams = {name: np.stack([term.factor(name, domain[name]) for term in terms]) for name in names}
     coefficients = np.array([term.coefficient for term in terms])
-    shapes = {name: (p_identity.default_rows(grams[name].sum(axis=0)), domain[name]) for name in names}
+    shapes = {name: (attribute.default_rows(grams[name].sum(axis=0)), domain[name]) for name in names}
     cuts = np.cumsum([0, *(rows * size for rows, size in shapes.values())])
 
     def evaluate(weights: np.ndarray) -> tuple[float, np.ndarray]:
@@ -143,11 +143,13 @@ def restart_sides(size: int) -> tuple[Sides, int]:
     """As many restarts in one call and in single calls, from the same starts."""
     gram = block_gram(queries.all_ranges(), size)
     random = generator(0)
-    starts = [random.random((p_identity.default_rows(gram), size)) for _ in range(RESTARTS)]
+    starts = [random.random((attribute.default_rows(gram), size)) for _ in range(RESTARTS)]
     sides = {
-        "one call": lambda: p_identity.optimise(gram, restarts=RESTARTS)[1],
-        "single calls": lambda: min(p_identity.optimise(gram, restarts=0, start=s)[1] for s in starts),
-        "one start": lambda: p_identity.optimise(gram, restarts=1)[1],
+        "one call": lambda: attribute.optimise_p_identity(gram, restarts=RESTARTS)[1],
+        "single calls": lambda: min(
+            attribute.optimise_p_identity(gram, restarts=0, start=s)[1] for s in starts
+        ),
+        "one start": lambda: attribute.optimise_p_identity(gram, restarts=1)[1],
     }
     return sides, size * (size + 1) // 2
 

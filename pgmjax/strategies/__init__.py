@@ -6,9 +6,15 @@ by name, `candidates` all of them with their expected errors. `local_least_squar
 """
 
 from pgmjax.strategies.choose import NAMES, SPLITS, answered_alone, candidates, strategy
-from pgmjax.strategies.errors import expected_error, root_mean_square, svd_bound
 from pgmjax.strategies.least_squares import check_cells, global_least_squares, local_least_squares
-from pgmjax.strategies.strategy import LocalStrategy, MarginalStrategy, Strategy
+from pgmjax.strategies.strategy import (
+    LocalStrategy,
+    MarginalStrategy,
+    Strategy,
+    expected_error,
+    root_mean_square,
+    svd_bound,
+)
 
 __all__ = [
     "NAMES",

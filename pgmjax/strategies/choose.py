@@ -13,10 +13,10 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.queries import Product, marginal, total
 from pgmjax.queries.workload import Workload
-from pgmjax.strategies import groups, weighted_marginals
-from pgmjax.strategies.errors import NORMS
+from pgmjax.strategies import products, weighted_marginals
 from pgmjax.strategies.least_squares import serving
 from pgmjax.strategies.strategy import (
+    NORMS,
     LocalStrategy,
     MarginalStrategy,
     Strategy,
@@ -74,8 +74,8 @@ def strategy(
         return _marginals(workload, domain, norm, split, **search)
     if name == "kron":
         clique = _attributes(workload, domain)
-        return groups.whole_product(workload, clique, domain, norm, relation, **search)
-    return groups.grouped(name, workload, domain, norm, relation, split=split, **search)
+        return products.whole_product(workload, clique, domain, norm, relation, **search)
+    return products.grouped(name, workload, domain, norm, relation, split=split, **search)
 
 
 def candidates(

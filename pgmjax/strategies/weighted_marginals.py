@@ -28,7 +28,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.random import generator
 from pgmjax.strategies.grams import Term
-from pgmjax.strategies.together import best_end
+from pgmjax.strategies.optimise import best_end
 
 MAX_SETS = 20_000
 """Sets of attributes at most; beyond these only the small ones are candidates, then none."""

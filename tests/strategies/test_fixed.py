@@ -10,7 +10,8 @@ import pytest
 from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.queries import Product, WeightedSum, all_ranges, prefix
-from pgmjax.strategies import errors, fixed, grams
+from pgmjax.strategies import fixed, grams
+from pgmjax.strategies import strategy as errors
 
 HERE = pathlib.Path(__file__).parent
 

@@ -12,7 +12,7 @@ from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.queries import Product, all_ranges, prefix
 from pgmjax.queries.workload import Workload
-from pgmjax.strategies import attribute, errors, full_rank, grams, p_identity, together, weighted_marginals
+from pgmjax.strategies import attribute, grams, optimise, strategy, weighted_marginals
 from pgmjax.strategies import products as kron
 
 HERE = pathlib.Path(__file__).parent
@@ -51,9 +51,9 @@ LARGE = [pytest.param(*case, marks=pytest.mark.slow) for case in OPT_0 if case[0
 
 def rmse(kind, size, restarts=3):
     gram, number = WORKLOADS.gram_and_queries(kind, size)
-    weights, error = p_identity.optimise(gram, restarts=restarts)
-    assert errors.column_norm(p_identity.p_identity(weights), "l1") == pytest.approx(1, rel=1e-12)
-    return errors.root_mean_square(error, number)
+    weights, error = attribute.optimise_p_identity(gram, restarts=restarts)
+    assert strategy.column_norm(attribute.p_identity(weights), "l1") == pytest.approx(1, rel=1e-12)
+    return strategy.root_mean_square(error, number)
 
 
 @pytest.mark.parametrize("size, kind", [case for case in OPT_0 if case[0] <= 128] + LARGE)
@@ -74,14 +74,14 @@ def test_opt_0_reaches_the_stored_strategies_of_paper_004(size, published):
 def test_woodbury_error_and_gradient_are_exact():
     rng = np.random.default_rng(0)
     gram, theta = grams.block_gram(prefix(), 12), rng.random((3, 12))
-    dense = errors.expected_error(gram, p_identity.p_identity(theta))
+    dense = strategy.expected_error(gram, attribute.p_identity(theta))
     with jax.enable_x64(True):
-        value, gradient = jax.value_and_grad(p_identity.p_identity_error, argnums=1)(gram, theta)
+        value, gradient = jax.value_and_grad(attribute.p_identity_error, argnums=1)(gram, theta)
         assert float(value) == pytest.approx(dense, rel=1e-12)
         for place in [(0, 0), (1, 7), (2, 11)]:
             step = np.zeros_like(theta)
             step[place] = 1e-6
-            ends = [float(p_identity.p_identity_error(gram, theta + sign * step)) for sign in (1, -1)]
+            ends = [float(attribute.p_identity_error(gram, theta + sign * step)) for sign in (1, -1)]
             assert float(gradient[place]) == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6)
 
 
@@ -95,27 +95,27 @@ def test_one_row_of_equal_weights_in_closed_form():
     weights = np.linspace(0, 1, 100_001)
     values = [uniform_error(gram, weight) for weight in weights]
     assert weights[np.argmin(values)] == pytest.approx(0.32944, abs=1e-5)
-    assert errors.root_mean_square(min(values), 32) == pytest.approx(3.71905, abs=1e-5)
-    assert errors.root_mean_square(values[0], 32) == pytest.approx(4.06202, abs=1e-5)
-    dense = errors.expected_error(gram, p_identity.p_identity(np.full((1, 32), 0.4)))
+    assert strategy.root_mean_square(min(values), 32) == pytest.approx(3.71905, abs=1e-5)
+    assert strategy.root_mean_square(values[0], 32) == pytest.approx(4.06202, abs=1e-5)
+    dense = strategy.expected_error(gram, attribute.p_identity(np.full((1, 32), 0.4)))
     assert uniform_error(gram, 0.4) == pytest.approx(dense, rel=1e-12)
 
 
 def test_restarts_only_help_and_a_start_is_gone_on_from():
     gram, _ = WORKLOADS.gram_and_queries("range", 32)
-    weights, one = p_identity.optimise(gram, restarts=1)
-    assert p_identity.optimise(gram, restarts=4)[1] <= one
-    assert p_identity.optimise(gram, restarts=0, start=weights)[1] <= one * (1 + 1e-9)
+    weights, one = attribute.optimise_p_identity(gram, restarts=1)
+    assert attribute.optimise_p_identity(gram, restarts=4)[1] <= one
+    assert attribute.optimise_p_identity(gram, restarts=0, start=weights)[1] <= one * (1 + 1e-9)
 
 
 def test_searches_side_by_side_are_those_of_one_after_another():
     gram, _ = WORKLOADS.gram_and_queries("range", 16)
     roots = np.sqrt(np.random.default_rng(0).random((3, 1, 16)))
     with jax.enable_x64(True):
-        settings = (p_identity.p_identity_error, (gram / np.trace(gram),))
-        ends, values = together.search_side_by_side(*settings, roots, 500, 1e-9)
+        settings = (attribute.p_identity_error, (gram / np.trace(gram),))
+        ends, values = optimise.search_side_by_side(*settings, roots, 500, 1e-9)
         for at, each in enumerate(roots):
-            end, value = together.search(*settings, each, 500, 1e-9)
+            end, value = optimise.search(*settings, each, 500, 1e-9)
             np.testing.assert_allclose(values[at], value, rtol=1e-6)
             assert end.shape == ends[at].shape == (1, 16)
 
@@ -126,9 +126,9 @@ def test_searches_side_by_side_are_those_of_one_after_another():
 )
 def test_the_best_strategy_for_gaussian_noise(kind, published, bound):
     gram, number = WORKLOADS.gram_and_queries(kind, 128)
-    matrix, error = full_rank.optimise(gram)
-    assert errors.expected_error(gram, matrix, "l2") == pytest.approx(error, rel=1e-6)
-    assert bound < errors.root_mean_square(error, number) <= 1.001 * published
+    matrix, error = attribute.optimise_full_rank(gram)
+    assert strategy.expected_error(gram, matrix, "l2") == pytest.approx(error, rel=1e-6)
+    assert bound < strategy.root_mean_square(error, number) <= 1.001 * published
 
 
 def test_small_workloads_need_no_search():
@@ -139,11 +139,11 @@ def test_small_workloads_need_no_search():
 
 def test_bad_gram_matrices_are_refused():
     with pytest.raises(ValueError, match="must be square"):
-        p_identity.optimise(np.ones((2, 3)))
+        attribute.optimise_p_identity(np.ones((2, 3)))
     with pytest.raises(ValueError, match="must be finite"):
-        full_rank.optimise(np.full((2, 2), np.nan))
+        attribute.optimise_full_rank(np.full((2, 2), np.nan))
     with pytest.raises(ValueError, match="restarts"):
-        p_identity.optimise(np.eye(3), restarts=0)
+        attribute.optimise_p_identity(np.eye(3), restarts=0)
 
 
 def test_product_errors_are_those_of_the_joint_matrices():
@@ -153,10 +153,10 @@ def test_product_errors_are_those_of_the_joint_matrices():
         Product({"a": queries.total(), "b": all_ranges()}),
     ]
     terms = [term for query in union for term in grams.query_terms(query, domain)]
-    for norm in errors.NORMS:
+    for norm in strategy.NORMS:
         factors, error = kron.optimise(terms, ("a", "b"), domain, norm, restarts=1)
         joint = np.kron(factors["a"].matrix, factors["b"].matrix)
-        dense = errors.expected_error(grams.dense(terms, ("a", "b"), domain), joint, norm)
+        dense = strategy.expected_error(grams.dense(terms, ("a", "b"), domain), joint, norm)
         assert error == pytest.approx(dense, rel=1e-9)
 
 
@@ -170,14 +170,14 @@ def test_the_census_workload():
     assert (len(products), rows, CENSUS.l1_sensitivity()) == (33, 4151, 41)
     identity = {name: np.eye(size) for name, size in CENSUS.DOMAIN.sizes.items()}
     error = grams.trace(census_terms(), identity)
-    assert errors.root_mean_square(error, rows) == pytest.approx(16.408, abs=5e-4)
+    assert strategy.root_mean_square(error, rows) == pytest.approx(16.408, abs=5e-4)
 
 
 @pytest.mark.slow
 def test_opt_kron_on_the_census_workload():
     factors, error = kron.optimise(census_terms(), CENSUS.DOMAIN.attributes, CENSUS.DOMAIN, restarts=3)
-    assert errors.root_mean_square(error, 4151) <= 5.6
-    assert all(errors.column_norm(factor.matrix, "l1") >= 1 - 1e-12 for factor in factors.values())
+    assert strategy.root_mean_square(error, 4151) <= 5.6
+    assert all(strategy.column_norm(factor.matrix, "l1") >= 1 - 1e-12 for factor in factors.values())
 
 
 # sizes, k, OPT_M and the optimum for Gaussian noise, OPT_M for Laplace noise
@@ -252,7 +252,7 @@ def test_the_error_of_weighted_marginals_is_that_of_the_joint_matrices():
         blocks = dict(zip(entry.query.clique, entry.query.blocks, strict=True))
         asked.append(Product({name: blocks.get(name, queries.total()) for name in domain}).matrix(domain))
     workload_gram = sum(matrix.T @ matrix for matrix in asked).astype(float)
-    assert errors.expected_error(workload_gram, np.concatenate(rows)) == pytest.approx(error, rel=1e-8)
+    assert strategy.expected_error(workload_gram, np.concatenate(rows)) == pytest.approx(error, rel=1e-8)
 
 
 def test_marginals_that_cannot_answer_are_refused():
@@ -272,7 +272,7 @@ def _share_of_nothing(gram, weights):
 
 def test_searches_that_find_no_number_say_so():
     with pytest.raises(ValueError, match="no search of 2 reached a finite error"):
-        together.best_end(_share_of_nothing, [np.zeros(3)], [np.ones(3), np.full(3, 2.0)])
+        optimise.best_end(_share_of_nothing, [np.zeros(3)], [np.ones(3), np.full(3, 2.0)])
 
 
 def _nothing(gram, weights):
@@ -280,4 +280,4 @@ def _nothing(gram, weights):
 
 
 def test_a_workload_of_zeros_has_no_error():
-    assert together.best_end(_nothing, [np.zeros(3)], [np.ones(3)])[1] == 0
+    assert optimise.best_end(_nothing, [np.zeros(3)], [np.ones(3)])[1] == 0
