@@ -8,16 +8,14 @@ from typing import Any
 
 from pgmjax.data.dataset import Dataset
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy.accounting.privacy_events import Event, Gaussian, Laplace, Pure, Response, Selection
+from pgmjax.privacy.accounting.events import Event, Gaussian, Laplace, Pure, Response, Selection
 from pgmjax.privacy.accounting.renyi import RenyiAccount
 from pgmjax.privacy.accounting.zcdp import rho_for
-from pgmjax.privacy.drawable import ResponseLaw
 from pgmjax.privacy.exact import exact_delta, exact_epsilon, exact_rho
-from pgmjax.privacy.selection import ExponentialMechanism
-from pgmjax.privacy.sensitivity import RECORDS
-from pgmjax.privacy.shifts import shifts_of
+from pgmjax.privacy.response import ResponseLaw
+from pgmjax.privacy.selection import ExponentialMechanism, ThresholdLaw
+from pgmjax.privacy.sensitivity import RECORDS, shifts_of
 from pgmjax.privacy.tape import Call, NonInterferenceError
-from pgmjax.privacy.threshold_law import ThresholdLaw
 
 _ROUNDING = 1e-9
 

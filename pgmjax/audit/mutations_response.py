@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 
 from pgmjax.audit.mutations import replaced
-from pgmjax.privacy import opendp, responding, seeded, unary_response
+from pgmjax.privacy import opendp, responding, response, seeded
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.private_table import PrivateTable
-from pgmjax.privacy.response_blocks import Responses
+from pgmjax.privacy.responding import Responses
 from pgmjax.privacy.seeded import SeededBackend
 
 
 def whole_epsilon_a_bit() -> Any:
     """The symmetric encoding spends all of epsilon on each bit, though two bits differ."""
-    true = unary_response.unary_for
+    true = response.unary_for
 
     def law(size: Any, epsilon: Any, symmetric: bool = False) -> Any:
-        return unary_response.UnaryResponse(size, true(size, epsilon).lie, symmetric)
+        return response.UnaryResponse(size, true(size, epsilon).lie, symmetric)
 
     return replaced(
-        (unary_response, "unary_for", law),
+        (response, "unary_for", law),
         (opendp, "unary_for", law),
         (seeded, "unary_for", law),
     )

@@ -13,7 +13,7 @@ from pgmjax.data import demo, files
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger
-from pgmjax.privacy.ledger.budget import budget_row
+from pgmjax.privacy.ledger.account import budget_row
 
 _TABLES = (".parquet", *files.SUFFIXES)
 

@@ -18,9 +18,8 @@ from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.mechanisms.base import FitError
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text
-from pgmjax.privacy.response import RandomizedResponse
+from pgmjax.privacy.response import RandomizedResponse, UnaryResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
-from pgmjax.privacy.unary_response import UnaryResponse
 from pgmjax.queries.workload import Workload
 from pgmjax.release import folder as release_folder
 from pgmjax.release import tables

@@ -10,10 +10,8 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
-from pgmjax.privacy.drawable import ResponseLaw
 from pgmjax.privacy.exact import as_text, exact_epsilon
-from pgmjax.privacy.response import RandomizedResponse
-from pgmjax.privacy.unary_response import UnaryResponse
+from pgmjax.privacy.response import RandomizedResponse, ResponseLaw, UnaryResponse
 
 ENCODINGS = {"direct": RandomizedResponse, "optimal-unary": UnaryResponse, "symmetric-unary": UnaryResponse}
 

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.privacy.drawable import ResponseLaw
-from pgmjax.privacy.unary_response import UnaryResponse
+from pgmjax.privacy.response import ResponseLaw, UnaryResponse
 
 
 @dataclasses.dataclass(frozen=True)

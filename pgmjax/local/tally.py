@@ -11,7 +11,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.local.factor import Factor
 from pgmjax.local.marginals import ResponseMarginal
-from pgmjax.privacy.drawable import ResponseLaw
+from pgmjax.privacy.response import ResponseLaw
 
 _ENTRIES = 1 << 23  # of the largest array that a step makes of a block
 

@@ -16,8 +16,7 @@ from pgmjax.learning.base import FittedLearner
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import exact_epsilon
-from pgmjax.privacy.ratings import NoisySimilarities, PrivateRatings
-from pgmjax.privacy.similarity import MEASURES, PROTECTS, value_range
+from pgmjax.privacy.ratings import MEASURES, PROTECTS, NoisySimilarities, PrivateRatings, value_range
 
 _LARGEST_FEATURE = 1e60  # learners square products of two of them
 

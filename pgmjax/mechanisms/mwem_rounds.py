@@ -17,7 +17,7 @@ from pgmjax.mechanisms.base import paid_for
 from pgmjax.mechanisms.mwem_baselines import Estimate
 from pgmjax.mechanisms.mwem_candidates import Candidates
 from pgmjax.mechanisms.noise_sizes import expected_size, law_for
-from pgmjax.privacy import selecting
+from pgmjax.privacy import measuring
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.sensitivity import Sensitivity
@@ -102,7 +102,9 @@ class Rounds:
         cost, weight = self.costs.choices[0], self._max_weight
         epsilon, rho = (cost, None) if unit == "epsilon" else (None, cost)
         for score in (self.candidates.blank(), *each):
-            selecting.plan(score, epsilon, rho, None, unit, domain, self.table.relation, weight, backend)
+            measuring.plan_selection(
+                score, epsilon, rho, None, unit, domain, self.table.relation, weight, backend
+            )
         for moves in {self._moves(query) for query in self.candidates.queries}:
             law_for(moves, unit, self.costs.answers[0])
         if self.costs.total is not None:

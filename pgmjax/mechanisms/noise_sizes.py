@@ -14,7 +14,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteLaplace, Law
 from pgmjax.privacy import scales
 from pgmjax.privacy.scores import Distances
-from pgmjax.privacy.scores.grid import DEFAULT_BITS
+from pgmjax.privacy.scores.base import DEFAULT_BITS
 from pgmjax.privacy.selection import exponential_for
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import marginal

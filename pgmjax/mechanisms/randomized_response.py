@@ -31,7 +31,7 @@ from pgmjax.mechanisms.response_universes import (
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable
-from pgmjax.privacy.response_blocks import Responses
+from pgmjax.privacy.responding import Responses
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
 

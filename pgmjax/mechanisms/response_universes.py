@@ -15,8 +15,7 @@ from pgmjax.local.factor import predicted_error
 from pgmjax.local.tally import factors_of
 from pgmjax.privacy.exact import as_text, exact, shortened, split
 from pgmjax.privacy.responding import ENCODINGS, check_size
-from pgmjax.privacy.response import response_for
-from pgmjax.privacy.unary_response import LARGEST_SIZE, unary_for
+from pgmjax.privacy.response import LARGEST_UNARY_SIZE, response_for, unary_for
 
 USELESS = ("refuse", "answer")
 
@@ -111,7 +110,7 @@ def least_variance(size: int, epsilon: Fraction) -> str:
         ['direct', 'optimal-unary']
     """
     few = size - 2 < 3 * math.exp(min(epsilon, Fraction(700)))
-    return "direct" if few or size > LARGEST_SIZE else "optimal-unary"
+    return "direct" if few or size > LARGEST_UNARY_SIZE else "optimal-unary"
 
 
 def check_useful(predicted: Mapping[Clique, float], rows: int, epsilon: Fraction, useless: str) -> None:

@@ -4,7 +4,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting.calibration import Calibration, calibrate
 from pgmjax.privacy.accounting.composition import Loss, Plan
-from pgmjax.privacy.accounting.privacy_events import (
+from pgmjax.privacy.accounting.events import (
     Concentrated,
     Event,
     Gaussian,

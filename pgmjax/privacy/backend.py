@@ -12,9 +12,8 @@ from typing import Protocol
 import numpy as np
 
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
-from pgmjax.privacy.response import RandomizedResponse
+from pgmjax.privacy.response import RandomizedResponse, UnaryResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
-from pgmjax.privacy.unary_response import UnaryResponse
 
 
 class NoiseBackend(Protocol):

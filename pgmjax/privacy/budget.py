@@ -15,8 +15,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting import renyi
-from pgmjax.privacy.accounting.events import Record
-from pgmjax.privacy.accounting.privacy_events import Concentrated, Event, Pure, check_relation
+from pgmjax.privacy.accounting.events import Concentrated, Event, Pure, Record, check_relation
 from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon, exact_rho, split
 
 Cost = Fraction | int | float | str | Event | Iterable[Event]

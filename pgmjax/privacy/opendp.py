@@ -1,20 +1,33 @@
-"""Secure noise from OpenDP."""
+"""Secure noise from OpenDP.
+
+The one file that knows OpenDP's calls, and what else is drawn from the operating system's entropy.
+
+OpenDP does not check that data belong to the domain it was told: whatever goes in has been checked.
+"""
 
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import math
 import os
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
-from pgmjax.privacy import opendp_calls as calls
 from pgmjax.privacy import response, scales, selection
-from pgmjax.privacy.drawable import checked_bits, checked_noise, checked_response, checked_selection
-from pgmjax.privacy.unary_response import UnaryResponse, unary_for
+from pgmjax.privacy.response import (
+    UnaryResponse,
+    checked_bits,
+    checked_noise,
+    checked_response,
+    checked_selection,
+    unary_for,
+)
 
 # A tenth of a second each at most, so that Ctrl-C is heard and threads end together.
 _NOISE_PIECE = 1 << 12
@@ -42,7 +55,7 @@ class OpenDPBackend:
     seed: int | None = None
 
     def __init__(self) -> None:
-        calls.opendp()
+        opendp()
 
     def restart(self) -> OpenDPBackend:
         """Return itself: there is no stream to start anew."""
@@ -56,9 +69,7 @@ class OpenDPBackend:
         """
         law = scales.laplace_for(sensitivity, epsilon)
         distance = max(sensitivity, 1)
-        return DiscreteLaplace(
-            _confirmed(law.scale, epsilon, lambda scale: calls.laplace(scale).map(distance))
-        )
+        return DiscreteLaplace(_confirmed(law.scale, epsilon, lambda scale: laplace(scale).map(distance)))
 
     def gaussian(self, sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
         """Return the law for a squared L2 sensitivity and rho, its scale confirmed by OpenDP.
@@ -68,7 +79,7 @@ class OpenDPBackend:
         """
         law = scales.gaussian_for(sensitivity_squared, rho)
         distance = scales.ceil_sqrt(Fraction(max(sensitivity_squared, 1)))
-        return DiscreteGaussian(_confirmed(law.scale, rho, lambda scale: calls.gaussian(scale).map(distance)))
+        return DiscreteGaussian(_confirmed(law.scale, rho, lambda scale: gaussian(scale).map(distance)))
 
     def permute_and_flip(
         self, sensitivity: int, epsilon: Fraction, monotone: bool = False
@@ -81,9 +92,7 @@ class OpenDPBackend:
         law = selection.permute_and_flip_for(sensitivity, epsilon, monotone)
         distance = max(sensitivity, 1)
         return selection.PermuteAndFlip(
-            _confirmed(
-                law.scale, epsilon, lambda scale: calls.permute_and_flip(scale, monotone).map(distance)
-            )
+            _confirmed(law.scale, epsilon, lambda scale: permute_and_flip(scale, monotone).map(distance))
         )
 
     def exponential(
@@ -97,7 +106,7 @@ class OpenDPBackend:
         law = selection.exponential_for(sensitivity, epsilon, monotone)
         distance, rho = max(sensitivity, 1), epsilon**2 / 8
         return selection.ExponentialMechanism(
-            _confirmed(law.scale, rho, lambda scale: calls.exponential(scale, monotone).map(distance))
+            _confirmed(law.scale, rho, lambda scale: exponential(scale, monotone).map(distance))
         )
 
     def randomized_response(self, size: int, epsilon: Fraction) -> response.RandomizedResponse:
@@ -111,7 +120,7 @@ class OpenDPBackend:
     def draw(self, law: Law, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
         law = checked_noise(law)
-        sampler = (calls.laplace if isinstance(law, DiscreteLaplace) else calls.gaussian)(law.scale)
+        sampler = (laplace if isinstance(law, DiscreteLaplace) else gaussian)(law.scale)
         noise = np.empty(size, dtype=np.int64)
 
         def fill(start: int, stop: int) -> None:
@@ -128,7 +137,7 @@ class OpenDPBackend:
         """Return the indices of independent choices by the same scores, int64 [draws]."""
         law, scores = checked_selection(law), selection.checked_scores(scores)
         pure = isinstance(law, selection.PermuteAndFlip)
-        chooser = (calls.permute_and_flip if pure else calls.exponential)(law.scale)
+        chooser = (permute_and_flip if pure else exponential)(law.scale)
         chosen = np.empty(draws, dtype=np.int64)
 
         def fill(start: int, stop: int) -> None:
@@ -148,8 +157,8 @@ class OpenDPBackend:
         answers = np.empty(codes.size, dtype=np.int64)
 
         def fill(start: int, stop: int) -> None:
-            lies = calls.coins(law.lie, stop - start)
-            others = calls.uniform(law.size - 1, int(np.count_nonzero(lies)))
+            lies = coins(law.lie, stop - start)
+            others = uniform(law.size - 1, int(np.count_nonzero(lies)))
             answers[start:stop] = response.answered(codes[start:stop], lies, others)
 
         _in_pieces(codes.size, _BITS_PIECE, fill)
@@ -166,8 +175,8 @@ class OpenDPBackend:
 
         def fill(start: int, stop: int) -> None:
             count = stop - start
-            bits = calls.coins(law.lie, count * law.size).reshape(count, law.size)
-            own = ~calls.coins(law.lie, count) if law.symmetric else calls.coins(0.5, count)
+            bits = coins(law.lie, count * law.size).reshape(count, law.size)
+            own = ~coins(law.lie, count) if law.symmetric else coins(0.5, count)
             bits[np.arange(count), codes[start:stop]] = own
             answers[start:stop] = bits
 
@@ -206,3 +215,88 @@ def _in_pieces(size: int, piece: int, fill: Callable[[int, int], None]) -> None:
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@functools.cache
+def opendp() -> Any:
+    """Return OpenDP's prelude.
+
+    Raises:
+        ImportError: it is not installed.
+    """
+    prelude = checks.optional("opendp.prelude", extra="privacy")
+    prelude.enable_features("contrib")
+    return prelude
+
+
+@functools.lru_cache(maxsize=64)
+def laplace(scale: float) -> Any:
+    """Discrete Laplace noise on int64 vectors; its map takes an L1 distance and gives epsilon."""
+    dp = opendp()
+    # "i64" in words: T=int is 32 bits wide in OpenDP
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    return dp.m.make_laplace(*space, scale=scale)
+
+
+@functools.lru_cache(maxsize=64)
+def gaussian(scale: float) -> Any:
+    """Discrete Gaussian noise on int64 vectors; its map takes an L2 distance and gives rho."""
+    dp = opendp()
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T=float)
+    return dp.m.make_gaussian(*space, scale=scale)
+
+
+@functools.lru_cache(maxsize=64)
+def permute_and_flip(scale: float, monotone: bool = False) -> Any:
+    """Noisy max with exponential noise; its map takes an L-infinity distance and gives epsilon."""
+    return opendp().m.make_noisy_max(*_scores(monotone), opendp().max_divergence(), scale=scale)
+
+
+@functools.lru_cache(maxsize=64)
+def exponential(scale: float, monotone: bool = False) -> Any:
+    """Noisy max with Gumbel noise; its map takes an L-infinity distance and gives rho = epsilon^2 / 8.
+
+    Which noise it is hangs on the measure alone: under zCDP the same call is another mechanism.
+    """
+    measure = opendp().zero_concentrated_divergence()
+    return opendp().m.make_noisy_max(*_scores(monotone), measure, scale=scale)
+
+
+def _scores(monotone: bool) -> tuple[Any, Any]:
+    dp = opendp()
+    return dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=monotone)
+
+
+@functools.lru_cache(maxsize=64)
+def flips(doubled: float) -> Any:
+    """Bytes in, bytes out, every bit turned over with probability doubled / 2, which halves exactly."""
+    dp = opendp()
+    # one bit is private at a time, and the map (2 ln((2 - f) / f) for weight 1) is not what is relied on
+    space = dp.bitvector_domain(max_weight=1), dp.discrete_distance()
+    return dp.m.make_randomized_response_bitvec(*space, f=doubled)
+
+
+def coins(probability: float, size: int) -> np.ndarray:
+    """Return independent bools [size], each True with exactly the probability that the float is."""
+    likely = probability > 0.5
+    rare = 1 - probability if likely else probability  # exact: floats in 1/2..1 are multiples of 2^-53
+    turned = flips(2 * rare)(bytes(-(-size // 8)))
+    bits = np.unpackbits(np.frombuffer(turned, dtype=np.uint8), count=size).view(np.bool_)
+    return ~bits if likely else bits
+
+
+def uniform(bound: int, size: int) -> np.ndarray:
+    """Return independent uniform integers in 0..bound-1, int64 [size], by rejection of system entropy."""
+    bits = (bound - 1).bit_length()
+    result = np.zeros(size, dtype=np.int64)
+    if bits == 0:
+        return result
+    width = next(width for width in (1, 2, 4, 8) if bits <= 8 * width)
+    filled = 0
+    while filled < size:
+        asked = int((size - filled) * (2**bits / bound) * 1.02) + 16
+        words = np.frombuffer(os.urandom(width * asked), dtype=f"u{width}") & ((1 << bits) - 1)
+        kept = words[words < bound][: size - filled]
+        result[filled : filled + kept.size] = kept
+        filled += kept.size
+    return result

@@ -3,13 +3,15 @@
 Front-ends hold a `PrivateTable` and never exact marginals. Everything that could fail for public
 reasons is checked first, then the budget, then the table; a spend is charged before the table's
 counts are read, and noise is added in the call that reads them.
+
+Where a run's charge and its answers are kept, so that none is paid for twice or shown uncharged.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,12 +21,11 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.privacy import measuring, responding, response_blocks, selecting
+from pgmjax.privacy import measuring, responding
 from pgmjax.privacy import tape as tapes
-from pgmjax.privacy.accounting.privacy_events import Event
+from pgmjax.privacy.accounting.events import Event
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.journal import Journal
 from pgmjax.privacy.measuring import Planned, TableReadError
 from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
@@ -215,7 +216,7 @@ class PrivateTable:
             Each choice is as one of `select`, and all are charged: together they cost `draws` times
             as much.
         """
-        planned = selecting.plan(
+        planned = measuring.plan_selection(
             score,
             epsilon,
             rho,
@@ -238,7 +239,7 @@ class PrivateTable:
         epsilons: Sequence[Any],
         encodings: Sequence[str] | None = None,
         show_progress: bool | None = None,
-    ) -> response_blocks.Responses:
+    ) -> responding.Responses:
         """Have each record answer for itself, with randomised responses.
 
         Args:
@@ -265,12 +266,12 @@ class PrivateTable:
             groups, epsilons, encodings, self.domain, self._relation, self._data.weighted, self._backend
         )
         self._charge([each.event for each in planned])
-        gates = response_blocks.Gates(
+        gates = responding.Gates(
             self._withheld,
             None if self._journal is None else self._kept,
             None if self._tape is None else self._pass,
         )
-        return response_blocks.Responses(
+        return responding.Responses(
             planned, self._data, self.public_count(), self._backend, gates, show_progress
         )
 
@@ -333,9 +334,9 @@ class PrivateTable:
             released.append(self._pass(call, functools.partial(np.asarray, noisy)))
         return released
 
-    def _chosen(self, planned: selecting.Planned) -> np.ndarray:
+    def _chosen(self, planned: measuring.PlannedSelection) -> np.ndarray:
         tables = self._marginals(planned.score.cliques)
-        exact = self._withheld("Scoring", selecting.exact_scores, planned, tables)
+        exact = self._withheld("Scoring", measuring.exact_scores, planned, tables)
         call = tapes.Call("selection", (planned.score,), planned.law, planned.sensitivity, exact)
         if planned.draws == 1:
             return self._pass(
@@ -372,3 +373,23 @@ class PrivateTable:
 
     def __repr__(self) -> str:
         return f"PrivateTable({self.domain!r}, {self._relation.value}, {self._budget!r})"
+
+
+class Journal(Protocol):
+    """What `noise.PrivateTable` asks of a journal."""
+
+    def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
+        """Have the whole budget of a run charged; called before counts are read, also repeatedly.
+
+        Raises:
+            ValueError: the journal is that of another run.
+        """
+        ...
+
+    def receipt(self) -> dict[str, Any]:
+        """Return where the run's charge is kept, for the records."""
+        ...
+
+    def answer(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
+        """Return the run's next answer, int64 [n]: the kept one, or one computed and kept now."""
+        ...

@@ -1,27 +1,35 @@
 """What randomised responses are made of: priced groups of attributes and the laws of their answers.
 
 Only `noise.PrivateTable` uses this, which decides when what happens.
+
+Records read once, in order, and answered for in blocks: as much of a table as fits in memory at a time.
+
+Only `noise.PrivateTable` uses this, which decides when what happens.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import code_dtype
 from pgmjax.data.relation import Relation
-from pgmjax.privacy import response, unary_response
-from pgmjax.privacy.accounting.privacy_events import Response
+from pgmjax.privacy import response
+from pgmjax.privacy import tape as tapes
+from pgmjax.privacy.accounting.events import Response
 from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.drawable import ResponseLaw
 from pgmjax.privacy.exact import exact_epsilon
+from pgmjax.privacy.response import ResponseLaw
+from pgmjax.privacy.sensitivity import RECORDS, Sensitivity
 
 ENCODINGS = ("direct", "optimal-unary", "symmetric-unary")
 
@@ -54,7 +62,7 @@ class Planned:
     @property
     def bits(self) -> bool:
         """Whether a record answers with a bit a category, and not with a category."""
-        return isinstance(self.law, unary_response.UnaryResponse)
+        return isinstance(self.law, response.UnaryResponse)
 
     def codes(self, domain: Domain, columns: dict[str, np.ndarray]) -> np.ndarray:
         """Return the categories of some records [rows]."""
@@ -68,7 +76,7 @@ class Planned:
 
     def respond(self, backend: NoiseBackend, codes: np.ndarray) -> np.ndarray:
         """Return responses: categories [rows] of the smallest unsigned type, or bits, bool [rows, size]."""
-        if isinstance(self.law, unary_response.UnaryResponse):
+        if isinstance(self.law, response.UnaryResponse):
             return backend.respond_bits(self.law, codes)
         return backend.respond(self.law, codes).astype(code_dtype(self.law.size))
 
@@ -126,10 +134,189 @@ def check_size(clique: Clique, size: int, encoding: str) -> None:
     Raises:
         ValueError: fewer than 2 categories, or more than the encoding takes.
     """
-    largest = response.LARGEST_SIZE if encoding == "direct" else unary_response.LARGEST_SIZE
+    largest = response.LARGEST_SIZE if encoding == "direct" else response.LARGEST_UNARY_SIZE
     if not 2 <= size <= largest:
         raise ValueError(
             f"The attributes {clique} together have {size:,} categories, and randomised response with the "
             f"encoding {encoding!r} answers for 2 to {largest:,}: choose other attributes, or answer for "
             "each attribute by itself."
         )
+
+
+_MOST_ROWS = 1 << 20
+_FEWEST_ROWS = 1 << 10
+_BLOCK_BITS = 1 << 26
+_ONE_RECORD = Sensitivity(1, RECORDS, Relation.REPLACE_ONE)
+
+Block = tuple[np.ndarray, ...]
+"""For each group the answers of some records: categories [rows], or bits, bool [rows, size]."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Gates:
+    """What stands between private numbers and the outside, as the choke point has it.
+
+    Attributes:
+        withheld: calls a function on private numbers and hides what an error says.
+        kept: takes a request and what computes its answer, int64; None where no journal keeps it.
+        passed: takes a tape's call and what releases its answer; None where no tape runs.
+    """
+
+    withheld: Callable[..., Any]
+    kept: Callable[..., np.ndarray] | None
+    passed: Callable[..., np.ndarray] | None
+
+
+class Responses:
+    """What records answered, block by block in the order of the table; to be read once.
+
+    Attributes:
+        planned: the groups, their laws and costs, in the order of a block's parts.
+        rows: how many records answer; public.
+    """
+
+    def __init__(
+        self,
+        planned: tuple[Planned, ...],
+        data: Dataset,
+        rows: int,
+        backend: NoiseBackend,
+        gates: Gates,
+        show_progress: bool | None,
+    ):
+        self.planned = planned
+        self.rows = rows
+        self._data = data
+        self._backend = backend
+        self._gates = gates
+        self._show = show_progress
+        self._read = False
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield blocks: for each group categories [rows] or bits, bool [rows, size].
+
+        Raises:
+            ValueError: they were read before: records answer once for what was charged.
+            TableReadError: the table could not be read; the spend stays.
+        """
+        if self._read:
+            raise ValueError("These responses were read before, and records answer once: keep what was read.")
+        self._read = True
+        return self._blocks()
+
+    def _blocks(self) -> Iterator[Block]:
+        # a tape sees each group of attributes pass once
+        size = block_rows(self.planned) if self._gates.passed is None else self.rows
+        names = list(dict.fromkeys(name for each in self.planned for name in each.attributes))
+        reader = Reader(self._data, names, size)
+        with Progress("responding", self.rows, self._show) as progress:
+            for number, start in enumerate(range(0, self.rows, size)):
+                count = min(size, self.rows - start)
+                yield self._block(reader, number, count)
+                progress.advance(count)
+
+    def _block(self, reader: Reader, number: int, count: int) -> Block:
+        if self._gates.kept is None:
+            return self._answered(reader, number, count)
+        asked = [each.describe() for each in self.planned]
+        request = {"respond": asked, "block": number, "records": count}
+        words = self._gates.kept(request, lambda: pack(self._answered(reader, number, count)))
+        return unpack(words, self.planned, count)
+
+    def _answered(self, reader: Reader, number: int, count: int) -> Block:
+        codes = self._gates.withheld("Reading the table", self._codes, reader, number, count)
+        return tuple(self._passed(each, part) for each, part in zip(self.planned, codes, strict=True))
+
+    def _codes(self, reader: Reader, number: int, count: int) -> list[np.ndarray]:
+        columns = reader.block(number)
+        codes = [each.codes(self._data.domain, columns) for each in self.planned]
+        if any(part.size != count for part in codes):
+            raise ValueError("the table has another number of records than when it was validated.")
+        return codes
+
+    def _passed(self, planned: Planned, codes: np.ndarray) -> np.ndarray:
+        if self._gates.passed is None:
+            return planned.respond(self._backend, codes)
+        call = tapes.Call("response", (planned.attributes,), planned.law, _ONE_RECORD, codes.astype(np.int64))
+        answers = self._gates.passed(
+            call, lambda: planned.respond(self._backend, codes).astype(np.int64).reshape(-1)
+        )
+        if planned.bits:
+            return answers.astype(np.bool_).reshape(codes.size, planned.law.size)
+        return answers.astype(code_dtype(planned.law.size))
+
+
+def block_rows(planned: Sequence[Planned]) -> int:
+    """Return how many records make a block: a public number, so that a run goes on where it stopped."""
+    bits = sum(each.law.size for each in planned if each.bits)
+    return min(_MOST_ROWS, max(_FEWEST_ROWS, _BLOCK_BITS // max(1, bits)))
+
+
+class Reader:
+    """Reads a table once, in order, in blocks; nothing is read before a block is asked for.
+
+    Args:
+        data: the private table.
+        names: the attributes that are needed.
+        rows: records a block.
+    """
+
+    def __init__(self, data: Dataset, names: Sequence[str], rows: int):
+        self._data = data
+        self._names = tuple(names)
+        self._rows = rows
+        self._next = 0
+        self._batches: Iterator[dict[str, np.ndarray]] | None = None
+        self._left: list[dict[str, np.ndarray]] = []
+
+    def block(self, number: int) -> dict[str, np.ndarray]:
+        """Return codes [rows] by attribute of a block that comes after those asked for so far."""
+        if self._batches is None:
+            self._batches = self._data.records(self._names)
+        while self._next < number:  # answered for in an earlier run
+            self._take()
+            self._next += 1
+        self._next += 1
+        parts = self._take()
+        return {name: np.concatenate([part[name] for part in parts]) for name in self._names}
+
+    def _take(self) -> list[dict[str, np.ndarray]]:
+        assert self._batches is not None
+        parts, self._left = self._left, []
+        lacking = self._rows - sum(_length(part) for part in parts)
+        while lacking > 0 and (batch := next(self._batches, None)) is not None:
+            parts.append(batch)
+            lacking -= _length(batch)
+        if lacking < 0:
+            last = parts.pop()
+            cut = _length(last) + lacking
+            parts.append({name: codes[:cut] for name, codes in last.items()})
+            self._left = [{name: codes[cut:] for name, codes in last.items()}]
+        return parts
+
+
+def _length(part: dict[str, np.ndarray]) -> int:
+    return len(next(iter(part.values())))
+
+
+def pack(block: Block) -> np.ndarray:
+    """Return a block as int64 words, for a journal."""
+    flat = [np.packbits(part) if part.dtype == np.bool_ else part for part in block]
+    content = b"".join(part.tobytes() for part in flat)
+    return np.frombuffer(content + bytes(-len(content) % 8), dtype=np.int64)
+
+
+def unpack(words: np.ndarray, planned: Sequence[Planned], rows: int) -> Block:
+    """Return the block of some records that `pack` packed."""
+    content, parts, start = words.tobytes(), [], 0
+    for each in planned:
+        size = each.law.size
+        if each.bits:
+            packed = np.frombuffer(content, np.uint8, -(-rows * size // 8), start)
+            bits = np.unpackbits(packed, count=rows * size).view(np.bool_)
+            parts.append(bits.reshape(rows, size))
+            start += packed.nbytes
+        else:
+            parts.append(np.frombuffer(content, code_dtype(size), rows, start))
+            start += parts[-1].nbytes
+    return tuple(parts)

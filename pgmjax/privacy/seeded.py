@@ -10,8 +10,14 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.privacy import response, scales, selection
-from pgmjax.privacy.drawable import checked_bits, checked_noise, checked_response, checked_selection
-from pgmjax.privacy.unary_response import UnaryResponse, unary_for
+from pgmjax.privacy.response import (
+    UnaryResponse,
+    checked_bits,
+    checked_noise,
+    checked_response,
+    checked_selection,
+    unary_for,
+)
 
 _STREAM = int.from_bytes(b"noise", "big")  # keeps noise apart from other uses of the same seed
 _CHUNK = 1 << 20

@@ -3,6 +3,8 @@
 Two mechanisms, which differ in what is known of their loss: permute-and-flip is epsilon-DP and never
 worse on average than the other; the exponential mechanism is epsilon-DP and, by its bounded range,
 epsilon^2/8-zCDP, which makes it the cheaper one where many choices are added up.
+
+The law of a threshold test: noise on the threshold, once, and on each distance.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy import scales
 from pgmjax.privacy.exact import ceil_float, shortened
 
@@ -178,3 +181,24 @@ def _scale(sensitivity: int, epsilon: Fraction, monotone: bool) -> float:
             f"{factor * scales.STRONGEST} times the sensitivity."
         )
     return ceil_float(scale)
+
+
+@dataclasses.dataclass(frozen=True)
+class ThresholdLaw:
+    """The noise of `thresholding.ThresholdTest`.
+
+    Attributes:
+        threshold: the noise of the threshold, drawn once.
+        distance: the noise of each distance.
+    """
+
+    threshold: DiscreteLaplace
+    distance: DiscreteLaplace
+
+    def epsilon(self, sensitivity: int) -> float:
+        """Return what a whole test costs, for distances that neighbours move by at most `sensitivity`.
+
+        References:
+            Dwork and Roth 2014, Theorem 3.23: the threshold is shifted once, the last distance twice.
+        """
+        return sensitivity / self.threshold.scale + 2 * sensitivity / self.distance.scale

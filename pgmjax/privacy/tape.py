@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 
 from pgmjax.measurements.noise import Law
-from pgmjax.privacy.drawable import ResponseLaw
-from pgmjax.privacy.selection import SelectionLaw
+from pgmjax.privacy.response import ResponseLaw
+from pgmjax.privacy.selection import SelectionLaw, ThresholdLaw
 from pgmjax.privacy.sensitivity import Sensitivity
-from pgmjax.privacy.threshold_law import ThresholdLaw
 
 _NORMS = {"l1": "L1", "l2_squared": "squared L2", "linf": "maximum", "records": "records"}
 _ACTIVE: contextvars.ContextVar[Tape | None] = contextvars.ContextVar("pgmjax_tape", default=None)

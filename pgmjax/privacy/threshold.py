@@ -14,11 +14,11 @@ from pgmjax._internal import checks
 from pgmjax.data.counting import check_memory
 from pgmjax.privacy import measuring
 from pgmjax.privacy import tape as tapes
-from pgmjax.privacy.accounting.privacy_events import Pure
+from pgmjax.privacy.accounting.events import Pure
 from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.selection import ThresholdLaw
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
-from pgmjax.privacy.threshold_law import ThresholdLaw
 from pgmjax.queries import Query
 
 _LARGEST = 2**61

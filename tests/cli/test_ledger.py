@@ -7,7 +7,7 @@ import pytest
 
 from pgmjax.cli import main
 from pgmjax.data import demo
-from pgmjax.privacy.accounting.privacy_events import Pure
+from pgmjax.privacy.accounting.events import Pure
 from pgmjax.privacy.ledger import Ledger
 
 

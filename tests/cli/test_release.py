@@ -17,7 +17,7 @@ from pgmjax.cli import main, spending
 from pgmjax.cli import release as release_command
 from pgmjax.data.dataset import Dataset
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.privacy import opendp_calls
+from pgmjax.privacy import opendp
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.release import folder as release_folder
@@ -249,7 +249,7 @@ def test_a_missing_package_is_said_before_anything_is_spent(module, table, capsy
     for name in [m for m in sys.modules if m == module or m.startswith(module + ".")]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, module, None)
-    opendp_calls.opendp.cache_clear()
+    opendp.opendp.cache_clear()
     assert main(arguments(table)) == 1
     assert "pip install 'pgmjax[" in capsys.readouterr().err
     assert sorted(os.listdir(table)) == INPUT

@@ -11,8 +11,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.local.factor import Factor, predicted_error
 from pgmjax.local.marginals import ResponseMarginal
 from pgmjax.local.tally import Tally, factors_of
-from pgmjax.privacy.response import response_for
-from pgmjax.privacy.unary_response import UnaryResponse, unary_for
+from pgmjax.privacy.response import UnaryResponse, response_for, unary_for
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 2})
 GROUPS = (("a", "c"), ("b",))

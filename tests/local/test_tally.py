@@ -6,8 +6,7 @@ import pytest
 from pgmjax.data.domain import Domain
 from pgmjax.local import tally as tallies
 from pgmjax.local.tally import Tally
-from pgmjax.privacy.response import response_for
-from pgmjax.privacy.unary_response import unary_for
+from pgmjax.privacy.response import response_for, unary_for
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 4, "d": 2})
 GROUPS = (("a", "b"), ("c",), ("d",))

@@ -8,7 +8,7 @@ import pytest
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.dual_query_cost import ACCOUNTS, Game
 from pgmjax.privacy.accounting.composition import Plan
-from pgmjax.privacy.accounting.privacy_events import Selection
+from pgmjax.privacy.accounting.events import Selection
 from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
 
 DELTA = Fraction(1, 1000)

@@ -15,7 +15,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms import RandomizedResponse
-from pgmjax.privacy import response_blocks
+from pgmjax.privacy import responding
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.opendp import OpenDPBackend
@@ -103,7 +103,7 @@ def test_delta_is_not_spent(data):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(response_blocks, "_MOST_ROWS", 9001)
+    monkeypatch.setattr(responding, "_MOST_ROWS", 9001)
 
 
 def truthful():

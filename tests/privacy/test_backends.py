@@ -18,7 +18,7 @@ import pytest
 from scipy import stats
 
 from pgmjax.measurements import noise as laws
-from pgmjax.privacy import backend, opendp, opendp_calls, scales
+from pgmjax.privacy import backend, opendp, scales
 from pgmjax.privacy.opendp import _BITS_PIECE, OpenDPBackend
 from pgmjax.privacy.response import RandomizedResponse
 from pgmjax.privacy.seeded import SeededBackend
@@ -276,7 +276,7 @@ def test_nothing_is_drawn_for_what_is_refused(source, monkeypatch):
         raise Drawn
 
     for call in ("flips", "coins", "uniform", "permute_and_flip", "exponential"):
-        monkeypatch.setattr(opendp_calls, call, refuse)
+        monkeypatch.setattr(opendp, call, refuse)
     law = RandomizedResponse(3, 0.5)
     for codes in ([0, 1, 77], [-77]):
         with pytest.raises(ValueError, match=r"codes lie outside 0\.\.2: nothing was drawn") as refusal:

@@ -8,7 +8,7 @@ import pytest
 from pgmjax.data.relation import Relation
 from pgmjax.privacy import budget as b
 from pgmjax.privacy import exact
-from pgmjax.privacy.accounting import privacy_events
+from pgmjax.privacy.accounting import events
 from pgmjax.privacy.accounting.renyi import RenyiAccount
 
 
@@ -85,7 +85,7 @@ def test_a_budget_is_for_one_relation():
 
 def test_an_event_of_one_relation_is_refused_under_the_other():
     with pytest.raises(ValueError, match="replace-one"):
-        b.Budget(1, relation="add-remove").charge(privacy_events.Response(Fraction(1, 2)))
+        b.Budget(1, relation="add-remove").charge(events.Response(Fraction(1, 2)))
 
 
 def test_parts_sum_to_what_is_left():
@@ -99,7 +99,7 @@ def test_parts_sum_to_what_is_left():
 
 
 def test_events_are_counted_in_the_budgets_unit():
-    gaussian, laplace = privacy_events.Gaussian(Fraction(1, 50)), privacy_events.Laplace(Fraction(1, 5))
+    gaussian, laplace = events.Gaussian(Fraction(1, 50)), events.Laplace(Fraction(1, 5))
     rho = b.Budget(1, "rho")
     rho.charge([gaussian, laplace])
     assert rho.spent == Fraction(1, 50) + Fraction(1, 50) and rho.events == (gaussian, laplace)
@@ -112,9 +112,9 @@ def test_a_renyi_budget_stays_within_its_epsilon_and_delta():
     budget = b.Budget(1, "renyi", delta="1e-9", relation=Relation.ADD_REMOVE)
     account = RenyiAccount(Relation.ADD_REMOVE)
     mixture = [
-        privacy_events.Gaussian("0.0005"),
-        privacy_events.Laplace("0.02"),
-        privacy_events.Selection("0.03", "exponential"),
+        events.Gaussian("0.0005"),
+        events.Laplace("0.02"),
+        events.Selection("0.03", "exponential"),
     ]
     with pytest.raises(b.BudgetExceeded, match=r"of epsilon 1 and delta 0\.000000001, but only"):
         for _ in range(1000):
@@ -127,7 +127,7 @@ def test_a_renyi_budget_stays_within_its_epsilon_and_delta():
 def test_a_renyi_budget_splits_into_rhos():
     budget = b.Budget(1, "renyi", delta="1e-9")
     parts = budget.split([1, 1])
-    budget.charge([privacy_events.Gaussian(part) for part in parts])
+    budget.charge([events.Gaussian(part) for part in parts])
     assert budget.remaining >= 0 and float(budget.remaining / budget.cap) < 1e-9
     with pytest.raises(ValueError, match="charged with events"):
         b.Budget(1, "renyi", delta="1e-9").charge(Fraction(1, 2))
@@ -145,13 +145,13 @@ def test_delta_goes_with_renyi(given):
         ({}, None, ["Of epsilon 1", "0 is spent, in no access", "Nothing has been promised"]),
         (
             {},
-            [privacy_events.Laplace("0.25")],
+            [events.Laplace("0.25")],
             ["in 1 access (1 laplace)", "0.75 is left", "a factor of exp(0.25)"],
         ),
-        ({"unit": "rho"}, [privacy_events.Gaussian("0.25")] * 2, ["2 accesses (2 gaussian)", "rho = 0.5"]),
+        ({"unit": "rho"}, [events.Gaussian("0.25")] * 2, ["2 accesses (2 gaussian)", "rho = 0.5"]),
         (
             {"unit": "renyi", "delta": "1e-9"},
-            [privacy_events.Gaussian("0.001")],
+            [events.Gaussian("0.001")],
             ["epsilon 1 and delta", "% is spent"],
         ),
     ],
@@ -166,7 +166,7 @@ def test_statements(given, cost, words):
 
 def test_a_relation_that_an_event_does_not_hold_for_is_refused_late_too():
     budget = b.Budget(1)
-    budget.charge(privacy_events.Response(Fraction(1, 2)))
+    budget.charge(events.Response(Fraction(1, 2)))
     with pytest.raises(ValueError, match="replace-one"):
         budget.bind(Relation.ADD_REMOVE)
     budget.bind(Relation.REPLACE_ONE)
@@ -189,4 +189,4 @@ def test_numbers_are_read_exactly_and_other_things_refused():
 
 def test_a_cost_beyond_floats_is_exceeded_and_no_crash():
     with pytest.raises(b.BudgetExceeded):
-        b.Budget(1, "renyi", delta="1e-9").charge(privacy_events.Concentrated("1e290"))
+        b.Budget(1, "renyi", delta="1e-9").charge(events.Concentrated("1e290"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pgmjax.privacy import opendp_calls as calls
+from pgmjax.privacy import opendp as calls
 
 dp = pytest.importorskip("opendp.prelude")
 

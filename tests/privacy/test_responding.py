@@ -10,7 +10,7 @@ from pgmjax.audit.replay import check_pair
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.privacy import response_blocks
+from pgmjax.privacy import responding
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import LedgerJournal
@@ -41,8 +41,8 @@ def columns_of(data):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(response_blocks, "_MOST_ROWS", 7)
-    monkeypatch.setattr(response_blocks, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(responding, "_MOST_ROWS", 7)
+    monkeypatch.setattr(responding, "_FEWEST_ROWS", 1)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -219,7 +219,7 @@ def test_blocks_are_cut_alike_whatever_the_batches(cuts, monkeypatch):
     codes = np.arange(10)
     parts = [{"a": codes[start : start + batch]} for start in range(0, 10, batch)]
     monkeypatch.setattr(Dataset, "records", lambda self, names: iter(parts))
-    reader = response_blocks.Reader(data_of(1), ["a"], block)
+    reader = responding.Reader(data_of(1), ["a"], block)
     wanted = range(1, -(-10 // block))  # from the second on
     found = [reader.block(number)["a"].tolist() for number in wanted]
     assert found == [codes[number * block : (number + 1) * block].tolist() for number in wanted]

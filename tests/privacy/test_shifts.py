@@ -8,7 +8,7 @@ import pytest
 
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.shifts import shifts_of
+from pgmjax.privacy.sensitivity import shifts_of
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, identity, marginal, point, prefix, total
 
 DOMAIN = Domain({"a": 4, "b": 3, "c": 1})

@@ -16,8 +16,8 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.seeded import SeededBackend
+from pgmjax.privacy.selection import ThresholdLaw
 from pgmjax.privacy.threshold import ThresholdTest
-from pgmjax.privacy.threshold_law import ThresholdLaw
 from pgmjax.queries import DenseMatrix, Product, marginal, point, total
 
 DOMAIN = Domain({"a": 4})

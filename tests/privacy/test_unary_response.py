@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pgmjax.audit.exact import channel_epsilon
 from pgmjax.privacy.opendp import OpenDPBackend
+from pgmjax.privacy.response import UnaryResponse, unary_for
 from pgmjax.privacy.seeded import SeededBackend
-from pgmjax.privacy.unary_response import UnaryResponse, unary_for
 
 both = pytest.mark.parametrize("symmetric", [False, True], ids=["optimal", "symmetric"])
 epsilons = st.fractions(min_value=Fraction(1, 10**4), max_value=64, max_denominator=10**9)

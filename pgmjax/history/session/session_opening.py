@@ -13,7 +13,7 @@ from pgmjax.history.history import History
 from pgmjax.history.session.log import FORMAT, SessionLog, turn
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy import tape
-from pgmjax.privacy.accounting.privacy_events import Pure
+from pgmjax.privacy.accounting.events import Pure
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger

@@ -14,8 +14,8 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting import pld
+from pgmjax.privacy.accounting.events import Event, check_relation
 from pgmjax.privacy.accounting.pld import Unsupported
-from pgmjax.privacy.accounting.privacy_events import Event, check_relation
 from pgmjax.privacy.accounting.renyi import epsilon_at
 from pgmjax.privacy.accounting.zcdp import FINE_ORDERS, epsilon_of
 from pgmjax.privacy.exact import LEAST, MOST, exact_delta, shortened
@@ -61,7 +61,7 @@ class Plan:
         ValueError: no event, a count below 1, or an event of the other relation.
 
     Example:
-        >>> from pgmjax.privacy.accounting.privacy_events import Laplace, Selection
+        >>> from pgmjax.privacy.accounting.events import Laplace, Selection
         >>> events = [(Selection("0.05", "exponential"), 30), (Laplace("0.05"), 30)]
         >>> plan = Plan(events, Relation.ADD_REMOVE)
         >>> plan.epsilon_pure(), plan.rho()
@@ -131,7 +131,7 @@ class Plan:
         """Return what the plan promises, in a sentence or two.
 
         Example:
-            >>> from pgmjax.privacy.accounting.privacy_events import Laplace
+            >>> from pgmjax.privacy.accounting.events import Laplace
             >>> Plan([(Laplace("0.1"), 10)], Relation.ADD_REMOVE).statement()
             '10 accesses under add-remove together cost epsilon 1 at delta 0 by basic; rho 0.05.'
         """

@@ -1,17 +1,40 @@
-"""What accounts ask of an event, and the events of which nothing but one parameter is known."""
+"""What accounts ask of an event, and the events of which nothing but one parameter is known.
+
+Events of discrete noise on integer answers, which know the law that was really drawn.
+
+What one access to a table costs, in every currency that an account may count in.
+
+An event is what was done, in public terms; it knows its pure epsilon, its rho and its Renyi
+divergence at any order, each an upper bound. Accounts add these up; none is ever typed by hand.
+All events are to be had here; those of noise on integer answers are written in `noise_events`.
+
+Renyi divergences in closed form: of discrete Laplace noise moved by an integer, and of pure DP.
+
+For noise P(k) proportional to exp(-h abs(k)) and a move by m, the sum of P(k)^a P(k - m)^(1 - a) over
+all integers is, cut at 0 and m and summed as three geometric series,
+
+    S(m) = A exp((a - 1) h m) + B exp(-a h m),    A + B = 1,
+    A = (1 - q r) / ((1 + q) (1 - r)),    q = exp(-h),    r = exp(-(2 a - 1) h),
+
+and the divergence of order a is log S(m) / (a - 1). A and B are positive, so that log S is convex in m
+with S(0) = 1: a move split over several answers costs at most what one answer carrying all of it costs.
+With h = epsilon and m = 1 this is binary randomised response, the worst case of pure DP.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.accounting import divergence
-from pgmjax.privacy.exact import MOST, as_text, ceil_float, exact_epsilon, exact_rho
+from pgmjax.privacy.exact import MOST, as_text, ceil_float, exact_epsilon, exact_rho, shortened
+from pgmjax.privacy.scales import ceil_sqrt
 
 _ROUNDING = 1e-12  # relative, outward, as in `accounting`
 
@@ -105,7 +128,7 @@ class Pure(Record):
 
     def renyi(self, orders: np.ndarray) -> np.ndarray:
         """Return the divergences of binary randomised response, the largest there are."""
-        return divergence.pure(ceil_float(self.epsilon), orders)
+        return pure(ceil_float(self.epsilon), orders)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,3 +175,316 @@ def check_relation(event: Event, relation: Relation) -> None:
             f"A {event.kind} event holds under {event.only.value} only, and neighbours here are "
             f"{relation.value}: an answer a record shows how many records there are."
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class Laplace(Record):
+    """Discrete Laplace noise of one scale on integer answers.
+
+    Args:
+        epsilon: > 0, at least (L1 sensitivity) / scale.
+        shifts: the largest moves, whole numbers >= 1, of single answers that one neighbouring change
+            makes: every change moves the answers by at most these, in some order. One 1 for a marginal
+            under ADD_REMOVE, two under REPLACE_ONE. None where unknown; see `shifts_of`.
+        scale: the float that was drawn with, None where unknown.
+
+    Raises:
+        TypeError: shifts that are no sequence, or a number of a wrong type.
+        ValueError: a bad number, or an epsilon too small for the shifts at this scale.
+
+    Guarantees:
+        epsilon-DP. With shifts, divergences are the exact sums over the moved answers; without, of
+        one answer that carries all of the move, which is the worst split (see `divergence`), and
+        without a scale those of pure DP.
+
+    Example:
+        >>> Laplace(1, shifts=(1, 1)).rho, Laplace(1).rho
+        (Fraction(1, 4), Fraction(1, 2))
+    """
+
+    epsilon: Fraction
+    shifts: tuple[int, ...] | None = None
+    scale: float | None = None
+    kind: ClassVar[str] = "laplace"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact_epsilon(self.epsilon))
+        _set_noise(self)
+        if self.shifts and self.scale and sum(self.shifts) > self.epsilon * Fraction(self.scale):
+            raise ValueError(
+                f"epsilon {shortened(self.epsilon)} is too small for moves of {sum(self.shifts)} in all at "
+                f"scale {self.scale!r}: it must be at least their ratio."
+            )
+
+    @property
+    def rho(self) -> Fraction:
+        """Half the sum of the squared epsilons of the moved answers; epsilon^2 / 2 for one."""
+        if self.shifts is None:
+            return self.epsilon**2 / 2
+        squares = sum(shift**2 for shift in self.shifts)
+        return self.epsilon**2 * Fraction(squares, sum(self.shifts) ** 2) / 2
+
+    @property
+    def step(self) -> float | None:
+        """1 / scale, rounded up; None where neither scale nor shifts tell."""
+        if self.scale is not None:
+            return ceil_float(1 / Fraction(self.scale))
+        return None if self.shifts is None else ceil_float(self.epsilon / sum(self.shifts))
+
+    def renyi(self, orders: np.ndarray) -> np.ndarray:
+        """Return upper bounds of the divergence of the law that was drawn."""
+        bound = pure(ceil_float(self.epsilon), orders)
+        if self.step is None:
+            return bound
+        if self.shifts is None:
+            assert self.scale is not None
+            shifts: tuple[int, ...] = (max(1, math.floor(self.epsilon * Fraction(self.scale))),)
+        else:
+            shifts = self.shifts
+        kinds = {shift: shifts.count(shift) for shift in shifts}
+        exact = sum(count * laplace(self.step, shift, orders) for shift, count in kinds.items())
+        return np.minimum(exact, bound)
+
+
+@dataclasses.dataclass(frozen=True)
+class Gaussian(Record):
+    """Discrete Gaussian noise of one scale on integer answers.
+
+    Args:
+        rho: > 0, at least (squared L2 sensitivity) / (2 scale^2).
+        shifts: as for `Laplace`.
+        scale: the float that was drawn with, None where unknown.
+
+    Raises:
+        TypeError: shifts that are no sequence, or a number of a wrong type.
+        ValueError: a bad number, or a rho too small for the shifts at this scale.
+
+    Guarantees:
+        rho-zCDP (Canonne, Kamath and Steinke 2020, Theorem 4).
+
+    Example:
+        >>> Gaussian("0.005", shifts=(1,), scale=10.0).to_dict()
+        {'kind': 'gaussian', 'rho': '0.005', 'shifts': [1], 'scale': '10.0'}
+    """
+
+    rho: Fraction
+    shifts: tuple[int, ...] | None = None
+    scale: float | None = None
+    kind: ClassVar[str] = "gaussian"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", exact_rho(self.rho))
+        _set_noise(self)
+        if self.shifts and self.scale and self.squares > 2 * self.rho * Fraction(self.scale) ** 2:
+            raise ValueError(
+                f"rho {shortened(self.rho)} is too small for moves of {self.squares} in squares at scale "
+                f"{self.scale!r}: it must be at least the squares over twice the scale's square."
+            )
+
+    @property
+    def epsilon(self) -> None:
+        """None: no pure guarantee."""
+        return None
+
+    @property
+    def squares(self) -> int:
+        """The sum of the squared shifts, 0 where unknown."""
+        return sum(shift**2 for shift in self.shifts or ())
+
+    @property
+    def sigma(self) -> float | None:
+        """A scale that is not above the one drawn with; None where neither scale nor shifts tell."""
+        if self.scale is not None or self.shifts is None:
+            return self.scale
+        return math.nextafter(ceil_sqrt(Fraction(self.squares) / (2 * self.rho)), 0.0)
+
+    def renyi(self, orders: np.ndarray) -> np.ndarray:
+        """Return order * rho."""
+        return times_rho(self.rho, orders)
+
+
+def _set_noise(event: Any) -> None:
+    if event.shifts is not None:
+        given = checks.several("shifts", event.shifts, "whole numbers >= 1")
+        if not given:
+            raise ValueError("shifts must be whole numbers >= 1, at least one, or None where unknown.")
+        shifts = [checks.integer("a shift", shift, low=1) for shift in given]
+        object.__setattr__(event, "shifts", tuple(sorted(shifts, reverse=True)))
+    if event.scale is not None:
+        object.__setattr__(event, "scale", checks.number("scale", event.scale, above=0))
+
+
+__all__ = [
+    "Concentrated",
+    "Event",
+    "Gaussian",
+    "Laplace",
+    "Pure",
+    "Response",
+    "Selection",
+    "check_relation",
+    "read_event",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Response(Pure):
+    """Randomised response of each record, epsilon-DP for one record's values.
+
+    Args:
+        epsilon: > 0, the logarithm of the largest ratio of two probabilities of one answer.
+
+    Guarantees:
+        As `Pure`, for neighbours under REPLACE_ONE only: adding a record adds an answer.
+
+    Example:
+        >>> check_relation(Response(1), Relation.REPLACE_ONE)
+    """
+
+    kind: ClassVar[str] = "response"
+    only: ClassVar[Relation | None] = Relation.REPLACE_ONE
+
+
+@dataclasses.dataclass(frozen=True)
+class Selection(Record):
+    """The choice of one of several candidates by noisy scores.
+
+    Args:
+        epsilon: > 0.
+        method: "exponential" (the exponential mechanism) or "permute-and-flip".
+
+    Guarantees:
+        The exponential mechanism with epsilon has bounded range epsilon, hence is epsilon^2/8-zCDP.
+        Of permute-and-flip only epsilon-DP is used.
+
+    References:
+        Cesar and Rogers 2021, "Bounding, concentrating, and truncating";
+        McKenna and Sheldon 2020, "Permute-and-flip".
+
+    Example:
+        >>> Selection(1, "exponential").rho, Selection(1, "permute-and-flip").rho
+        (Fraction(1, 8), Fraction(1, 2))
+    """
+
+    epsilon: Fraction
+    method: str
+    kind: ClassVar[str] = "selection"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact_epsilon(self.epsilon))
+        checks.choice("method", self.method, ("exponential", "permute-and-flip"))
+
+    @property
+    def rho(self) -> Fraction:
+        """epsilon^2 / 8 for the exponential mechanism, otherwise epsilon^2 / 2."""
+        return self.epsilon**2 / (8 if self.method == "exponential" else 2)
+
+    def renyi(self, orders: np.ndarray) -> np.ndarray:
+        """Return the smaller of order * rho and the divergences of binary randomised response."""
+        return np.minimum(times_rho(self.rho, orders), pure(ceil_float(self.epsilon), orders))
+
+
+_KINDS: dict[str, type] = {
+    event.kind: event for event in (Pure, Concentrated, Laplace, Gaussian, Selection, Response)
+}
+
+
+def read_event(record: Mapping[str, Any]) -> Event:
+    """Return the event that `to_dict` wrote down.
+
+    Raises:
+        TypeError: not a mapping, or a field of a wrong type.
+        ValueError: an unknown kind, a field too many or too few, a number outside its range.
+
+    Example:
+        >>> read_event({"kind": "pure", "epsilon": "1/3"})
+        Pure(epsilon=Fraction(1, 3))
+    """
+    if not isinstance(record, Mapping):
+        raise TypeError(f"The record of an event must be a mapping, got {type(record).__name__}.")
+    kind = record.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ValueError(f"The kind of an event must be one of {', '.join(_KINDS)}, got {kind!r}.")
+    fields = dataclasses.fields(_KINDS[kind])
+    needed = {field.name for field in fields if field.default is dataclasses.MISSING}
+    given = {str(name): value for name, value in record.items() if name != "kind"}
+    if not needed <= set(given) <= {field.name for field in fields}:
+        raise ValueError(
+            f"The record of a {kind} event must have {', '.join(field.name for field in fields)}, got "
+            f"{', '.join(given) or 'nothing'}."
+        )
+    if isinstance(given.get("scale"), str):
+        try:
+            given["scale"] = float(given["scale"])
+        except ValueError:
+            raise ValueError(
+                f"The scale of a {kind} event must be a number such as '10.0', got text that is none."
+            ) from None
+    return _KINDS[kind](**given)
+
+
+# relative, a thousand times what the forms below lose
+_UNIT = 2.0**-52
+
+
+def laplace(step: float, shift: int, orders: np.ndarray) -> np.ndarray:
+    """Return upper bounds of the divergence of discrete Laplace noise from itself moved.
+
+    Args:
+        step: 1 / scale of the noise, > 0.
+        shift: by how much one integer answer moves, >= 1; more for more.
+        orders: [orders], each > 1.
+
+    Returns:
+        [orders], rounded up by a relative 1e-12, never above those of pure DP with
+        epsilon = step * shift.
+
+    Example:
+        >>> exact = math.log((math.e + math.e**-2) / (1 + 1 / math.e))
+        >>> bool(0 <= laplace(1.0, 1, np.array([2.0]))[0] - exact < 1e-11)
+        True
+    """
+    orders = np.asarray(orders, np.float64)
+    above = orders - 1
+    move = step * shift
+    bottom = (1 + math.exp(-step)) * -np.expm1(-(above + orders) * step)
+    first = -np.expm1(-2 * orders * step) / bottom
+    second = -math.exp(-step) * np.expm1(-2 * above * step) / bottom
+    with np.errstate(over="ignore"):
+        near = np.minimum(above * move, 1.0)  # S - 1 loses digits only where epsilon is tiny
+        up, down = first * np.expm1(near), second * np.expm1(-orders * move)
+        small = np.log1p(up + down + 8 * _UNIT * (up - down))
+        large = above * move + np.log(first + second * np.exp(-(above + orders) * move))
+    exact = np.where(above * move <= 1, small, large) / above
+    return np.minimum(exact * (1 + _ROUNDING), pure(move, orders))
+
+
+def pure(epsilon: float, orders: np.ndarray) -> np.ndarray:
+    """Return the largest divergences that epsilon-DP allows, rounded up by a relative 1e-12.
+
+    Args:
+        epsilon: > 0.
+        orders: [orders], each > 1.
+
+    Guarantees:
+        Binary randomised response has these divergences and every epsilon-DP release at most them;
+        they are below epsilon and below order * epsilon^2 / 2.
+
+    References:
+        Bun and Steinke 2016, "Concentrated differential privacy", Proposition 3.3 and its proof.
+
+    Example:
+        >>> bool(pure(1.0, np.array([2.0]))[0] < 1.0)
+        True
+    """
+    orders = np.asarray(orders, np.float64)
+    above = orders - 1
+    bottom = 1 + math.exp(-epsilon)
+    with np.errstate(over="ignore"):
+        near = np.minimum(above * epsilon, 1.0)
+        # 2 sinh(a e / 2) sinh((a - 1) e / 2) / cosh(e / 2), written without overflow
+        small = np.log1p(np.expm1(near) * -np.expm1(-orders * epsilon) / bottom)
+        large = above * epsilon + np.log1p(np.exp(-(above + orders) * epsilon)) - math.log(bottom)
+        exact = np.where(above * epsilon <= 1, small, large) / above
+        simple = np.minimum(orders * (epsilon * epsilon / 2), epsilon)
+    return np.minimum(exact, simple) * (1 + _ROUNDING)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.privacy.accounting.privacy_events import Event, Gaussian, Laplace
+from pgmjax.privacy.accounting.events import Event, Gaussian, Laplace
 from pgmjax.privacy.exact import ceil_float, floor_float, shortened
 
 Counted = Sequence[tuple[Event, int]]

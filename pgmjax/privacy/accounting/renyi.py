@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.accounting.privacy_events import Event, check_relation
+from pgmjax.privacy.accounting.events import Event, check_relation
 from pgmjax.privacy.exact import exact_delta, exact_epsilon, floor_float
 
 _ROUNDING = 1e-12  # of the sum of the terms' sizes: a hundred times what float64 can lose in them
@@ -156,7 +156,7 @@ class RenyiAccount:
         relation: which tables are neighbours; all events must hold under it.
 
     Example:
-        >>> from pgmjax.privacy.accounting.privacy_events import Concentrated, Pure
+        >>> from pgmjax.privacy.accounting.events import Concentrated, Pure
         >>> account = RenyiAccount(Relation.ADD_REMOVE)
         >>> account.add(Pure("0.05"), 30)
         >>> account.add(Concentrated("0.001"))

@@ -16,8 +16,8 @@ from typing import Any
 
 from pgmjax._internal import checks
 from pgmjax.privacy.ledger import chain as ledger_chain
+from pgmjax.privacy.ledger.database import LedgerFile
 from pgmjax.privacy.ledger.errors import AttemptsExhausted, IdempotencyConflict
-from pgmjax.privacy.ledger.file import LedgerFile
 
 _LARGEST_STEP = 2**53
 _NOT_STORED = "The answer was not shown; the charge stays, and under the same key the step can be repeated."

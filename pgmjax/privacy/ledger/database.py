@@ -1,17 +1,39 @@
-"""Connections to a ledger: their settings, read back, and that none survives a fork."""
+"""Connections to a ledger: their settings, read back, and that none survives a fork.
+
+A ledger's file: connections that are safe to use, and transactions that are on disk when they end.
+
+Each thread of each process has a connection of its own. None is carried across a fork: SQLite counts
+locks by process, so that a child which opens the file beside an inherited connection holds no lock at
+all, and what it commits is lost when the parent closes. All are closed before a fork, and opened anew
+when next used.
+
+The tables of a ledger and their rules, which hold for whoever writes to the file.
+
+Rows are only ever added. Triggers refuse to change, delete or replace one, and refuse a charge that
+does not add up or passes the cap; the code checks all that too, and `ledger_verify` afterwards.
+
+Amounts are whole numbers of an account's unit, in JSON lists: one number for pure epsilon and rho,
+one for each order of a Renyi account.
+
+Where a ledger may lie: in a file of its own, on a disk of this machine.
+
+A ledger in memory forgets, and SQLite's write-ahead log does not work across network mounts: two
+machines would each see a budget of their own.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import pathlib
+import re
 import sqlite3
 import sys
 import threading
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
-from pgmjax.privacy.ledger import schema as ledger_schema
 from pgmjax.privacy.ledger.errors import LedgerError, told
 
 _OLDEST = (3, 38, 0)  # STRICT tables, JSON functions
@@ -111,12 +133,12 @@ def _check_format(connection: sqlite3.Connection, path: pathlib.Path) -> None:
     """Refuse other files before anything is changed in them."""
     (found,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if found != ledger_schema.APPLICATION_ID:
+    if found != APPLICATION_ID:
         raise LedgerError(f"{path} is not a ledger of pgmjax: name another file, or make one there.")
-    if version > ledger_schema.FORMAT:
+    if version > FORMAT:
         raise LedgerError(
             f"{path} is a ledger of format {version}, and this pgmjax knows formats up to "
-            f"{ledger_schema.FORMAT}: use the pgmjax that wrote it, or a later one."
+            f"{FORMAT}: use the pgmjax that wrote it, or a later one."
         )
 
 
@@ -161,3 +183,326 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+
+
+_EVERY = 64  # commits of a connection, after which the write-ahead log is written back
+_LOG_BYTES = 1 << 22  # or when it has grown by this
+_PATIENCE = 1000  # milliseconds to wait for readers of what is written back
+
+
+class LedgerFile:
+    """The file of a ledger, for all threads of a process.
+
+    Args:
+        path: as `ledger_place.resolve` returns it.
+        timeout: seconds to wait for other writers.
+    """
+
+    def __init__(self, path: pathlib.Path, timeout: float):
+        self.path = path
+        self.timeout = timeout
+        self._local = threading.local()
+        self._closed = False
+
+    @contextlib.contextmanager
+    def writing(self, doing: str, outcome: str) -> Iterator[sqlite3.Connection]:
+        """Run the block as one transaction, alone among writers; it is on disk when the block has ended.
+
+        Args:
+            doing: what is done, in words: "charged".
+            outcome: what a failure means for whoever asked.
+
+        Raises:
+            LedgerError: SQLite or the system failed.
+        """
+        with told(self.path, doing, outcome), self._using() as connection:
+            with _transaction(connection, "BEGIN IMMEDIATE"):
+                yield connection
+            self._tidy(connection)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Run the block on one state of the ledger, whatever others write meanwhile.
+
+        Raises:
+            LedgerError: SQLite or the system failed.
+        """
+        with (
+            told(self.path, "read", "Nothing was granted or shown."),
+            self._using() as connection,
+            _transaction(connection, "BEGIN"),
+        ):
+            yield connection
+
+    def close(self) -> None:
+        """Close the connections of all threads of this process."""
+        self._closed = True
+        with told(self.path, "closed", "What was answered before stays recorded."):
+            close_all(self)
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[Connection]:
+        """Hold this thread's connection, so that no fork and no `close` comes between."""
+        while True:
+            connection = self._connection()
+            with connection.busy:
+                if connection.closed:  # by a fork, just now
+                    continue
+                self._check_identity(connection)
+                yield connection
+                return
+
+    def _connection(self) -> Connection:
+        if self._closed:
+            raise LedgerError(f"The ledger {self.path} is closed: open it again with Ledger.open.")
+        connection: Connection | None = getattr(self._local, "connection", None)
+        if connection is not None and not connection.closed:
+            if connection.process != os.getpid():
+                raise LedgerError(
+                    f"The ledger {self.path} was open when this process was forked other than by os.fork: "
+                    "open it in the process that uses it. Nothing was granted."
+                )
+            return connection
+        require_writable(self.path)
+        self._local.connection = connection = connect(self.path, self.timeout, self)
+        return connection
+
+    def _check_identity(self, connection: Connection) -> None:
+        """Refuse to write into a file that is no longer the one at the path."""
+        try:
+            same = identity(self.path) == connection.identity
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise LedgerError(
+                f"The ledger {self.path} was removed or replaced while it was open: charges would be lost. "
+                "Nothing was granted. Find out who did it, verify the file with the head you noted, and open "
+                "it again."
+            )
+
+    def _tidy(self, connection: Connection) -> None:
+        """Write the log back from time to time, with other writers held off.
+
+        SQLite would do it by itself, but before 3.51.3 its way can lose commits if another process
+        commits meanwhile ("WAL-reset bug"); FULL takes the writers' lock. The log's file keeps its size
+        and is written over, since a commit that need not make a file longer is several times faster.
+        """
+        connection.commits += 1
+        log = self.path.with_name(self.path.name + "-wal")
+        size = log.stat().st_size if log.exists() else 0
+        if connection.commits % _EVERY and size < connection.log_size + _LOG_BYTES:
+            return
+        with contextlib.suppress(sqlite3.Error):  # the commit stands; the log is written back later
+            connection.execute(f"PRAGMA busy_timeout = {_PATIENCE}")
+            connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+        connection.execute(f"PRAGMA busy_timeout = {int(1000 * self.timeout)}")
+        connection.log_size = size
+
+
+@contextlib.contextmanager
+def _transaction(connection: Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):  # the first fault is the one to tell
+                connection.execute("ROLLBACK")
+        raise
+
+
+APPLICATION_ID = 0x50474D4C  # "PGML"
+FORMAT = 1
+LIMIT = 1 << 61  # caps stay below it; sums end at it, fit no cap, and two of them add up in 64 bits
+
+_TABLES = """
+CREATE TABLE ledger(
+    id INTEGER PRIMARY KEY CHECK(id = 1), format INTEGER NOT NULL, name TEXT NOT NULL,
+    key_check TEXT NOT NULL, created TEXT NOT NULL) STRICT;
+CREATE TABLE budget(
+    id INTEGER PRIMARY KEY, account TEXT NOT NULL UNIQUE,
+    measure TEXT NOT NULL CHECK(measure IN ('pure', 'zcdp', 'renyi')),
+    relation TEXT NOT NULL CHECK(relation IN ('add-remove', 'replace-one')),
+    epsilon TEXT NOT NULL, delta TEXT NOT NULL,
+    places INTEGER NOT NULL CHECK(places >= 12), orders TEXT NOT NULL, caps TEXT NOT NULL,
+    digest TEXT NOT NULL UNIQUE, research INTEGER NOT NULL CHECK(research IN (0, 1)),
+    max_attempts INTEGER NOT NULL CHECK(max_attempts >= 1), created TEXT NOT NULL) STRICT;
+CREATE TABLE charge(
+    id INTEGER PRIMARY KEY, account TEXT NOT NULL REFERENCES budget(account),
+    number INTEGER NOT NULL, key TEXT NOT NULL, request_hash TEXT NOT NULL, events TEXT NOT NULL,
+    secure INTEGER NOT NULL CHECK(secure IN (0, 1)), costs TEXT NOT NULL, totals TEXT NOT NULL,
+    created TEXT NOT NULL, UNIQUE(account, key), UNIQUE(account, number)) STRICT;
+CREATE TABLE attempt(
+    id INTEGER PRIMARY KEY, charge INTEGER NOT NULL REFERENCES charge(id),
+    answered INTEGER NOT NULL CHECK(answered >= 0), created TEXT NOT NULL) STRICT;
+CREATE INDEX attempt_of ON attempt(charge, answered);
+CREATE TABLE answer(
+    id INTEGER PRIMARY KEY, charge INTEGER NOT NULL REFERENCES charge(id),
+    step INTEGER NOT NULL CHECK(step >= 0), request_hash TEXT NOT NULL, payload BLOB NOT NULL,
+    created TEXT NOT NULL, UNIQUE(charge, step)) STRICT;
+CREATE TABLE chain(
+    seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, row INTEGER NOT NULL, previous TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE, UNIQUE(kind, row)) STRICT;
+"""
+
+KINDS = ("ledger", "budget", "charge", "attempt", "answer")
+
+# INSERT OR REPLACE deletes without a DELETE trigger, so that what it would replace is looked for here
+_UNIQUE = {
+    "ledger": "1",
+    "budget": "id = NEW.id OR account = NEW.account OR digest = NEW.digest",
+    "charge": "id = NEW.id OR (account = NEW.account AND (key = NEW.key OR number = NEW.number))",
+    "attempt": "id = NEW.id",
+    "answer": "id = NEW.id OR (charge = NEW.charge AND step = NEW.step)",
+    "chain": "seq = NEW.seq OR hash = NEW.hash OR (kind = NEW.kind AND row = NEW.row)",
+}
+
+_KEPT = """
+CREATE TRIGGER {table}_is_not_changed BEFORE UPDATE ON {table}
+BEGIN SELECT RAISE(ABORT, 'a ledger is only added to'); END;
+CREATE TRIGGER {table}_is_not_deleted BEFORE DELETE ON {table}
+BEGIN SELECT RAISE(ABORT, 'a ledger is only added to'); END;
+CREATE TRIGGER {table}_is_not_replaced BEFORE INSERT ON {table}
+WHEN EXISTS (SELECT 1 FROM {table} WHERE {unique})
+BEGIN SELECT RAISE(ABORT, 'a ledger is only added to'); END;
+"""
+
+_RULES = f"""
+CREATE TRIGGER charge_adds_up BEFORE INSERT ON charge
+WHEN NEW.number <> 1 + COALESCE((SELECT MAX(number) FROM charge WHERE account = NEW.account), 0)
+  OR (SELECT COUNT(*) FROM json_each(NEW.costs))
+    <> (SELECT COUNT(*) FROM budget, json_each(budget.caps) WHERE budget.account = NEW.account)
+  OR (SELECT COUNT(*) FROM json_each(NEW.totals)) <> (SELECT COUNT(*) FROM json_each(NEW.costs))
+  OR EXISTS (
+    SELECT 1 FROM json_each(NEW.costs) AS cost JOIN json_each(NEW.totals) AS total ON total.key = cost.key
+    WHERE cost.type <> 'integer' OR total.type <> 'integer' OR cost.value < 1 OR cost.value > {LIMIT}
+      OR total.value <> MIN({LIMIT}, cost.value + COALESCE(
+        (SELECT before.value FROM charge AS last, json_each(last.totals) AS before
+         WHERE last.account = NEW.account AND last.number = NEW.number - 1 AND before.key = cost.key), 0)))
+BEGIN SELECT RAISE(ABORT, 'the charge does not add up'); END;
+CREATE TRIGGER charge_is_within_the_cap BEFORE INSERT ON charge
+WHEN NOT EXISTS (
+    SELECT 1 FROM budget, json_each(budget.caps) AS cap JOIN json_each(NEW.totals) AS total
+        ON total.key = cap.key
+    WHERE budget.account = NEW.account AND total.value <= cap.value AND total.value < {LIMIT})
+BEGIN SELECT RAISE(ABORT, 'budget exceeded'); END;
+CREATE TRIGGER charge_is_secure BEFORE INSERT ON charge
+WHEN NEW.secure = 0 AND NOT EXISTS (SELECT 1 FROM budget WHERE account = NEW.account AND research = 1)
+BEGIN SELECT RAISE(ABORT, 'noise that protects nobody'); END;
+"""
+
+SCHEMA = (
+    _TABLES + "".join(_KEPT.format(table=table, unique=unique) for table, unique in _UNIQUE.items()) + _RULES
+)
+
+
+def statements() -> list[str]:
+    """Return the schema statement by statement, to be run in one transaction."""
+    found, rest = [], ""
+    for piece in SCHEMA.split(";"):
+        rest += piece + ";"
+        if sqlite3.complete_statement(rest):
+            found.append(rest.strip())
+            rest = ""
+    return found
+
+
+def expected() -> dict[str, str]:
+    """Return what the schema of a ledger must hold: the SQL of every table, index and trigger by name."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.executescript(SCHEMA)
+        return present(connection)
+    finally:
+        connection.close()
+
+
+def present(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return what the schema of a file holds, by name."""
+    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    return dict(rows.fetchall())
+
+
+MOUNTS = pathlib.Path("/proc/mounts")
+_NETWORK = re.compile(
+    "9p|afs|auristorfs|beegfs|ceph|cifs|coda|davfs|gfs2|glusterfs|gpfs|lustre|ncpfs|nfs|nfs4|ocfs2|orangefs"
+    "|pvfs2|smb2|smb3|smbfs|vboxsf|vmhgfs"
+)
+_LOCAL_FUSE = frozenset(("fuseblk", "fuse.ext2", "fuse.ext4", "fuse.ntfs-3g", "fuse.fuse-overlayfs"))
+
+
+def resolve(path: str | os.PathLike[str]) -> pathlib.Path:
+    """Return the absolute path of a ledger, its links followed.
+
+    Raises:
+        TypeError: no path.
+        LedgerError: a place where budgets would not be kept.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"A ledger's path must be a string or a path, got {type(path).__name__}.")
+    text = os.fspath(path)
+    if not isinstance(text, str):
+        raise TypeError("A ledger's path must be text, got bytes.")
+    if not text.strip() or ":memory:" in text or text.startswith("file:"):
+        raise LedgerError(
+            f"A ledger cannot be kept at {text!r}: budgets must outlast the process. Name a file on a disk."
+        )
+    place = pathlib.Path(os.path.realpath(text))
+    if place.is_dir():
+        raise LedgerError(f"{place} is a folder: name a file in it for the ledger.")
+    if not place.parent.is_dir():
+        raise LedgerError(f"There is no folder {place.parent} for a ledger: make it first.")
+    kind = file_system(place)
+    if kind is not None and is_remote(kind):
+        raise LedgerError(
+            f"{place} is on a network file system ({kind}), where the locks of a ledger do not hold: put it "
+            "on a disk of the machine that makes the releases."
+        )
+    return place
+
+
+def require_writable(place: pathlib.Path) -> None:
+    """Refuse a ledger that cannot be written, before anything is asked of it.
+
+    Raises:
+        LedgerError: no such file, no file of its own, or a read-only one.
+    """
+    if not place.exists():
+        raise LedgerError(f"There is no ledger {place}: make one with `pgmjax ledger init` or Ledger.create.")
+    if not place.is_file():
+        raise LedgerError(f"{place} is not a plain file, and so no ledger.")
+    if place.stat().st_nlink > 1:
+        raise LedgerError(
+            f"{place} has {place.stat().st_nlink} names (hard links): under each it would have another "
+            "write-ahead log. Leave it one."
+        )
+    if not (os.access(place, os.W_OK) and os.access(place.parent, os.W_OK)):
+        raise LedgerError(
+            f"{place} or its folder is read-only, and a charge could not be recorded: nothing was granted. "
+            "Give both write permission, or look at a copy."
+        )
+
+
+def file_system(place: pathlib.Path) -> str | None:
+    """Return the type of the file system that a path lies on, None where the system does not tell."""
+    if str(place).startswith(("\\\\", "//")):
+        return "smbfs"  # a UNC path
+    try:
+        lines = MOUNTS.read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return None
+    best: tuple[int, str | None] = (-1, None)
+    for line in lines:
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        mount = pathlib.PurePosixPath(re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), fields[1]))
+        if place.is_relative_to(mount) and len(mount.parts) >= best[0]:
+            best = (len(mount.parts), fields[2])  # of mounts over one another the last one counts
+    return best[1]
+
+
+def is_remote(kind: str) -> bool:
+    """Tell whether a type of file system is a network's, or a program's of which nothing is known."""
+    return bool(_NETWORK.fullmatch(kind.lower())) or (kind.startswith("fuse") and kind not in _LOCAL_FUSE)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.accounting.privacy_events import Concentrated, Event, Pure
+from pgmjax.privacy.accounting.events import Concentrated, Event, Pure
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger.account import Account
 from pgmjax.privacy.ledger.charge import Charge

@@ -15,13 +15,11 @@ from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import account as ledger_account
 from pgmjax.privacy.ledger import chain as ledger_chain
-from pgmjax.privacy.ledger.account import Account
-from pgmjax.privacy.ledger.budget import flag, word
+from pgmjax.privacy.ledger.account import Account, flag, word
 from pgmjax.privacy.ledger.charge import Charge, answers_of, attempt, now
+from pgmjax.privacy.ledger.database import LIMIT, LedgerFile
 from pgmjax.privacy.ledger.errors import IdempotencyConflict
-from pgmjax.privacy.ledger.file import LedgerFile
 from pgmjax.privacy.ledger.meter import Meter
-from pgmjax.privacy.ledger.schema import LIMIT
 
 _OUTCOME = "Nothing was granted. If it was recorded all the same, the same key finds it, free of charge."
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pgmjax.privacy.ledger import chain as ledger_chain
-from pgmjax.privacy.ledger import schema as ledger_schema
+from pgmjax.privacy.ledger import database as ledger_schema
+from pgmjax.privacy.ledger.database import KINDS, LIMIT
 from pgmjax.privacy.ledger.errors import LedgerError, reason
-from pgmjax.privacy.ledger.schema import KINDS, LIMIT
 
 _NOT_DAMAGE = (5, 6, 7, 9)  # busy, locked, out of memory, interrupted
 _MOST = 50

@@ -2,10 +2,8 @@
 
 from pgmjax.privacy.scores.base import Score
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, TotalVariation
-from pgmjax.privacy.scores.counts import Counts
-from pgmjax.privacy.scores.errors import Distances, Errors
-from pgmjax.privacy.scores.overshoots import Overshoots
-from pgmjax.privacy.scores.stack import Stack
+from pgmjax.privacy.scores.counts import Counts, Stack
+from pgmjax.privacy.scores.errors import Distances, Errors, Overshoots
 
 __all__ = [
     "BinaryF",

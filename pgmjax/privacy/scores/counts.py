@@ -1,18 +1,23 @@
-"""Scores for private selection that are the counts themselves."""
+"""Scores for private selection that are the counts themselves.
+
+Candidates of several scores, to choose one among all of them.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
+from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.scores.base import Score, exact_answers
+from pgmjax.privacy.scores.base import Score, exact_answers, unique
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
+from pgmjax.queries import integers
 from pgmjax.queries.query import Query
 
 
@@ -65,3 +70,83 @@ class Counts(Score):
 
     def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int:
         return Sensitivity.of(self.query, domain, relation, "linf", max_weight).value
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class Stack(Score):
+    """The candidates of several scores one after the other, on the finest of their grids.
+
+    Args:
+        scores: at least one, such as the `Errors` of every query of a workload.
+
+    Raises:
+        TypeError: no sequence, or something in it that is no score.
+        ValueError: none.
+
+    Example:
+        >>> from pgmjax.privacy.scores.counts import Counts
+        >>> from pgmjax.queries import marginal
+        >>> domain = Domain({"sex": 2, "age": 9})
+        >>> stack = Stack([Counts(marginal(["sex"])), Counts(marginal(["age"]))])
+        >>> stack.candidates(domain), stack.locate(domain, 4)
+        (11, (1, 2))
+    """
+
+    kind: ClassVar[str] = "stack"
+    scores: tuple[Score, ...]
+
+    def __init__(self, scores: Iterable[Score]) -> None:
+        parts = checks.several("scores", scores, "scores")
+        if not parts:
+            raise ValueError("a selection needs at least one score, got none.")
+        for part in parts:
+            if not isinstance(part, Score):
+                raise TypeError(f"only scores can be stacked, got {type(part).__name__}.")
+        object.__setattr__(self, "scores", parts)
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The cliques of all scores, each once."""
+        return unique(clique for score in self.scores for clique in score.cliques)
+
+    @property
+    def bits(self) -> int:
+        """The most bits of any of the scores."""
+        return max(score.bits for score in self.scores)
+
+    def candidates(self, domain: Domain) -> int:
+        """Return the number of candidates of all scores."""
+        return sum(score.candidates(domain) for score in self.scores)
+
+    def locate(self, domain: Domain, candidate: int) -> tuple[int, int]:
+        """Return which score a candidate belongs to, and which of its candidates it is."""
+        ends = np.cumsum([score.candidates(domain) for score in self.scores])
+        if not 0 <= candidate < ends[-1]:
+            raise ValueError(f"candidates are numbered 0..{ends[-1] - 1}, got {candidate}.")
+        place = int(np.searchsorted(ends, candidate, side="right"))
+        return place, int(candidate) - (int(ends[place - 1]) if place else 0)
+
+    def is_monotone(self, domain: Domain, relation: Relation) -> bool:
+        """Return whether all the scores are: a record raises them together."""
+        return all(score.is_monotone(domain, relation) for score in self.scores)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the descriptions of the scores."""
+        return {"kind": self.kind, "scores": [score.to_dict() for score in self.scores]}
+
+    def _check(self, domain: Domain) -> None:
+        for score in self.scores:
+            score.check(domain)
+
+    def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
+        bits = self.bits
+        parts = [
+            integers.times(score.values(domain, tables), 2 ** (bits - score.bits)) for score in self.scores
+        ]
+        return np.concatenate(parts)
+
+    def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int:
+        return max(
+            score.sensitivity(domain, relation, max_weight).value * 2 ** (self.bits - score.bits)
+            for score in self.scores
+        )

@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting.composition import METHODS, Plan
-from pgmjax.privacy.accounting.privacy_events import (
-    Concentrated,
-    Gaussian,
-    Laplace,
-    Pure,
-    Response,
-    Selection,
-)
+from pgmjax.privacy.accounting.events import Concentrated, Gaussian, Laplace, Pure, Response, Selection
 
 da = pytest.importorskip("dp_accounting")
 from dp_accounting import pld, rdp  # noqa: E402

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.accounting import privacy_events as e
+from pgmjax.privacy.accounting import events as e
 
 ORDERS = np.array([1.01, 1.5, 2.0, 8.0, 64.0, 1e4])
 AMOUNTS = st.fractions(min_value=Fraction(1, 10**6), max_value=20, max_denominator=10**6)

@@ -9,15 +9,9 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.accounting import divergence, renyi
-from pgmjax.privacy.accounting.privacy_events import (
-    Concentrated,
-    Gaussian,
-    Laplace,
-    Pure,
-    Response,
-    Selection,
-)
+from pgmjax.privacy.accounting import events as divergence
+from pgmjax.privacy.accounting import renyi
+from pgmjax.privacy.accounting.events import Concentrated, Gaussian, Laplace, Pure, Response, Selection
 from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
 
 ORDERS = renyi.ORDERS

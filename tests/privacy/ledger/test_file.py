@@ -8,12 +8,12 @@ import threading
 
 import pytest
 
-from pgmjax.privacy.accounting.privacy_events import Pure
+from pgmjax.privacy.accounting.events import Pure
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.ledger import Ledger, LedgerError
 from pgmjax.privacy.ledger import database as ledger_connection
-from pgmjax.privacy.ledger import place as ledger_place
-from pgmjax.privacy.ledger import schema as ledger_schema
+from pgmjax.privacy.ledger import database as ledger_place
+from pgmjax.privacy.ledger import database as ledger_schema
 
 RULES = {"relation": "add-remove", "secure": True}
 

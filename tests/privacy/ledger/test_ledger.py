@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.accounting.privacy_events import Concentrated, Pure
+from pgmjax.privacy.accounting.events import Concentrated, Pure
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.ledger import AttemptsExhausted, IdempotencyConflict, Ledger, LedgerError
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from pgmjax.privacy.accounting import renyi
-from pgmjax.privacy.accounting.privacy_events import Concentrated, Gaussian, Pure
+from pgmjax.privacy.accounting.events import Concentrated, Gaussian, Pure
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.ledger import renyi as ledger_renyi
+from pgmjax.privacy.ledger import meter as ledger_renyi
+from pgmjax.privacy.ledger.database import LIMIT
 from pgmjax.privacy.ledger.meter import Meter
-from pgmjax.privacy.ledger.schema import LIMIT
 
 DELTA = Fraction(1, 10**9)
 RULES = {"relation": "add-remove", "secure": True}

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from pgmjax.privacy.accounting.privacy_events import Pure
+from pgmjax.privacy.accounting.events import Pure
 from pgmjax.privacy.ledger import Ledger
 
 COST = [Pure("0.01")]

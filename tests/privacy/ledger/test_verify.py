@@ -6,10 +6,10 @@ import sqlite3
 
 import pytest
 
-from pgmjax.privacy.accounting.privacy_events import Pure
+from pgmjax.privacy.accounting.events import Pure
 from pgmjax.privacy.ledger import Ledger, LedgerError
 from pgmjax.privacy.ledger import chain as ledger_chain
-from pgmjax.privacy.ledger.schema import LIMIT
+from pgmjax.privacy.ledger.database import LIMIT
 
 RULES = {"relation": "add-remove", "secure": True}
 

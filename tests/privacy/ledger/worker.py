@@ -19,7 +19,7 @@ for name in ("pgmjax", "pgmjax.privacy"):
     package.__path__ = [str(ROOT.joinpath(*name.split(".")[1:]))]
     sys.modules[name] = package
 
-from pgmjax.privacy.accounting.privacy_events import Pure  # noqa: E402
+from pgmjax.privacy.accounting.events import Pure  # noqa: E402
 from pgmjax.privacy.budget import BudgetExceeded  # noqa: E402
 from pgmjax.privacy.ledger import AttemptsExhausted, Ledger  # noqa: E402
 
