@@ -27,7 +27,7 @@ from pgmjax.gradients.marginals import curved
 from pgmjax.gradients.parameters import FitParameters
 from pgmjax.gradients.problem import FitProblem
 from pgmjax.inference.ops.tables import join
-from pgmjax.uncertainty.conjugate_gradients import conjugate_gradients
+from pgmjax.uncertainty.laplace import conjugate_gradients
 
 _LOOSE = 1e-6  # of the right side, what the inner solver of a step may leave
 _INNER = 500

@@ -4,7 +4,6 @@
 the measurements do not determine at all.
 """
 
-from pgmjax.uncertainty.bars import ErrorBars
-from pgmjax.uncertainty.error_bars import error_bars
+from pgmjax.uncertainty.error_bars import ErrorBars, error_bars
 
 __all__ = ["ErrorBars", "error_bars"]

@@ -3,11 +3,27 @@
 Of all combinations of the measured values that are unbiased for an answer, the one of least variance is
 found by a least-squares solver in the coordinates of effects. It exists if and only if the measurements
 determine the answer; what is left over says so.
+
+What is known of answers before anything is measured: impossible cells, fixed marginals, a public total.
+
+A function of the records that vanishes on every possible cell has the answer zero; one of a fixed marginal
+has the answer that the marginal gives, and a constant that of the total. Least squares takes them out of
+every function first. They are found in the coordinates of effects, so that the domain is never written out:
+what vanishes is the null space of the functions' inner products over the possible cells, which need
+marginals of the constrained attributes only.
+
+Tables over cliques in orthogonal parts: the mean, the effect of each attribute, of each pair, and so on.
+
+A linear function of a table's records that names few attributes is a sum of effects, one for each subset of
+them; the effect of a subset sums to zero along each of its attributes. Functions on different cliques meet
+in the effects of the subsets they share, so that a domain is never written out.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -16,9 +32,8 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries.rows import transposed
-from pgmjax.uncertainty.effects import Effects
-from pgmjax.uncertainty.noiseless import Noiseless
 from pgmjax.uncertainty.queries import row_tables
 
 LEFT_OVER = 1e-6
@@ -170,3 +185,254 @@ class _System:
 
 def _whitened(measurements: Sequence[LinearMeasurement]) -> np.ndarray:
     return np.concatenate([m.flat_values() / m.row_stddevs() for m in measurements])
+
+
+MAX_COORDINATES = 3000
+"""The most coordinates over constrained attributes whose inner products are written out."""
+_NOTHING = 1e-11  # of the largest inner product: a smaller one is rounding
+_SAME = 1e-9  # of the largest singular value: a smaller one is of functions that equal others
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Noiseless:
+    """Functions whose answers are known, and how to take them out of others.
+
+    Where functions have more coordinates over constrained attributes than `MAX_COORDINATES`, only the total
+    is made use of: what follows then holds, with more noise than need be.
+
+    Attributes:
+        blocks: places of coordinates [functions of the free attributes, coordinates], with an orthonormal
+            basis of the known functions among them [coordinates, known].
+        worth: the answer of a known function is the inner product of its coordinates with these [length].
+    """
+
+    blocks: tuple[tuple[np.ndarray, np.ndarray], ...]
+    worth: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        effects: Effects,
+        zeros: Sequence[StructuralZeros],
+        fixed: Sequence[FixedMarginal],
+        total: float | None,
+    ) -> Noiseless:
+        """Return what is known of functions in these coordinates.
+
+        Args:
+            effects: the coordinates, those of the fixed marginals among them.
+            zeros: impossible cells.
+            fixed: marginals that are public and exact.
+            total: the number of records, where it is public.
+
+        Raises:
+            ValueError: no cell is possible.
+            ModelTooLargeError: the constraints together do not fit in memory.
+        """
+        masks: dict[Clique, np.ndarray] = {}
+        for one in zeros:
+            masks[one.clique] = masks.get(one.clique, 0.0) + one.log_mask()
+        possible = GraphicalModel.from_potentials(effects.domain, masks)
+        constrained = {name for clique in (*masks, *(one.clique for one in fixed)) for name in clique}
+        bases: dict[tuple[Clique, ...], np.ndarray] = {}
+        blocks, worth = [], np.zeros(effects.length)
+        for free, family in _families(effects, constrained).items():
+            if family not in bases:
+                bases[family] = _vanishing(effects.domain, possible, family)
+            basis, places = bases[family], _places(effects, free, family)
+            if not free:
+                basis, worth[places[0]] = _with_answers(basis, *_told(effects, fixed, total, places[0]))
+            if basis.shape[1]:
+                blocks.append((places, basis))
+        return cls(tuple(blocks), worth)
+
+    def without(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return functions less their known parts [..., length], up to rounding."""
+        result = np.array(coordinates)
+        for places, basis in self.blocks:
+            part = result[..., places]
+            result[..., places] = part - (part @ basis) @ basis.T
+        return result
+
+    def touched(self, length: int) -> np.ndarray:
+        """Return where coordinates are changed, bool [length]."""
+        result = np.zeros(length, bool)
+        for places, _ in self.blocks:
+            result[places] = True
+        return result
+
+
+def _families(effects: Effects, constrained: set[str]) -> dict[Clique, tuple[Clique, ...]]:
+    """For each set of free attributes the sets of constrained ones that stand beside it, smallest first."""
+    found: dict[Clique, list[Clique]] = {}
+    for subset in effects.places:
+        free = tuple(name for name in subset if name not in constrained)
+        found.setdefault(free, []).append(tuple(name for name in subset if name in constrained))
+    return {free: tuple(sorted(family, key=lambda c: (len(c), c))) for free, family in found.items()}
+
+
+def _places(effects: Effects, free: Clique, family: tuple[Clique, ...]) -> np.ndarray:
+    """Where the effects of free attributes with each constrained set stand [free cells, coordinates]."""
+    domain, parts = effects.domain, []
+    for beside in family:
+        subset = tuple(name for name in domain.attributes if name in free or name in beside)
+        place = effects.places[subset]
+        numbers = np.arange(place.start, place.stop).reshape(domain.shape_of(subset))
+        turned = numbers.transpose([subset.index(name) for name in (*free, *beside)])
+        parts.append(turned.reshape(domain.size(free), domain.size(beside)))
+    return np.concatenate(parts, axis=1)
+
+
+def _vanishing(domain: Domain, possible: GraphicalModel, family: tuple[Clique, ...]) -> np.ndarray:
+    """An orthonormal basis of the effects whose sum is zero on every possible cell [coordinates, known]."""
+    starts = np.cumsum([0, *(domain.size(subset) for subset in family)])
+    if not any(family) or starts[-1] > MAX_COORDINATES:
+        return np.zeros((starts[-1], 0))
+    centred, inner = np.zeros((2, starts[-1], starts[-1]))
+    calibrated = possible.calibrate()
+    for i, one in enumerate(family):
+        mine = slice(starts[i], starts[i + 1])
+        centre: np.ndarray = np.ones((1, 1))
+        for name in one:
+            centre = np.kron(centre, np.eye(domain[name]) - 1 / domain[name])
+        centred[mine, mine] = centre
+        for j, other in enumerate(family[: i + 1]):
+            theirs = slice(starts[j], starts[j + 1])
+            union = (*one, *(name for name in other if name not in one))
+            shares = calibrated.marginal(union) if union else np.ones(1)
+            inner[mine, theirs] = _together(domain, union, shares, one, other)
+            inner[theirs, mine] = inner[mine, theirs].T
+    # what is no effect (does not sum to zero along an attribute) occurs in no function: it must not count
+    inner = centred @ inner @ centred + (np.eye(starts[-1]) - centred)
+    sizes, vectors = np.linalg.eigh(inner)
+    return np.asarray(vectors[:, sizes <= _NOTHING * sizes[-1]])
+
+
+def _together(domain: Domain, union: Clique, shares: np.ndarray, one: Clique, other: Clique) -> np.ndarray:
+    """Inner products of the cells of two sets, each a coordinate of unit length [cells, cells]."""
+    # one more axis of length 1, which every set has: an empty set is numbered as any other
+    codes = np.indices((*domain.shape_of(union), 1)).reshape(len(union) + 1, -1)
+    mine, theirs = (
+        np.ravel_multi_index(
+            tuple(codes[[*(union.index(name) for name in some), -1]]), (*domain.shape_of(some), 1)
+        )
+        for some in (one, other)
+    )
+    result = np.zeros((domain.size(one), domain.size(other)))
+    result[mine, theirs] = shares.reshape(-1) * math.sqrt(result.size)
+    return result
+
+
+def _told(
+    effects: Effects, fixed: Sequence[FixedMarginal], total: float | None, places: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The constant and the cells of fixed marginals as functions [coordinates, functions], and answers."""
+    rows: list[np.ndarray] = []
+    answers: list[float] = []
+    if total is not None:
+        rows.append(np.eye(1, effects.length, effects.places[()].start)[0])
+        answers.append(total)
+    for one in fixed if len(places) <= MAX_COORDINATES else ():
+        for cell, count in enumerate(one.counts.reshape(-1).tolist()):
+            indicator = np.eye(1, one.counts.size, cell).reshape(one.counts.shape)
+            rows.append(effects.coordinates(one.clique, indicator))
+            answers.append(count)
+    return np.reshape(rows, (len(rows), effects.length)).T[places], np.array(answers)
+
+
+def _with_answers(basis: np.ndarray, told: np.ndarray, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """An orthonormal basis of known functions and of those that vanish, and the worth of its coordinates."""
+    left, sizes, right = np.linalg.svd(np.concatenate([basis, told], axis=1), full_matrices=False)
+    own = sizes > _SAME * max(sizes.max(initial=0.0), 1.0)
+    left, right = left[:, own], right[own, basis.shape[1] :]
+    return left, left @ (right @ answers / sizes[own])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Effects:
+    """Coordinates of functions on some cliques.
+
+    Attributes:
+        domain: the attributes.
+        places: for each subset of a clique, in the domain's order, where its numbers stand.
+        length: how many numbers there are.
+
+    References:
+        Darroch and Speed 1983, "Additive and multiplicative models and interactions".
+
+    Example:
+        >>> effects = Effects.of(Domain({"a": 2, "b": 2}), [("a", "b")])
+        >>> [np.round(effects.coordinates(("a",), np.array([3.0, 1.0]))[part], 3).tolist()
+        ...  for part in effects.places.values()]
+        [[2.0], [0.707, -0.707], [0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    """
+
+    domain: Domain
+    places: dict[Clique, slice]
+    length: int
+
+    @classmethod
+    def of(cls, domain: Domain, cliques: Iterable[Clique]) -> Effects:
+        """Return coordinates for functions on these cliques and on their subsets."""
+        places: dict[Clique, slice] = {}
+        start = 0
+        for clique in cliques:
+            for subset in _subsets(_ordered(domain, clique)):
+                if subset not in places:
+                    places[subset] = slice(start, start + domain.size(subset))
+                    start = places[subset].stop
+        return cls(domain, places, start)
+
+    def coordinates(self, clique: Clique, table: np.ndarray) -> np.ndarray:
+        """Return a function's coordinates [length]; their squares sum to the mean square of the function.
+
+        Args:
+            clique: the attributes it names.
+            table: its values [size of each attribute].
+        """
+        result = np.zeros(self.length)
+        ordered = _ordered(self.domain, clique)
+        parts: dict[Clique, np.ndarray] = {(): table.transpose([clique.index(name) for name in ordered])}
+        for name in ordered:  # the axes that are left come after those of the key
+            split: dict[Clique, np.ndarray] = {}
+            for subset, part in parts.items():
+                mean = part.mean(axis=len(subset))
+                split[subset] = mean
+                split[(*subset, name)] = part - np.expand_dims(mean, len(subset))
+            parts = split
+        for subset, part in parts.items():
+            result[self.places[subset]] = part.reshape(-1) / math.sqrt(part.size)
+        return result
+
+    def table(self, clique: Clique, vector: np.ndarray) -> np.ndarray:
+        """Apply the transpose of `coordinates`: [length] to a table of the clique."""
+        ordered = _ordered(self.domain, clique)
+        parts = {}
+        for subset in _subsets(ordered):
+            shape = self.domain.shape_of(subset)
+            parts[subset] = vector[self.places[subset]].reshape(shape) / math.sqrt(math.prod(shape))
+        for name in reversed(ordered):
+            parts = {
+                subset: _joined(part, parts[(*subset, name)], len(subset))
+                for subset, part in parts.items()
+                if name not in subset
+            }
+        return parts[()].transpose([ordered.index(name) for name in clique])
+
+    def subsets(self, clique: Clique) -> list[Clique]:
+        """Return the subsets of a clique, as they are named in `places`."""
+        return _subsets(_ordered(self.domain, clique))
+
+
+def _joined(mean: np.ndarray, effect: np.ndarray, axis: int) -> np.ndarray:
+    """The transpose of taking the mean along an axis, and the rest."""
+    spread = np.expand_dims(mean, axis) / effect.shape[axis]
+    return spread + effect - effect.mean(axis=axis, keepdims=True)
+
+
+def _ordered(domain: Domain, clique: Sequence[str]) -> Clique:
+    return tuple(name for name in domain.attributes if name in clique)
+
+
+def _subsets(clique: Clique) -> list[Clique]:
+    return [some for size in range(len(clique) + 1) for some in itertools.combinations(clique, size)]

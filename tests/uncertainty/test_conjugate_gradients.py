@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.uncertainty.conjugate_gradients import conjugate_gradients
+from pgmjax.uncertainty.laplace import conjugate_gradients
 
 
 def test_conjugate_gradients_solve_a_singular_system():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.uncertainty.effects import Effects
+from pgmjax.uncertainty.linear import Effects
 
 DOMAIN = pj.Domain({"a": 3, "b": 2, "c": 4})
 

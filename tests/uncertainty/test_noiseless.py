@@ -6,7 +6,7 @@ import pytest
 import pgmjax as pj
 from pgmjax import constraints
 from pgmjax.queries import kronecker, marginal, prefix
-from pgmjax.uncertainty import laplace, linear, noiseless
+from pgmjax.uncertainty import laplace, linear
 from pgmjax.uncertainty.linear import least_squares
 from pgmjax.uncertainty.queries import row_tables, zeros_of
 from tests.uncertainty.structures import CELLS, DOMAIN, QUERIES, dense, measurements
@@ -122,7 +122,7 @@ def test_zeros_determine_more_and_never_widen():
 
 
 def test_more_coordinates_than_allowed_are_left_as_without_zeros(monkeypatch):
-    monkeypatch.setattr(noiseless, "MAX_COORDINATES", 3)
+    monkeypatch.setattr(linear, "MAX_COORDINATES", 3)
     plain = least_squares(DOMAIN, measurements(), row_tables(DOMAIN, ASKED), 2000.0)
     got = least_squares(DOMAIN, measurements(), row_tables(DOMAIN, ASKED), 2000.0, ZEROS["of three"])
     seen = plain.determined
