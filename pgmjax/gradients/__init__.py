@@ -5,6 +5,6 @@ weights, prior and total, differentiated by unrolling a solver or from the condi
 """
 
 from pgmjax.gradients.fit import DifferentiableFit
-from pgmjax.gradients.parameters import Diagnostics, FitParameters
+from pgmjax.gradients.problem import Diagnostics, FitParameters
 
 __all__ = ["Diagnostics", "DifferentiableFit", "FitParameters"]

@@ -17,10 +17,8 @@ from pgmjax.data.cliques import Clique, maximal
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.solvers.loop import precision
-from pgmjax.gradients.implicit import optimum
-from pgmjax.gradients.parameters import Diagnostics, FitParameters
-from pgmjax.gradients.problem import FitProblem, holder
-from pgmjax.gradients.unrolled import descend
+from pgmjax.gradients.problem import Diagnostics, FitParameters, FitProblem, holder
+from pgmjax.gradients.solve import descend, optimum
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement
