@@ -28,8 +28,8 @@ from common import CLIQUE, Histogram, histogram, rows, sampled
 import pgmjax as pj
 from pgmjax.data.relation import Relation
 from pgmjax.learning import as_learner
-from pgmjax.learning.choice import training_query
 from pgmjax.learning.random_queries import random_ranges, random_subsets
+from pgmjax.learning.training_set import training_query
 from pgmjax.queries import Query, matrix
 from pgmjax.strategies import fixed, strategy
 

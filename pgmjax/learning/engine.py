@@ -11,9 +11,8 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.learning.base import FittedLearner, Learner
-from pgmjax.learning.inputs import Examples, encoded_queries
-from pgmjax.learning.penalised import least_squares
+from pgmjax.learning.base import Examples, FittedLearner, Learner, encoded_queries
+from pgmjax.learning.linear import least_squares
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import DenseMatrix
 

@@ -10,8 +10,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from pgmjax._internal import checks
-from pgmjax.learning.base import FittedLearner, Learner
-from pgmjax.learning.inputs import Examples, encoded_queries
+from pgmjax.learning.base import Examples, FittedLearner, Learner, encoded_queries
 from pgmjax.learning.linear import ridge
 from pgmjax.random import generator
 

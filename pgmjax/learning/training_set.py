@@ -1,18 +1,31 @@
-"""What is learned together: attributes, their training queries, and the queries' vectors."""
+"""What is learned together: attributes, their training queries, and the queries' vectors.
+
+Which queries a model is trained on: covering ones of low sensitivity, or random ones.
+
+How many random queries to train on: more of them need more noise each, fewer leave more to the model.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.learning.encodings import Cells, Encoding, Factors
-from pgmjax.queries import Query
+from pgmjax.data.relation import Relation
+from pgmjax.learning.encodings import Cells, Encoding, Factors, cell_rows
+from pgmjax.learning.random_queries import check_matrix, random_ranges, random_subsets, ranges_there_are
+from pgmjax.queries import AttributeQuery, Product, Query, identity, marginal, ranges
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
+from pgmjax.queries.workload import Workload
+from pgmjax.strategies import fixed
+from pgmjax.strategies.choose import strategy
 
 UNIVERSES = ("auto", "joint", "cliques")
 MAX_JOINT_CELLS = 1 << 12
@@ -103,3 +116,208 @@ def _check_distinguished(
             f"the encoding {encoding.name!r} leaves training queries indistinguishable: {different:,} "
             f"different ones have {seen:,} vectors. Use the encoding 'cells', or another training."
         )
+
+
+COVERING = ("identity", "tree", "hb", "opt_0")
+"""Those whose answers determine every cell (OPT_0: every query of the workload)."""
+
+RANDOM = ("random", "random_subsets")
+"""Those of which a number is drawn."""
+
+
+def training_query(
+    training: str,
+    clique: Clique,
+    domain: Domain,
+    *,
+    workload: Workload | None = None,
+    count: int | None = None,
+    norm: str = "l1",
+    relation: Relation = Relation.ADD_REMOVE,
+    seed: int = 0,
+) -> Query:
+    """Return the queries to train on, as one query; looks at no data.
+
+    Args:
+        training: "identity" (every cell), "tree" (binary trees with roots), "hb" (trees of the best
+            branching), "opt_0" (optimised for `workload`, OPT_kron for several attributes), "random" (ranges)
+            or "random_subsets" (of cells).
+        clique: the attributes.
+        domain: their sizes.
+        workload: for "opt_0", what is to be answered; entries on other attributes are left out.
+        count: for random ones, how many.
+        norm: for "opt_0", "l1" for Laplace, "l2" for Gaussian noise.
+        relation: for "opt_0", which tables are neighbours.
+        seed: of random queries and of the starts of "opt_0", which are no noise.
+
+    Returns:
+        a query with integers as entries; its rows are the training queries.
+
+    Raises:
+        ValueError: no such training, no count or workload where one is needed, or more queries than fit.
+
+    References:
+        Zhu et al. 2017, section III-C; Hay et al. 2010 (trees); Qardaji et al. 2013 (HB); McKenna et al.
+        2018 (OPT_0, OPT_kron).
+
+    Example:
+        >>> query = training_query("tree", ("a",), Domain({"a": 4}))
+        >>> query.num_rows(Domain({"a": 4})), query.l1_sensitivity(Relation.ADD_REMOVE, Domain({"a": 4}))
+        (7, 3)
+    """
+    checks.choice("training", training, (*COVERING, *RANDOM))
+    if training == "identity":
+        return marginal(clique)
+    if training in ("tree", "hb"):
+        return Product({name: _tree(training, domain[name]) for name in clique})
+    if training == "opt_0":
+        return _optimised(clique, domain, workload, norm, relation, seed)
+    if count is None:
+        raise ValueError(f"the training {training!r} needs a count of queries.")
+    return (random_ranges if training == "random" else random_subsets)(domain, clique, count, seed)
+
+
+def validation_query(clique: Clique, domain: Domain, most: int = 31) -> Query:
+    """Return ranges of several widths with low sensitivity: the tops of binary trees.
+
+    Args:
+        clique: the attributes; the largest are cut most often.
+        domain: their sizes.
+        most: no more rows than this.
+
+    Example:
+        >>> query = validation_query(("a",), Domain({"a": 100}))
+        >>> query.num_rows(Domain({"a": 100})), query.l1_sensitivity(Relation.ADD_REMOVE, Domain({"a": 100}))
+        (31, 5)
+    """
+    checks.integer("the number of validation queries", most, low=1)
+    depths = dict.fromkeys(clique, 0)
+    while True:
+        name = max(clique, key=lambda each: domain[each] >> depths[each])
+        deeper = {**depths, name: depths[name] + 1}
+        rows = math.prod(2 ** (depth + 1) - 1 for depth in deeper.values())
+        if domain[name] >> depths[name] < 2 or rows > most:
+            return Product({each: _top(domain[each], depth) for each, depth in depths.items()})
+        depths = deeper
+
+
+@functools.lru_cache(maxsize=64)
+def _tree(training: str, size: int) -> AttributeQuery:
+    """A tree as ranges, which need no matrix to be answered; the identity where it is that."""
+    if size == 1:
+        return identity()
+    rows = fixed.h2(size) if training == "tree" else fixed.hb(size)
+    if len(rows) == size:
+        return identity()
+    low, above = rows.argmax(axis=1), size - rows[:, ::-1].argmax(axis=1)
+    return ranges(np.stack([low, above - 1], axis=1).tolist())
+
+
+def _optimised(
+    clique: Clique, domain: Domain, workload: Workload | None, norm: str, relation: Relation, seed: int
+) -> Query:
+    entries = () if workload is None else workload.entries
+    served = [entry for entry in entries if set(entry.clique) <= set(clique)]
+    if not served:
+        raise ValueError(f"the training 'opt_0' needs a workload that asks for some of {clique}.")
+    (query,) = strategy("kron", Workload(served), domain, norm, relation, seed=seed).queries
+    return query
+
+
+def _top(size: int, depth: int) -> AttributeQuery:
+    bounds = []
+    for level in range(depth + 1):
+        ends = [size * part // 2**level for part in range(2**level + 1)]
+        bounds += [(low, above - 1) for low, above in itertools.pairwise(ends)]
+    return ranges(bounds)
+
+
+_ASKED = 256
+_OTHER_SEED = 1 << 31  # fresh queries are drawn apart from those of training
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorTerms:
+    """Expected squared errors of a fresh query, by number of training queries (counts squared).
+
+    Attributes:
+        counts: numbers of training queries, ascending.
+        noise: from the noise of the training answers.
+        model: from what the training queries leave open.
+    """
+
+    counts: tuple[int, ...]
+    noise: tuple[float, ...]
+    model: tuple[float, ...]
+
+    @property
+    def best(self) -> int:
+        """The number whose two errors add up to least."""
+        sums = np.add(self.noise, self.model)
+        return self.counts[int(sums.argmin())]
+
+
+def error_terms(
+    training: str,
+    clique: Clique,
+    domain: Domain,
+    *,
+    records: int,
+    noise_variance: Callable[[int], float],
+    concentration: float = 0.01,
+    most: int = 1024,
+    seed: int = 0,
+) -> ErrorTerms:
+    """Return both errors of least squares of least norm on cells, trained on random queries.
+
+    The noise term is exact. The model term is the expectation over histograms whose shares have a symmetric
+    Dirichlet law of parameter c, ``E x x^T = records**2 (I + c 1 1^T) / (k (k c + 1))`` on k cells. Fresh
+    queries are drawn as those of training.
+
+    Args:
+        training: "random" or "random_subsets".
+        clique: the attributes.
+        domain: their sizes.
+        records: the number of records, public or guessed.
+        noise_variance: of each training answer, by the number of training queries that the same cell is in.
+        concentration: c above, > 0: 1 makes all histograms equally likely, less puts the records in fewer
+            cells. With 0.01 the root of the term was between a quarter and five times that of the public
+            histograms NETTRACE and SEARCHLOGS of 4,096 cells, with 1 down to a thirtieth.
+        most: consider no more training queries than this.
+        seed: of the training queries: the ones that `training_query` draws.
+
+    References:
+        Zhu et al. 2017, section III-C and Theorems IV.2 and IV.4, for the trade-off. Their bounds are not
+        what is balanced here: their sum is least near records * epsilon / 2 queries, far beyond any use.
+
+    Example:
+        >>> terms = error_terms(
+        ...     "random", ("a",), Domain({"a": 64}), records=500, noise_variance=lambda cover: 2.0 * cover**2
+        ... )
+        >>> terms.best
+        32
+    """
+    records = checks.integer("the expected number of records", records, low=1)
+    cells = domain.size(clique)
+    concentration = checks.number("concentration", concentration, above=0)
+    scale = records**2 / (cells * (cells * concentration + 1))
+    most, fresh_ones = checks.integer("most", most, low=1), _ASKED
+    if training == "random":
+        existing = ranges_there_are(domain, clique)
+        most, fresh_ones = min(most, existing), min(_ASKED, existing)
+    check_matrix(domain, clique, max(most, _ASKED))
+    rows = cell_rows(training_query(training, clique, domain, count=most, seed=seed), domain, clique)
+    fresh = training_query(training, clique, domain, count=fresh_ones, seed=seed + _OTHER_SEED)
+    asked = cell_rows(fresh, domain, clique)
+    gram, shared = rows @ rows.T, asked @ rows.T
+    norms, sums, row_sums = (asked**2).sum(axis=1), asked.sum(axis=1), rows.sum(axis=1)
+    counts = sorted({min(most, round(2 ** (step / 2))) for step in range(4, 2 * most.bit_length() + 1)})
+    noise, model = [], []
+    for count in counts or [most]:
+        weights = shared[:, :count] @ np.linalg.pinv(gram[:count, :count], hermitian=True)
+        cover = int(rows[:count].sum(axis=0).max())
+        noise.append(noise_variance(cover) * float((weights**2).sum(axis=1).mean()))
+        left = np.maximum(norms - (weights * shared[:, :count]).sum(axis=1), 0)
+        left_of_sums = sums - weights @ row_sums[:count]
+        model.append(scale * float((left + concentration * left_of_sums**2).mean()))
+    return ErrorTerms(tuple(counts or [most]), tuple(noise), tuple(model))

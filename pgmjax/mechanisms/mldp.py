@@ -13,11 +13,10 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.learning import Learner, as_learner
-from pgmjax.learning.choice import COVERING, RANDOM
 from pgmjax.learning.encodings import as_encoding
 from pgmjax.learning.predictor import Predictor
 from pgmjax.learning.selection import Validation
-from pgmjax.learning.training_set import UNIVERSES, Lesson
+from pgmjax.learning.training_set import COVERING, RANDOM, UNIVERSES, Lesson
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.base import Settings, check_table_and_workload, paid_for, read_settings

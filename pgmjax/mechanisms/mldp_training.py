@@ -11,12 +11,17 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.learning import Learner
-from pgmjax.learning.choice import RANDOM, training_query, validation_query
-from pgmjax.learning.counts import error_terms
 from pgmjax.learning.encodings import Encoding
 from pgmjax.learning.predictor import Part, Predictor
 from pgmjax.learning.selection import Validation, best_of
-from pgmjax.learning.training_set import Lesson, learned_together
+from pgmjax.learning.training_set import (
+    RANDOM,
+    Lesson,
+    error_terms,
+    learned_together,
+    training_query,
+    validation_query,
+)
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.private_table import PrivateTable

@@ -22,7 +22,7 @@ from pgmjax._internal import checks, files
 from pgmjax._internal.files import reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
-from pgmjax.learning import predictor_folder
+from pgmjax.learning import predictor as predictor_folder
 from pgmjax.learning.predictor import Predictor
 from pgmjax.measurements import transcript as transcripts
 from pgmjax.measurements.transcript import Transcript

@@ -9,8 +9,8 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.relation import Relation
-from pgmjax.learning.bounds import model_bound, noise_bound
 from pgmjax.learning.predictor import Predictor
+from pgmjax.learning.selection import model_bound, noise_bound
 from pgmjax.measurements.noise import Law
 from pgmjax.queries import Query
 from pgmjax.release.release import Release

@@ -23,7 +23,7 @@ if "tests" not in sys.modules:  # run as a script; an installed package may have
 
 import pgmjax as pj  # noqa: E402
 from pgmjax import cli, sweeps
-from pgmjax.learning import predictor_folder  # noqa: E402
+from pgmjax.learning import predictor as predictor_folder  # noqa: E402
 from pgmjax.release import folder as release_folder  # noqa: E402
 from pgmjax.sweeps import machine  # noqa: E402
 from tests.guards import cases, facts, objects  # noqa: E402

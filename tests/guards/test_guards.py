@@ -18,7 +18,7 @@ import pytest
 import pgmjax as pj
 from pgmjax import sweeps
 from pgmjax.cli import main
-from pgmjax.learning import predictor_folder
+from pgmjax.learning import predictor as predictor_folder
 from pgmjax.privacy.ledger import IdempotencyConflict
 
 # What has no name in `pgmjax.__all__`: the command (the script `pgmjax`), and what docs/ names by its module.

@@ -5,7 +5,7 @@ import pytest
 
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.learning.choice import COVERING, RANDOM, training_query, validation_query
+from pgmjax.learning.training_set import COVERING, RANDOM, training_query, validation_query
 from pgmjax.queries import Product, all_ranges
 from pgmjax.queries.workload import Workload
 from pgmjax.strategies import fixed

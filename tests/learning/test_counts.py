@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.learning.choice import training_query
-from pgmjax.learning.counts import _OTHER_SEED, ErrorTerms, error_terms
+from pgmjax.learning.training_set import _OTHER_SEED, ErrorTerms, error_terms, training_query
 
 DOMAIN = Domain({"x": 12, "y": 2})
 XY = ("x", "y")

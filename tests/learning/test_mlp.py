@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgmjax.learning import MLP
-from pgmjax.learning.mlp_training import start, train, trained_programs
+from pgmjax.learning.mlp import start, train, trained_programs
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.random((50, 2))
@@ -72,7 +72,7 @@ def test_one_program_serves_all_settings_and_seeds():
 
 
 def test_more_rows_than_are_trained_at_once(monkeypatch):
-    monkeypatch.setattr("pgmjax.learning.mlp_training.CPU_NETWORKS", 4)
+    monkeypatch.setattr("pgmjax.learning.mlp.CPU_NETWORKS", 4)
     learner, answers = MLP(hidden=(4,), epochs=2), ANSWERS * np.arange(1, 11)[:, None]
     found = learner.fit(ROWS, answers).predict(ROWS)
     assert found.shape == (10, 50)

@@ -5,10 +5,9 @@ import pytest
 
 from pgmjax.data.domain import Domain
 from pgmjax.learning import Linear
-from pgmjax.learning.choice import training_query
 from pgmjax.learning.encodings import Cells, Corners
 from pgmjax.learning.predictor import Part, Predictor
-from pgmjax.learning.training_set import Lesson
+from pgmjax.learning.training_set import Lesson, training_query
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.queries import Product, marginal, matrix, prefix, range, total

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.learning import Linear, predictor_folder
+from pgmjax.learning import Linear
+from pgmjax.learning import predictor as predictor_folder
 from pgmjax.learning.base import FittedLearner, Learner, NotDescribedError
 from pgmjax.learning.encodings import Cells, Encoding
 from pgmjax.learning.predictor import Part, Predictor
