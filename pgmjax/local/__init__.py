@@ -8,22 +8,15 @@ every table. Nothing costs budget: it is all post-processing.
 
 from pgmjax.local.answers import Answers, UselessAnswerError
 from pgmjax.local.bounds import lower_bound, upper_bound
-from pgmjax.local.channel import Channel, predicted_stddev
-from pgmjax.local.codes import Perturbed, PerturbedCodes
-from pgmjax.local.column import ResponseColumn
-from pgmjax.local.continuous import Discretisation, Grid, best_grid
-from pgmjax.local.factor import Factor, predicted_error
-from pgmjax.local.factored import answer_queries
-from pgmjax.local.graphs import PerturbedGraph
+from pgmjax.local.channel import Channel, Factor, predicted_error, predicted_stddev
+from pgmjax.local.codes import Perturbed, PerturbedCodes, Universe
+from pgmjax.local.continuous import ContinuousAnswers, Discretisation, Grid, answer_lipschitz, best_grid
+from pgmjax.local.graphs import PerturbedGraph, VertexPairs
 from pgmjax.local.grouped import GroupHistograms, group_histograms
-from pgmjax.local.lipschitz import ContinuousAnswers, answer_lipschitz
-from pgmjax.local.marginals import ResponseMarginal
-from pgmjax.local.pairs import VertexPairs
+from pgmjax.local.marginals import ResponseMarginal, Tally
 from pgmjax.local.proper import Achievable
-from pgmjax.local.statistical import answer_rows
-from pgmjax.local.table import PerturbedTable, load
-from pgmjax.local.tally import Tally
-from pgmjax.local.universe import Universe
+from pgmjax.local.statistical import answer_queries, answer_rows
+from pgmjax.local.table import PerturbedTable, ResponseColumn, load
 
 __all__ = [
     "Achievable",

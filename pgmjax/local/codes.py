@@ -1,14 +1,20 @@
-"""What estimates are made from: perturbed codes in the order of the rows, and the law that drew them."""
+"""What estimates are made from: perturbed codes in the order of the rows, and the law that drew them.
+
+A product of attributes as one category, and back.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
-from pgmjax.privacy.response import RandomizedResponse
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
+from pgmjax.privacy.response import LARGEST_SIZE, RandomizedResponse
 
 BLOCK_ROWS = 1 << 20
 
@@ -94,3 +100,78 @@ def _cut(codes: Any) -> Iterable[Any]:
     if np.ndim(codes) != 1:
         raise ValueError(f"perturbed codes must have one axis, the rows, got {np.ndim(codes)} axes.")
     return (codes[start : start + BLOCK_ROWS] for start in range(0, len(codes), BLOCK_ROWS))
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class Universe:
+    """The cells of some attributes, numbered row-major in their order: what a record can be.
+
+    Args:
+        domain: the attributes.
+        clique: which of them, in order; None takes all.
+
+    Raises:
+        ValueError: an unknown attribute, or fewer than 2 or more than 2^31 cells.
+
+    Example:
+        >>> universe = Universe(Domain({"sex": 2, "age": 3}))
+        >>> universe.encode({"sex": [1, 0], "age": [2, 1]}).tolist()
+        [5, 1]
+        >>> universe.column(np.array([5, 1]), "age").tolist()
+        [2, 1]
+    """
+
+    domain: Domain
+
+    def __init__(self, domain: Domain, clique: Iterable[str] | None = None):
+        if not isinstance(domain, Domain):
+            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
+        names: Clique = domain.attributes if clique is None else as_clique(domain, tuple(clique))
+        chosen = domain.project(names)
+        cells = chosen.size()
+        if not 2 <= cells <= LARGEST_SIZE:
+            raise ValueError(
+                f"a universe must have 2 to 2^31 cells, got {cells:,} over {len(names)} attributes: "
+                "choose other attributes."
+            )
+        object.__setattr__(self, "domain", chosen)
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return self.domain.size()
+
+    def encode(self, columns: Mapping[str, Any]) -> np.ndarray:
+        """Return one code for each row, int64 [rows].
+
+        Args:
+            columns: for every attribute its codes [rows].
+
+        Raises:
+            TypeError: codes that are not integers.
+            ValueError: a column is not there, lengths differ, or a code lies outside its attribute.
+        """
+        result = None
+        for name, size in self.domain.sizes.items():
+            if name not in columns:
+                raise ValueError(f"there is no column for the attribute {name!r} of the universe.")
+            column = np.asarray(columns[name])
+            if column.dtype.kind not in "iu" or column.ndim != 1:
+                raise TypeError(f"column {name!r} must be integer codes with one axis, got {column.dtype}.")
+            if column.size and not 0 <= int(column.min()) <= int(column.max()) < size:
+                raise ValueError(f"column {name!r} has codes outside 0..{size - 1}: nothing was encoded.")
+            if result is not None and len(result) != len(column):
+                raise ValueError(f"columns must have equally many rows; {name!r} differs.")
+            result = column.astype(np.int64) if result is None else result * size + column
+        assert result is not None
+        return result
+
+    def column(self, codes: Any, name: str) -> np.ndarray:
+        """Return the codes of one attribute [rows] of cells [rows]."""
+        place = self.domain.attributes.index(self.domain.attribute(name).name)
+        below = math.prod(self.domain.shape[place + 1 :])
+        return np.asarray(codes) // below % self.domain.shape[place]
+
+    def decode(self, codes: Any) -> dict[str, np.ndarray]:
+        """Return the codes of every attribute [rows] of cells [rows]."""
+        return {name: self.column(codes, name) for name in self.domain}

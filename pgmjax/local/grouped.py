@@ -9,10 +9,9 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
-from pgmjax.local.answers import Answers
+from pgmjax.local.answers import Answers, Function, Pieces
 from pgmjax.local.channel import Channel
 from pgmjax.local.codes import Perturbed, blocks, law_of
-from pgmjax.local.pieces import Function, Pieces
 from pgmjax.privacy.response import RandomizedResponse
 
 MAX_CELLS = 1 << 28

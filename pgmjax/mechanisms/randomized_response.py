@@ -16,9 +16,8 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.local.storage import Storage
-from pgmjax.local.table import PerturbedTable, load
-from pgmjax.local.tally import Tally
+from pgmjax.local.marginals import Tally
+from pgmjax.local.table import PerturbedTable, Storage, load
 from pgmjax.mechanisms.base import Settings, check_request, read_settings
 from pgmjax.mechanisms.response_universes import (
     USELESS,

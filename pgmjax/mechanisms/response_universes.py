@@ -11,8 +11,8 @@ from typing import Any
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.local.factor import predicted_error
-from pgmjax.local.tally import factors_of
+from pgmjax.local.channel import predicted_error
+from pgmjax.local.marginals import factors_of
 from pgmjax.privacy.exact import as_text, exact, shortened, split
 from pgmjax.privacy.responding import ENCODINGS, check_size
 from pgmjax.privacy.response import LARGEST_UNARY_SIZE, response_for, unary_for

@@ -6,7 +6,7 @@ import pytest
 import pgmjax as pj
 from pgmjax import local as co
 from pgmjax.history import Rows
-from pgmjax.local import factored
+from pgmjax.local import statistical
 from pgmjax.privacy import RandomizedResponse, SeededBackend
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, identity, mean, point, prefix, subset
 
@@ -30,7 +30,7 @@ NAMES = ("value", "variance", "worst_variance", "variance_bound", "low", "high",
 @pytest.mark.parametrize("small", [True, False])
 def test_same_as_functions_written_out(small, monkeypatch):
     if not small:
-        monkeypatch.setattr(factored, "_BLOCK_NUMBERS", 10)
+        monkeypatch.setattr(statistical, "_BLOCK_NUMBERS", 10)
     table = co.PerturbedCodes(RandomizedResponse(24, 0.5), CODES)
     found = co.answer_queries(table, UNIVERSE, QUERIES)
     written = co.group_histograms(table).answer(Rows.of(QUERIES, DOMAIN).matrix())
@@ -44,7 +44,7 @@ def test_predicates_on_bits_sum_to_powers_of_two(attributes):
     """Sum over the universe of a conjunction of S of d bits: 2^(d - |S|), also for 2^31 cells."""
     bits = co.Universe(pj.Domain({f"b{k}": 2 for k in range(31)}))
     asked = Product({f"b{k}": point(k % 2) for k in range(attributes)})
-    about = factored._about(Rows.of([asked], bits.domain))
+    about = statistical._about(Rows.of([asked], bits.domain))
     assert about.sums.item() == about.squares.item() == 2.0 ** (31 - attributes)
     assert (about.low.item(), about.high.item()) == (0.0, 1.0)
 

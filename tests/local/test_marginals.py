@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.local.factor import Factor, predicted_error
-from pgmjax.local.marginals import ResponseMarginal
-from pgmjax.local.tally import Tally, factors_of
+from pgmjax.local.channel import Factor, predicted_error
+from pgmjax.local.marginals import ResponseMarginal, Tally, factors_of
 from pgmjax.privacy.response import UnaryResponse, response_for, unary_for
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 2})

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.local import tally as tallies
-from pgmjax.local.tally import Tally
+from pgmjax.local import marginals as tallies
+from pgmjax.local.marginals import Tally
 from pgmjax.privacy.response import response_for, unary_for
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 4, "d": 2})
