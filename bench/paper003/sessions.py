@@ -24,7 +24,7 @@ from fractions import Fraction
 import numpy as np
 
 import pgmjax as pj
-from pgmjax.history.session.cell_account import CellAccount
+from pgmjax.history.session.costs import CellAccount
 from pgmjax.history.session.demand import Demand
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend

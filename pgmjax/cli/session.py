@@ -11,8 +11,8 @@ from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.history.session.log import NAME
 from pgmjax.history.session.session import Session
-from pgmjax.history.session.session_opening import NAME
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend

@@ -9,19 +9,20 @@ from pgmjax.history import builders
 from pgmjax.history.answers import Answers
 from pgmjax.history.bayes.blue import Blue
 from pgmjax.history.bayes.choose import law_of
-from pgmjax.history.bayes.claims import Claim, Verdict
-from pgmjax.history.bayes.consistent import ConsistentAnswers, consistent_answers
+from pgmjax.history.bayes.consistent import (
+    ConsistentAnswers,
+    DeclinedError,
+    InferenceControl,
+    consistent_answers,
+)
 from pgmjax.history.bayes.coordinates import NotEstimableError
-from pgmjax.history.bayes.inference import Inference, JointInference
-from pgmjax.history.bayes.inference_control import DeclinedError, InferenceControl
-from pgmjax.history.bayes.noise_laws import Gaussian, Laplace
-from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.history.bayes.inference import Claim, Inference, JointInference, Verdict
+from pgmjax.history.bayes.noise_sum import Gaussian, Laplace, NoiseSum
 from pgmjax.history.bayes.posterior import Posterior, posterior
 from pgmjax.history.history import History
 from pgmjax.history.kernel.cross_validation import AlphaChoice, CrossValidation
 from pgmjax.history.kernel.device import device_kernel
-from pgmjax.history.kernel.kernel import kernel, kernel_blocks
-from pgmjax.history.kernel.norms import squared_norms
+from pgmjax.history.kernel.kernel import kernel, kernel_blocks, squared_norms
 from pgmjax.history.kernel.pca import KernelPCA
 from pgmjax.history.kernel.product import KernelProduct
 from pgmjax.history.kernel.ridge import Ridge
@@ -30,7 +31,7 @@ from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 from pgmjax.history.session.costs import cell_costs, least_epsilon, sensitivities, system_cost
 from pgmjax.history.session.session import Session
-from pgmjax.history.session.session_answer import SessionAnswer
+from pgmjax.history.session.state import SessionAnswer
 
 __all__ = [
     "AlphaChoice",

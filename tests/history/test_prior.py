@@ -9,7 +9,7 @@ from scipy import integrate, stats
 
 import pgmjax as pj
 from pgmjax.history import ProductPrior
-from pgmjax.history.smoothing import posterior_mean
+from pgmjax.history.prior import posterior_mean
 from pgmjax.privacy import Budget, PrivateTable
 from pgmjax.privacy.seeded import SeededBackend
 

@@ -13,10 +13,8 @@ import math
 
 import numpy as np
 
-from pgmjax.history.bayes.distribution import Accuracy, LatticeLaw, SumLaw
-from pgmjax.history.bayes.exact_law import closed_form
-from pgmjax.history.bayes.noise_laws import DISCRETE, Laplace
-from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.history.bayes.distribution import Accuracy, LatticeLaw, SumLaw, closed_form
+from pgmjax.history.bayes.noise_sum import DISCRETE, Laplace, NoiseSum
 
 OUTSIDE = 1e-11
 """The probability outside the period."""

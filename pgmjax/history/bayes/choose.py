@@ -9,8 +9,7 @@ from pgmjax._internal import checks
 from pgmjax.history.bayes import characteristic, convolution, monte_carlo
 from pgmjax.history.bayes.characteristic import Inversion
 from pgmjax.history.bayes.convolution import Convolution
-from pgmjax.history.bayes.distribution import SumLaw
-from pgmjax.history.bayes.exact_law import closed_form
+from pgmjax.history.bayes.distribution import SumLaw, closed_form
 from pgmjax.history.bayes.monte_carlo import Simulation
 from pgmjax.history.bayes.noise_sum import NoiseSum
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.history.bayes.distribution import Accuracy, LatticeLaw
-from pgmjax.history.bayes.noise_laws import DISCRETE, NoiseLaw, above
-from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.history.bayes.noise_sum import DISCRETE, NoiseLaw, NoiseSum, above
 
 GAMMA = 1e-8
 _MOVED = 1e-9  # the probability left to rounding that moves the sum further than `shift`

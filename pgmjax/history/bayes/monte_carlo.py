@@ -15,8 +15,7 @@ from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
 from pgmjax.history.bayes.distribution import Accuracy, SumLaw
-from pgmjax.history.bayes.noise_laws import DISCRETE, DiscreteGaussian, NoiseLaw
-from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.history.bayes.noise_sum import DISCRETE, DiscreteGaussian, NoiseLaw, NoiseSum
 
 SIZE = 1_000_000
 """Draws, where nothing else is said."""

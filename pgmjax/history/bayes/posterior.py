@@ -21,7 +21,7 @@ from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
 from pgmjax.history.bayes.blue import Blue
-from pgmjax.history.bayes.claims import Claim
+from pgmjax.history.bayes.inference import Claim
 
 _LARGEST_RHAT = 1.05
 

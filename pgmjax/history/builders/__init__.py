@@ -6,10 +6,16 @@
 """
 
 from pgmjax.history.builders.conditions import Condition, between, equals, is_in
-from pgmjax.history.builders.marginals import all_marginals
-from pgmjax.history.builders.queries import covariances, moment, moments
-from pgmjax.history.builders.random_queries import random_ranges, random_tables
-from pgmjax.history.builders.transforms import fourier, wavelet
+from pgmjax.history.builders.queries import (
+    all_marginals,
+    covariances,
+    fourier,
+    moment,
+    moments,
+    random_ranges,
+    random_tables,
+    wavelet,
+)
 
 __all__ = [
     "Condition",

@@ -1,19 +1,38 @@
-"""Sums of powers and of products of values: means, variances, covariances and what lies beyond."""
+"""Sums of powers and of products of values: means, variances, covariances and what lies beyond.
+
+All cells of all marginals of a number of attributes.
+
+Random queries of the two kinds of the paper's experiments.
+
+References:
+    Chen, Zhou and Bhowmick 2012, section 5.1.
+
+Fourier and wavelet strategies: coefficients of a marginal's transform as queries.
+
+References:
+    Barak et al. 2007, "Privacy, accuracy and consistency too" (Fourier, binary attributes); Xiao, Wang
+    and Gehrke 2011, "Differential privacy via wavelet transforms"; Chen, Zhou and Bhowmick 2012, section
+    3.2, for both as products of one function an attribute.
+"""
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax.data.cliques import as_clique
+from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.queries import AttributeQuery, Product, total
+from pgmjax.queries import AttributeQuery, DenseMatrix, Product, marginal, matrix, total
 from pgmjax.queries import matrix as Matrix
+from pgmjax.queries import range as code_range
+from pgmjax.strategies import fixed
 
 
 def moment(domain: Domain, powers: Mapping[str, int], values: Mapping[str, Any] | None = None) -> Product:
@@ -107,3 +126,149 @@ def _power(domain: Domain, name: str, power: Any, values: dict[str, np.ndarray])
     if not np.isfinite(row).all():
         raise ValueError(f"power {power} of {name!r} overflows: give smaller values.")
     return Matrix([row])
+
+
+def all_marginals(domain: Domain, k: int) -> list[Product]:
+    """Return the marginals of every k attributes, in the domain's order.
+
+    Args:
+        domain: the attributes.
+        k: how many attributes each, 1 to all.
+
+    Raises:
+        ValueError: k out of range.
+
+    Example:
+        >>> [query.clique for query in all_marginals(Domain({"a": 2, "b": 2, "c": 3}), 2)]
+        [('a', 'b'), ('a', 'c'), ('b', 'c')]
+    """
+    k = checks.integer("k", k, low=1, high=len(domain))
+    return [marginal(clique) for clique in itertools.combinations(domain.attributes, k)]
+
+
+def random_ranges(domain: Domain, count: int, *, dimensions: int = 2, seed: int) -> list[Product]:
+    """Return queries that count the records in a random box of some random attributes.
+
+    Every set of attributes is as likely; the two ends of an attribute's range are drawn uniformly and
+    put in order.
+
+    Args:
+        domain: the attributes.
+        count: how many queries.
+        dimensions: attributes a query, 1 to all.
+        seed: of the drawing, which is not noise.
+
+    Raises:
+        ValueError: a count below 1, or dimensions out of range.
+
+    Example:
+        >>> first, second = random_ranges(Domain({"age": 80, "pay": 50, "sex": 2}), 2, seed=0)
+        >>> first.num_rows(Domain({"age": 80, "pay": 50, "sex": 2})), len(first.clique)
+        (1, 2)
+    """
+    rng, cliques = _cliques(domain, count, dimensions, seed)
+    result = []
+    for clique in cliques:
+        ends = {name: sorted(rng.integers(domain[name], size=2).tolist()) for name in clique}
+        result.append(Product({name: code_range(low, high) for name, (low, high) in ends.items()}))
+    return result
+
+
+def random_tables(domain: Domain, count: int, *, dimensions: int = 2, seed: int) -> list[DenseMatrix]:
+    """Return queries that count the records in a random half of the cells of some random attributes.
+
+    Every cell's entry is 0 or 1 with equal probability; a query all zeros is drawn again.
+
+    Args:
+        domain: the attributes.
+        count: how many queries.
+        dimensions: attributes a query, 1 to all.
+        seed: of the drawing, which is not noise.
+
+    Raises:
+        ValueError: a count below 1, or dimensions out of range.
+    """
+    rng, cliques = _cliques(domain, count, dimensions, seed)
+    result = []
+    for clique in cliques:
+        entries = np.zeros((1, domain.size(clique)), np.int64)
+        while not entries.any():
+            entries = rng.integers(2, size=entries.shape)
+        result.append(DenseMatrix(clique, entries))
+    return result
+
+
+def _cliques(
+    domain: Domain, count: int, dimensions: int, seed: int
+) -> tuple[np.random.Generator, list[Clique]]:
+    count = checks.integer("count", count, low=1)
+    dimensions = checks.integer("dimensions", dimensions, low=1, high=len(domain))
+    rng = random.generator(seed)
+    chosen = [np.sort(rng.choice(len(domain), dimensions, replace=False)) for _ in range(count)]
+    return rng, [tuple(domain.attributes[place] for place in places) for places in chosen]
+
+
+def fourier(domain: Domain, attributes: Iterable[str], order: int | None = None) -> list[Product]:
+    """Return Fourier coefficients of the marginal of some attributes.
+
+    One query for each set of up to `order` attributes, that without any first: its rows are the products
+    of one wave of each. A binary attribute has the wave (1, -1), so that entries are integers; one of k
+    codes has k - 1 waves, cosines and sines scaled to the mean square 1.
+
+    Args:
+        domain: the attributes.
+        attributes: the attributes of the marginal.
+        order: the most attributes in one coefficient; None takes all.
+
+    Raises:
+        ValueError: an unknown attribute, or an order out of range.
+
+    Example:
+        >>> domain = Domain({"a": 2, "b": 2})
+        >>> [query.matrix(domain.project(query.clique)).tolist() for query in fourier(domain, ["a", "b"], 1)]
+        [[[1, 1]], [[1, -1]], [[1, -1]]]
+    """
+    clique = as_clique(domain, list(attributes))
+    order = len(clique) if order is None else checks.integer("order", order, low=0, high=len(clique))
+    wide = [name for name in clique if domain[name] > 1]
+    waves = {name: matrix(_waves(domain[name])) for name in wide}
+    result = [Product({clique[0]: total()})]
+    for size in range(1, order + 1):
+        for names in itertools.combinations(wide, size):
+            result.append(Product({name: waves[name] for name in names}))
+    return result
+
+
+def wavelet(domain: Domain, attributes: Iterable[str]) -> Product:
+    """Return the Haar wavelet coefficients of the marginal of some attributes, as many as it has cells.
+
+    Rows are the products of one wavelet of each attribute: its total, and at each level one half of a
+    node less the other, entries 1, 0 and -1.
+
+    Args:
+        domain: the attributes.
+        attributes: the attributes of the marginal, in order.
+
+    Raises:
+        ValueError: an unknown attribute.
+
+    Example:
+        >>> domain = Domain({"a": 2, "b": 2})
+        >>> wavelet(domain, ["a", "b"]).matrix(domain).tolist()
+        [[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]
+    """
+    clique = as_clique(domain, list(attributes))
+    return Product({name: matrix(fixed.wavelet(domain[name])) for name in clique})
+
+
+def _waves(size: int) -> np.ndarray:
+    """Return the real Fourier basis without its constant [size - 1, size], each of mean square 1."""
+    codes = np.arange(size)
+    rows = []
+    for frequency in range(1, size // 2 + 1):
+        angles = 2 * math.pi * frequency * codes / size
+        if 2 * frequency == size:
+            rows.append(1.0 - 2.0 * (codes % 2))
+        else:
+            rows += [math.sqrt(2) * np.cos(angles), math.sqrt(2) * np.sin(angles)]
+    return np.stack(rows)

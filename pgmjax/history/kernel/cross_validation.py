@@ -12,8 +12,7 @@ import scipy.linalg
 
 from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax.history.kernel.pca import KernelPCA, positive_alpha
-from pgmjax.history.kernel.spectrum import Spectrum
+from pgmjax.history.kernel.pca import KernelPCA, Spectrum, positive_alpha
 
 _GRID = 8  # values of alpha looked at before the search narrows
 

@@ -1,21 +1,30 @@
-"""Answers out of a history at one alpha, by a linear solve: the closed form of kernel PCA."""
+"""Answers out of a history at one alpha, by a linear solve: the closed form of kernel PCA.
+
+The linear system of the ridge form, a block at a time, and its solution by conjugate gradients.
+
+A Cholesky factor in stripes of rows: half the memory of the matrix, which is never whole.
+
+Conjugate gradients on a symmetric positive definite matrix that only multiplies.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
+from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax.history.answers import Answers, rows_of, total_of
 from pgmjax.history.history import History
-from pgmjax.history.kernel import striped_cholesky
-from pgmjax.history.kernel.norms import squared_norms
+from pgmjax.history.kernel.kernel import kernel, squared_norms
 from pgmjax.history.kernel.pca import positive_alpha
-from pgmjax.history.kernel.ridge_system import Iteration, System
-from pgmjax.history.kernel.striped_cholesky import StripedCholesky
+from pgmjax.history.kernel.product import KernelProduct
 from pgmjax.history.noise_covariance import NoiseCovariance
 from pgmjax.history.prior import ProductPrior
 from pgmjax.inference.plan.forecast import available_bytes
@@ -85,7 +94,7 @@ class Ridge:
         method = checks.choice("method", method, METHODS)
         count = history.num_rows
         if method == "auto":
-            fits = striped_cholesky.bytes_of(count) <= 0.9 * available_bytes()
+            fits = bytes_of(count) <= 0.9 * available_bytes()
             method = "cholesky" if fits and count <= _FACTORISED else "conjugate-gradients"
         noise = NoiseCovariance.of(history.stddevs, history.covariance)
         means = history.rows.mean(prior)
@@ -154,3 +163,255 @@ def _factorised(system: System) -> StripedCholesky:
             f"at alpha = {system.alpha:g} the noise is lost in the rounding of the kernel: use a smaller "
             "alpha, or KernelPCA, which takes any."
         ) from None
+
+
+_CHOSEN = 1000  # columns of the approximation that preconditions
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class System:
+    """The matrix K + Sigma / alpha^2 of a history, computed a block at a time.
+
+    Attributes:
+        history: what was answered.
+        prior: weights of the cells; None is the uniform prior.
+        total: the public number of records, whose universal query is taken out of K; None where unknown.
+        alpha: finite.
+        noise: Sigma.
+        means: every row's mean under the prior [rows].
+    """
+
+    history: History
+    prior: ProductPrior | None
+    total: float | None
+    alpha: float
+    noise: NoiseCovariance
+    means: np.ndarray
+
+    def stripe(self, rows: slice) -> np.ndarray:
+        """Return the matrix's rows [rows, :rows.stop]."""
+        before = slice(0, rows.stop)
+        result = self.kernel(rows, before)
+        self.noise.add_to(result, rows, before, self.alpha**-2)
+        return result
+
+    def kernel(self, rows: Any, columns: Any) -> np.ndarray:
+        """Return some of K [rows, columns], without the universal query where the total is known."""
+        every = self.history.rows
+        result = kernel(every.take(rows), every.take(columns), self.prior)
+        if self.total is not None:
+            result -= self.means[rows, None] * self.means[columns]
+        return result
+
+    def columns(self, asked: Any) -> np.ndarray:
+        """Return the inner products of the history's rows with others [rows, asked]."""
+        result = kernel(self.history.rows, asked, self.prior)
+        if self.total is not None:
+            result -= self.means[:, None] * asked.mean(self.prior)
+        return result
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        """Return the matrix times an array [rows, columns], for which no entry of K is computed."""
+        result = self.noise.apply(array) * self.alpha**-2
+        for column in range(array.shape[1]):
+            result[:, column] += self._product.apply(np.ascontiguousarray(array[:, column]))
+        if self.total is not None:
+            result -= self.means[:, None] * (self.means @ array)
+        return result
+
+    @functools.cached_property
+    def _product(self) -> KernelProduct:
+        return KernelProduct(self.history.rows, None, self.prior)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Iteration:
+    """Conjugate gradients in whitened coordinates, where the noise is a multiple of the identity.
+
+    Attributes:
+        system: the matrix.
+        tolerance: relative residual, in units of the noise, at which a solve ends.
+        max_steps: products with the matrix at most.
+        precondition: an approximate inverse of the whitened matrix, from some of its columns.
+    """
+
+    system: System
+    tolerance: float
+    max_steps: int
+    precondition: Map
+
+    @classmethod
+    def of(cls, system: System, tolerance: float, max_steps: int) -> Iteration:
+        """Compute the columns that precondition: chosen at random, always the same ones."""
+        count = system.history.num_rows
+        chosen = np.sort(random.generator(0).permutation(count)[:_CHOSEN])
+        columns = system.noise.whiten(system.kernel(np.arange(count), chosen))
+        corner = system.kernel(chosen, chosen)
+        inverse = low_rank_inverse(columns, corner, system.alpha**-2)
+        return cls(system, tolerance, max_steps, inverse)
+
+    def run(self, right: np.ndarray) -> Solved:
+        """Solve for some right-hand sides [rows, columns].
+
+        Raises:
+            ValueError: the steps did not suffice.
+        """
+        noise, apply = self.system.noise, self.system.apply
+        solved = solve(
+            lambda array: noise.whiten(apply(noise.whiten_transposed(array))),
+            noise.whiten(right),
+            self.precondition,
+            tolerance=self.tolerance,
+            max_steps=self.max_steps,
+        )
+        if not solved.residual <= self.tolerance:
+            raise ValueError(
+                f"conjugate gradients stand at a relative residual of {solved.residual:.1e} after "
+                f"{solved.steps} steps, above the tolerance of {self.tolerance:g}: allow more steps, more "
+                "tolerance or a smaller alpha, or use method='cholesky'."
+            )
+        return dataclasses.replace(solved, solution=noise.whiten_transposed(solved.solution))
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        """Return the solutions alone."""
+        return self.run(right).solution
+
+
+STRIPE = 2048
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StripedCholesky:
+    """The lower factor L of a symmetric positive definite matrix L L^T.
+
+    Attributes:
+        starts: the first row of every stripe, and the number of rows [stripes + 1].
+        stripes: L[start:stop, :stop] of every stripe, float64.
+    """
+
+    starts: tuple[int, ...]
+    stripes: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(
+        cls, rows_of: Callable[[slice], np.ndarray], size: int, *, stripe: int = STRIPE
+    ) -> StripedCholesky:
+        """Factorise a matrix that is computed a stripe at a time.
+
+        Args:
+            rows_of: given the rows start..stop, returns matrix[start:stop, :stop], whose memory becomes L's.
+            size: number of rows.
+            stripe: number of rows at a time.
+
+        Raises:
+            numpy.linalg.LinAlgError: the matrix is not positive definite to float64.
+        """
+        starts = (*range(0, size, stripe), size)
+        stripes: list[np.ndarray] = []
+        for start, stop in itertools.pairwise(starts):
+            rows = np.ascontiguousarray(rows_of(slice(start, stop)), np.float64)
+            for number, earlier in enumerate(stripes):
+                low, high = starts[number], starts[number + 1]
+                part = rows[:, low:high] - rows[:, :low] @ earlier[:, :low].T
+                rows[:, low:high] = _solve(earlier[:, low:], part.T).T
+            corner = rows[:, start:] - rows[:, :start] @ rows[:, :start].T
+            rows[:, start:] = scipy.linalg.cholesky(corner, lower=True, overwrite_a=True, check_finite=False)
+            stripes.append(rows)
+        return cls(starts, tuple(stripes))
+
+    def solve(self, right: np.ndarray) -> np.ndarray:
+        """Return (L L^T)^-1 times an array [rows] or [rows, columns]."""
+        result = np.array(right, np.float64)
+        ends = list(zip(self.starts[:-1], self.starts[1:], self.stripes, strict=True))
+        for start, stop, rows in ends:
+            result[start:stop] -= rows[:, :start] @ result[:start]
+            result[start:stop] = _solve(rows[:, start:], result[start:stop])
+        for start, stop, rows in reversed(ends):
+            result[start:stop] = _solve(rows[:, start:], result[start:stop], trans=1)
+            result[:start] -= rows[:, :start].T @ result[start:stop]
+        return result
+
+
+def _solve(triangle: np.ndarray, right: np.ndarray, trans: int = 0) -> np.ndarray:
+    return scipy.linalg.solve_triangular(triangle, right, lower=True, trans=trans, check_finite=False)
+
+
+def bytes_of(size: int, stripe: int = STRIPE) -> int:
+    """Return the bytes that a factor of `size` rows needs at the most, temporary ones included."""
+    return 4 * size**2 + 4 * size * stripe + 6 * 8 * stripe * max(stripe, size)
+
+
+Map = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Solved:
+    """What conjugate gradients came to.
+
+    Attributes:
+        solution: [rows, columns].
+        residual: the largest relative residual |b - A x| / |b| of a column, of the solution as it is.
+        steps: products with the matrix before the one that tells the residual.
+    """
+
+    solution: np.ndarray
+    residual: float
+    steps: int
+
+
+def solve(apply: Map, right: np.ndarray, precondition: Map, *, tolerance: float, max_steps: int) -> Solved:
+    """Solve A x = b for several right-hand sides, each with its own steps but in common products.
+
+    Args:
+        apply: multiplies A with an array [rows, columns].
+        right: b [rows, columns].
+        precondition: multiplies an approximation of the inverse of A, symmetric and positive definite.
+        tolerance: relative residual at which a column is done.
+        max_steps: products at most.
+
+    References:
+        Hestenes and Stiefel 1952, "Methods of conjugate gradients for solving linear systems".
+    """
+    solution = np.zeros_like(right)
+    rest = right.copy()
+    size = np.maximum(np.linalg.norm(right, axis=0), np.finfo(float).tiny)
+    conditioned = precondition(rest)
+    direction = conditioned.copy()
+    product = np.einsum("ij,ij->j", rest, conditioned)
+    steps = 0
+    while steps < max_steps and float(np.max(np.linalg.norm(rest, axis=0) / size)) > tolerance:
+        image = apply(direction)
+        curved = np.einsum("ij,ij->j", direction, image)
+        length = np.divide(product, curved, out=np.zeros_like(product), where=curved > 0)
+        solution += length * direction
+        rest -= length * image
+        conditioned = precondition(rest)
+        before, product = product, np.einsum("ij,ij->j", rest, conditioned)
+        turn = np.divide(product, before, out=np.zeros_like(product), where=before > 0)
+        direction = conditioned + turn * direction
+        steps += 1
+    rest = right - apply(solution)  # what was kept up step by step drifts from it
+    return Solved(solution, float(np.max(np.linalg.norm(rest, axis=0) / size)), steps)
+
+
+def low_rank_inverse(columns: np.ndarray, corner: np.ndarray, shift: float) -> Map:
+    """Return the inverse of an approximation of A: that by some of its columns, plus a multiple of I.
+
+    Args:
+        columns: some columns C of A [rows, chosen].
+        corner: their own rows in A [chosen, chosen].
+        shift: s > 0 in C corner^-1 C^T + s I.
+
+    References:
+        Williams and Seeger 2001, "Using the Nystroem method to speed up kernel machines".
+    """
+    values, vectors = scipy.linalg.eigh(corner, check_finite=False)
+    kept = values > 1e-12 * max(float(values.max(initial=0.0)), np.finfo(float).tiny)
+    factor = columns @ (vectors[:, kept] / np.sqrt(values[kept]))
+    inner = scipy.linalg.cho_factor(shift * np.eye(factor.shape[1]) + factor.T @ factor, check_finite=False)
+
+    def inverse(array: np.ndarray) -> np.ndarray:
+        solved = scipy.linalg.cho_solve(inner, factor.T @ array, check_finite=False)
+        return (array - factor @ solved) / shift
+
+    return inverse

@@ -7,6 +7,8 @@ mixes slower.
 
 References:
     Geman and Geman 1984. Chen, Zhou and Bhowmick 2012, section 4.2. MacKay 2003, chapter 29.
+
+Synthetic rows of models that are too large to walk through: chains, each read once.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from pgmjax import random
 from pgmjax._internal.jit import jit
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
+from pgmjax.model.graphical import GraphicalModel
 
 METHODS = ("gibbs", "metropolis")
 
@@ -176,3 +179,33 @@ def _metropolis(rows: Rows, now: jax.Array, size: int, key: Any) -> jax.Array:
         flat = table.reshape(-1)
         change = change + flat[number * size + proposed] - flat[number * size + now]
     return jnp.where(jnp.log(random.uniforms(theirs, (len(now),), jax)) <= change, proposed, now)
+
+
+BATCH = 50_000
+
+
+def draw(model: GraphicalModel, rows: int, seed: int, sweeps: int) -> dict[str, np.ndarray]:
+    """Draw rows by as many chains, in batches.
+
+    Args:
+        model: the distribution; its cliques' marginals, where known, start the chains.
+        rows: how many.
+        seed: the same seed gives the same rows.
+        sweeps: over all attributes, from independent ones.
+
+    Returns:
+        For each attribute the codes [rows].
+    """
+    domain, cliques = model.domain, model.potentials.cliques
+    held = {name for clique in model.marginals.cliques for name in clique}
+    starts = [
+        model.marginal((name,)) / model.total if name in held else np.full(domain[name], 1.0 / domain[name])
+        for name in domain.attributes
+    ]
+    parts = []
+    for number, first in enumerate(range(0, rows, BATCH)):
+        count = min(BATCH, rows - first)
+        chains = Chains.start(domain, cliques, starts, count, seed + number)
+        parts.append(np.asarray(chains.swept(model.potentials.tables, sweeps).codes, np.int64))
+    every = np.concatenate([np.zeros((len(domain), 0), np.int64), *parts], axis=1)
+    return dict(zip(domain.attributes, every, strict=True))

@@ -6,22 +6,42 @@ its gradient is ``pi - p_w[f] - conjugate'(w)``. At every w the model p_w is pri
 
 References:
     Chen, Zhou and Bhowmick 2012, Theorem 6 and equations 36 to 41.
+
+The features of a maximum-entropy model: weights to log-potentials, marginals to expected answers.
+
+A row of a history is a sum of terms, each a product of one vector an attribute. Terms that name the same
+attributes share a table: the log-potentials there are the terms' outer products times their weights, and
+the expected answers are the same products summed against the marginal. No row is ever written out over
+the domain.
+
+What a maximum-entropy model pays for missing the noisy answers, and the dual form of it.
+
+With n records, answers a, fractions pi = a / n and residuals r = pi - p[f], the negative log-likelihood
+times alpha is ``sum_i beta_i abs(r_i)`` for Laplace noise, beta_i = alpha n / b_i, and
+``alpha n^2 r' S^-1 r / 2`` for Gaussian noise of covariance S. Their conjugates are the box
+``abs(w_i) <= beta_i`` and the ridge ``w' S w / (2 alpha n^2)``.
+
+References:
+    Chen, Zhou and Bhowmick 2012, equations 26 to 30 and Theorem 6.
 """
 
 from __future__ import annotations
 
+import abc
 import dataclasses
+import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.history.max_entropy.features import Features
-from pgmjax.history.max_entropy.penalties import Penalty
 from pgmjax.history.prior import ProductPrior
+from pgmjax.history.rows import Rows
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.structure import Structure
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -170,3 +190,281 @@ class Dual:
         variances = np.maximum(self.features.squares(prior) - means**2, 0.0) + self.penalty.curvature
         largest = float(variances.max(initial=0.0))
         return np.asarray(1.0 / np.sqrt(np.maximum(variances, 1e-12 * largest if largest else 1.0)))
+
+
+MAX_BLOCK = 4_000_000
+"""Entries of the arrays that are formed at once on the way to a table."""
+MAX_TABLE = 50_000_000
+"""Cells of the largest table over the attributes of one term (400 MB)."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Group:
+    """The terms that name the same attributes.
+
+    Attributes:
+        clique: the attributes.
+        shape: their sizes.
+        owner: the row of each term [terms].
+        coefficients: [terms].
+        factors: for each attribute the vector of each term [terms, size].
+        cells: where every term is a single cell of the table, that cell's number [terms], else None.
+    """
+
+    clique: Clique
+    shape: tuple[int, ...]
+    owner: np.ndarray
+    coefficients: np.ndarray
+    factors: tuple[np.ndarray, ...]
+    cells: np.ndarray | None
+
+    def table(self, weights: np.ndarray) -> np.ndarray:
+        """Return the sum over terms of weight times product [size of each attribute]."""
+        scaled = weights[self.owner] * self.coefficients
+        if self.cells is not None:
+            return np.bincount(self.cells, scaled, math.prod(self.shape)).reshape(self.shape)
+        result = np.zeros((math.prod(self.shape[:-1]), self.shape[-1]))
+        for part, left in self._left():
+            result += left.T @ (scaled[part, None] * self.factors[-1][part])
+        return result.reshape(self.shape)
+
+    def means(self, marginal: np.ndarray) -> np.ndarray:
+        """Return each term's expected value under a marginal of the clique [terms]."""
+        if self.cells is not None:
+            return np.asarray(self.coefficients * marginal.reshape(-1)[self.cells])
+        result = np.empty(len(self.owner))
+        flat = marginal.reshape(-1, self.shape[-1])
+        for part, left in self._left():
+            result[part] = np.sum((left @ flat) * self.factors[-1][part], axis=1)
+        return result * self.coefficients
+
+    def _left(self) -> list[tuple[slice, np.ndarray]]:
+        """Products of all vectors but the last [terms, cells of these attributes], block by block."""
+        step = max(1, MAX_BLOCK // math.prod(self.shape[:-1]))
+        parts = []
+        for start in range(0, len(self.owner), step):
+            part = slice(start, min(start + step, len(self.owner)))
+            left = np.ones((part.stop - start, 1))
+            for factor in self.factors[:-1]:
+                left = (left[:, :, None] * factor[part][:, None, :]).reshape(len(left), -1)
+            parts.append((part, left))
+        return parts
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Features:
+    """All rows as features of one record, sorted by the attributes that their terms name.
+
+    Attributes:
+        rows: the rows.
+        groups: their terms by attributes, without those that name none.
+        constants: what the terms without attributes add to each row [rows].
+    """
+
+    rows: Rows
+    groups: tuple[Group, ...]
+    constants: np.ndarray
+
+    @classmethod
+    def of(cls, rows: Rows) -> Features:
+        """Sort the terms of rows.
+
+        Raises:
+            ValueError: a term names attributes with more than `MAX_TABLE` cells together.
+        """
+        constants, groups = np.zeros(rows.num_rows), []
+        for group in rows.groups:
+            owner, coefficients = rows.owner[group.terms], rows.coefficients[group.terms]
+            if group.attributes:
+                index = rows.index[group.terms]
+                groups.append(_group(rows, group.attributes, owner, coefficients, index))
+            else:
+                constants += np.bincount(owner, coefficients, rows.num_rows)
+        return cls(rows, tuple(groups), constants)
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The attributes of each group."""
+        return tuple(group.clique for group in self.groups)
+
+    def potentials(self, weights: np.ndarray) -> list[np.ndarray]:
+        """Return the log-potentials of every group, ``sum_i w_i f_i`` without the constants."""
+        return [group.table(weights) for group in self.groups]
+
+    def answers(self, marginals: list[np.ndarray]) -> np.ndarray:
+        """Return the expected value of every row [rows] from the marginal of every group."""
+        result = self.constants.copy()
+        for group, marginal in zip(self.groups, marginals, strict=True):
+            result += np.bincount(group.owner, group.means(marginal), len(result))
+        return result
+
+    def squares(self, prior: ProductPrior) -> np.ndarray:
+        """Return the mean square of every row under a product prior, or more [rows].
+
+        Exact for rows of one term; for others the bound that the triangle inequality gives.
+        """
+        rows = self.rows
+        means = rows.coefficients**2
+        for place, vectors in enumerate(rows.vectors):
+            means = means * (vectors**2 @ prior.probabilities[place])[rows.index[:, place]]
+        return np.asarray(np.bincount(rows.owner, np.sqrt(means), rows.num_rows) ** 2)
+
+
+def _group(
+    rows: Rows, places: tuple[int, ...], owner: np.ndarray, coefficients: np.ndarray, index: np.ndarray
+) -> Group:
+    clique = tuple(rows.domain.attributes[place] for place in places)
+    shape = tuple(rows.domain.shape[place] for place in places)
+    if math.prod(shape) > MAX_TABLE:
+        raise ValueError(
+            f"a query names {len(clique)} attributes at once with {math.prod(shape):,} cells, above the "
+            f"limit of {MAX_TABLE:,} for the table of one term: ask about fewer attributes, or integrate the "
+            "history with KernelPCA, which needs no tables."
+        )
+    units = [_units(rows.vectors[place]) for place in places]
+    cells = None
+    if all((unit[index[:, place]] >= 0).all() for unit, place in zip(units, places, strict=True)):
+        codes = [unit[index[:, place]] for unit, place in zip(units, places, strict=True)]
+        cells = np.ravel_multi_index(codes, shape)
+        factors: tuple[np.ndarray, ...] = ()
+    else:
+        factors = tuple(rows.vectors[place][index[:, place]] for place in places)
+    return Group(clique, shape, owner, coefficients, factors, cells)
+
+
+def _units(vectors: np.ndarray) -> np.ndarray:
+    """For each vector the code that it picks alone, -1 where it is no such vector."""
+    single = (np.count_nonzero(vectors, axis=1) == 1) & (vectors.max(axis=1) == 1)
+    return np.where(single, np.argmax(vectors, axis=1), -1)
+
+
+if TYPE_CHECKING:
+    from pgmjax.history.history import History
+
+
+class Penalty(abc.ABC):
+    """A convex penalty of residuals with its conjugate, a function of the weights."""
+
+    @property
+    @abc.abstractmethod
+    def box(self) -> np.ndarray:
+        """The largest magnitude of every weight [rows], infinite where there is no limit."""
+
+    @property
+    @abc.abstractmethod
+    def curvature(self) -> np.ndarray:
+        """The conjugate's second derivative by every weight [rows]."""
+
+    @abc.abstractmethod
+    def value(self, residuals: np.ndarray) -> float:
+        """Return the penalty of residuals (fractions of the total) [rows]."""
+
+    @abc.abstractmethod
+    def conjugate(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the conjugate at weights within the box, and its gradient [rows]."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LaplacePenalty(Penalty):
+    """``sum_i beta_i abs(r_i)``; its conjugate is 0 in the box of the betas.
+
+    Attributes:
+        betas: alpha times total over the scale of the noise [rows].
+    """
+
+    betas: np.ndarray
+
+    @property
+    def box(self) -> np.ndarray:
+        """The betas."""
+        return self.betas
+
+    @property
+    def curvature(self) -> np.ndarray:
+        """Nothing."""
+        return np.zeros_like(self.betas)
+
+    def value(self, residuals: np.ndarray) -> float:
+        """Return the weighted sum of magnitudes."""
+        return float(self.betas @ np.abs(residuals))
+
+    def conjugate(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return zeros: the weights are in the box."""
+        return 0.0, np.zeros_like(weights)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GaussianPenalty(Penalty):
+    """``r' S^-1 r / 2`` for the covariance S of the fractions over alpha.
+
+    Attributes:
+        covariance: variances [rows], or a whole matrix [rows, rows], over alpha times squared total.
+    """
+
+    covariance: np.ndarray
+
+    @property
+    def box(self) -> np.ndarray:
+        """No limits."""
+        return np.full(len(self.covariance), math.inf)
+
+    @property
+    def curvature(self) -> np.ndarray:
+        """The variances."""
+        return self.covariance if self.covariance.ndim == 1 else np.diag(self.covariance)
+
+    def value(self, residuals: np.ndarray) -> float:
+        """Return half the squared residuals in standard deviations."""
+        if self.covariance.ndim == 1:
+            return float(0.5 * np.sum(residuals**2 / self.covariance))
+        return float(0.5 * residuals @ np.linalg.solve(self.covariance, residuals))
+
+    def conjugate(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return half the weights' variance, and its gradient."""
+        moved = self.covariance * weights if self.covariance.ndim == 1 else self.covariance @ weights
+        return float(0.5 * weights @ moved), moved
+
+
+def penalty_of(history: History, kind: str, alpha: float, total: float) -> Penalty:
+    """Return the penalty of a history's noise.
+
+    Args:
+        history: the answers.
+        kind: `laplace`, `gaussian`, or `auto`, the law of the noise.
+        alpha: how much the likelihood counts against the entropy, > 0.
+        total: number of records (counts).
+
+    Raises:
+        ValueError: a Laplace penalty for correlated noise, or `auto` where the answers' laws are mixed.
+    """
+    if kind == "auto":
+        kind = _kind_of(history)
+    if kind == "laplace":
+        if history.covariance is not None:
+            raise ValueError(
+                "the Laplace penalty is for independent noise, and this history has a full covariance: use "
+                "penalty='gaussian'."
+            )
+        scales = [
+            law.scale if isinstance(law, DiscreteLaplace) else float(stddev) / math.sqrt(2)
+            for law, stddev in zip(history.laws, history.stddevs, strict=True)
+        ]
+        return LaplacePenalty(alpha * total / np.array(scales))
+    if history.covariance is not None:
+        return GaussianPenalty(np.asarray(history.covariance, np.float64) / (alpha * total**2))
+    stddevs = [
+        law.scale if isinstance(law, DiscreteGaussian) else float(stddev)
+        for law, stddev in zip(history.laws, history.stddevs, strict=True)
+    ]
+    return GaussianPenalty((np.array(stddevs) / total) ** 2 / alpha)
+
+
+def _kind_of(history: History) -> str:
+    kinds = sorted({measurement.noise for measurement in history.measurements})
+    if len(kinds) == 1 and (history.covariance is None or kinds == ["gaussian"]):
+        return kinds[0]
+    said = "noise of a covariance" if history.covariance is not None else "independent noise"
+    raise ValueError(
+        f"the history has {said} of the laws {', '.join(kinds)}, which no penalty is for: name the one to "
+        "take, penalty='gaussian' by its variances, or, where it is independent, penalty='laplace'."
+    )

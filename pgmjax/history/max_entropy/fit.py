@@ -22,12 +22,9 @@ from pgmjax._internal.progress import Progress
 from pgmjax.estimation.solvers.loop import Status
 from pgmjax.history.history import History
 from pgmjax.history.max_entropy.ascent import Ending, Search, ascend
-from pgmjax.history.max_entropy.chains import METHODS, Chains
-from pgmjax.history.max_entropy.drawing import draw
-from pgmjax.history.max_entropy.dual import Dual, Layout, Point
-from pgmjax.history.max_entropy.features import Features
+from pgmjax.history.max_entropy.chains import METHODS, Chains, draw
+from pgmjax.history.max_entropy.dual import Dual, Features, Layout, Penalty, Point, penalty_of
 from pgmjax.history.max_entropy.newton import Newton, Rough
-from pgmjax.history.max_entropy.penalties import Penalty, penalty_of
 from pgmjax.history.prior import ProductPrior
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError

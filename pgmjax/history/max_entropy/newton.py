@@ -18,9 +18,7 @@ from scipy.optimize import minimize
 from pgmjax.estimation.solvers.loop import Status
 from pgmjax.history.max_entropy.ascent import Converged, Ending, Search
 from pgmjax.history.max_entropy.chains import Chains
-from pgmjax.history.max_entropy.dual import Layout
-from pgmjax.history.max_entropy.features import Features, Group
-from pgmjax.history.max_entropy.penalties import Penalty
+from pgmjax.history.max_entropy.dual import Features, Group, Layout, Penalty
 
 SWEEPS = {"gibbs": 2, "metropolis": 20}
 """Sweeps between two samples: proposals at random are often refused, and cost less."""

@@ -13,9 +13,8 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.history.bayes.inference import Inference
-from pgmjax.history.bayes.noise_laws import DISCRETE
-from pgmjax.history.session.cell_account import PLACES
-from pgmjax.history.session.costs import least_epsilon
+from pgmjax.history.bayes.noise_sum import DISCRETE
+from pgmjax.history.session.costs import PLACES, least_epsilon
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query

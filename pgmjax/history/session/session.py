@@ -16,13 +16,10 @@ from pgmjax.data.relation import Relation
 from pgmjax.history.bayes.blue import Blue
 from pgmjax.history.bayes.consistent import ConsistentAnswers, consistent_answers
 from pgmjax.history.history import History
-from pgmjax.history.session.cell_account import PLACES
+from pgmjax.history.session.costs import PLACES
 from pgmjax.history.session.demand import Demand
-from pgmjax.history.session.log import SessionLog, turn
-from pgmjax.history.session.session_answer import SessionAnswer
-from pgmjax.history.session.session_opening import NAME, granted, opened
-from pgmjax.history.session.session_replay import paid, replayed, written
-from pgmjax.history.session.state import SessionState, query_of
+from pgmjax.history.session.log import NAME, SessionLog, granted, opened, turn
+from pgmjax.history.session.state import SessionAnswer, SessionState, paid, query_of, replayed, written
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.exact import as_text, exact_epsilon

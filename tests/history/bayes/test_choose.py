@@ -9,8 +9,7 @@ from scipy import stats
 from pgmjax.history.bayes import convolution, monte_carlo
 from pgmjax.history.bayes.characteristic import FourierLaw, invert, plan_inversion
 from pgmjax.history.bayes.choose import cheapest, law_of
-from pgmjax.history.bayes.noise_laws import Gaussian, Laplace
-from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.history.bayes.noise_sum import Gaussian, Laplace, NoiseSum
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 A = [0.476923077, 0.364485981, -0.032710280, 0.495327103, -0.500071891, 0.261538462, 0.070093458, 0.238389648]

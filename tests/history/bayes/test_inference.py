@@ -5,11 +5,9 @@ import pytest
 from scipy import stats
 
 from pgmjax.history.bayes.blue import Blue
-from pgmjax.history.bayes.claims import Claim
-from pgmjax.history.bayes.inference import Inference
-from pgmjax.history.bayes.inference_control import DeclinedError, InferenceControl
-from pgmjax.history.bayes.noise_laws import Gaussian
-from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.history.bayes.consistent import DeclinedError, InferenceControl
+from pgmjax.history.bayes.inference import Claim, Inference
+from pgmjax.history.bayes.noise_sum import Gaussian, NoiseSum
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 H = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 0], [0, 0, 2], [1, 1, 1], [0, 1, 0]], float)

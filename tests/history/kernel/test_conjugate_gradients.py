@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pgmjax.history.kernel import conjugate_gradients
+from pgmjax.history.kernel import ridge
 
 RNG = np.random.default_rng(6)
 ROOT = RNG.standard_normal((40, 12))
@@ -11,7 +11,7 @@ MATRIX = ROOT @ ROOT.T + 0.01 * np.eye(40)
 
 def solve(right, precondition, **settings):
     settings = {"tolerance": 1e-12, "max_steps": 200, **settings}
-    return conjugate_gradients.solve(lambda array: MATRIX @ array, right, precondition, **settings)
+    return ridge.solve(lambda array: MATRIX @ array, right, precondition, **settings)
 
 
 def test_several_right_hand_sides():
@@ -26,7 +26,7 @@ def test_the_residual_is_that_of_the_solution():
     """Steps that go on at the limit of the digits shrink the residual that is kept up, not the real one."""
     matrix = np.diag(np.geomspace(1e-9, 1.0, 40))
     right = RNG.standard_normal((40, 2))
-    got = conjugate_gradients.solve(
+    got = ridge.solve(
         lambda array: matrix @ array, right, lambda array: array, tolerance=1e-16, max_steps=2000
     )
     rest = np.linalg.norm(right - matrix @ got.solution, axis=0) / np.linalg.norm(right, axis=0)
@@ -36,7 +36,7 @@ def test_the_residual_is_that_of_the_solution():
 def test_the_low_rank_inverse_is_that_of_the_approximation():
     kernel = ROOT @ ROOT.T
     some = np.array([0, 5, 17])
-    inverse = conjugate_gradients.low_rank_inverse(kernel[:, some], kernel[np.ix_(some, some)], 0.01)
+    inverse = ridge.low_rank_inverse(kernel[:, some], kernel[np.ix_(some, some)], 0.01)
     near = kernel[:, some] @ np.linalg.solve(kernel[np.ix_(some, some)], kernel[some]) + 0.01 * np.eye(40)
     right = RNG.standard_normal((40, 2))
     np.testing.assert_allclose(inverse(right), np.linalg.solve(near, right), rtol=1e-6, atol=1e-6)
@@ -46,7 +46,7 @@ def test_enough_columns_solve_it_at_once():
     """With as many columns as the rank, and columns that repeat, the approximation is exact."""
     kernel = ROOT @ ROOT.T
     some = np.arange(25)
-    inverse = conjugate_gradients.low_rank_inverse(kernel[:, some], kernel[np.ix_(some, some)], 0.01)
+    inverse = ridge.low_rank_inverse(kernel[:, some], kernel[np.ix_(some, some)], 0.01)
     right = RNG.standard_normal((40, 1))
     assert solve(right, inverse, tolerance=1e-9).steps <= 3 < solve(right, lambda a: a, tolerance=1e-9).steps
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgmjax.history import History, KernelPCA, Ridge
-from pgmjax.history.kernel import ridge, ridge_system
+from pgmjax.history.kernel import ridge
 from pgmjax.queries import marginal
 from tests.history.dense_history import DOMAIN, HISTORIES, NEW, PRIOR, PRIORS, QUERIES, VALUES, X
 
@@ -19,7 +19,7 @@ METHODS = ["cholesky", "conjugate-gradients"]
 @pytest.mark.parametrize("alpha", [1.0, 100.0])
 def test_it_equals_kernel_pca(noise, prior, total, method, alpha, monkeypatch):
     """To 1e-9 of the answers, with blocks smaller than the history."""
-    monkeypatch.setattr(ridge_system, "_CHOSEN", 10)
+    monkeypatch.setattr(ridge, "_CHOSEN", 10)
     monkeypatch.setattr(ridge, "_BLOCK", 9)
     history = HISTORIES[noise]
     expected = KernelPCA.of(history, PRIORS[prior], total).answer([*QUERIES, *NEW], alpha)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from pgmjax.history.kernel import spectrum
-from pgmjax.history.kernel.spectrum import Spectrum
+from pgmjax.history.kernel import pca
+from pgmjax.history.kernel.pca import Spectrum
 from pgmjax.history.noise_covariance import NoiseCovariance
 
 RNG = np.random.default_rng(3)
@@ -71,9 +71,9 @@ def test_rounding_of_a_difference_is_no_rank():
 def test_the_device_decomposes_alike(monkeypatch):
     """What runs where the default device is no CPU gives the same, here on the CPU by force."""
     kernel = Q @ Q.T
-    expected = spectrum.symmetric_eigen(kernel.copy())[0]
-    monkeypatch.setattr(spectrum.jax, "default_backend", lambda: "gpu")
-    values, vectors = spectrum.symmetric_eigen(kernel)
+    expected = pca.symmetric_eigen(kernel.copy())[0]
+    monkeypatch.setattr(pca.jax, "default_backend", lambda: "gpu")
+    values, vectors = pca.symmetric_eigen(kernel)
     assert values.dtype == np.float64
     np.testing.assert_allclose(values, expected, atol=1e-12 * expected.max())
     np.testing.assert_allclose((vectors * values) @ vectors.T, kernel, atol=1e-11)

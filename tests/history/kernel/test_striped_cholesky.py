@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax.history.kernel.striped_cholesky import StripedCholesky, bytes_of
+from pgmjax.history.kernel.ridge import StripedCholesky, bytes_of
 
 RNG = np.random.default_rng(5)
 ROOT = RNG.standard_normal((23, 23))

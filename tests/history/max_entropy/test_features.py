@@ -5,8 +5,8 @@ import pytest
 
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
-from pgmjax.history.max_entropy import features as module
-from pgmjax.history.max_entropy.features import Features
+from pgmjax.history.max_entropy import dual as module
+from pgmjax.history.max_entropy.dual import Features
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 

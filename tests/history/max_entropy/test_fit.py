@@ -9,8 +9,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.estimation.solvers.loop import Status
 from pgmjax.history.history import History
+from pgmjax.history.max_entropy.dual import GaussianPenalty, LaplacePenalty
 from pgmjax.history.max_entropy.fit import MaxEntropy
-from pgmjax.history.max_entropy.penalties import GaussianPenalty, LaplacePenalty
 from pgmjax.history.prior import ProductPrior
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement

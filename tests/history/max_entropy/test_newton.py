@@ -10,7 +10,7 @@ from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.solvers.loop import Status
 from pgmjax.history.history import History
-from pgmjax.history.max_entropy.features import Features
+from pgmjax.history.max_entropy.dual import Features
 from pgmjax.history.max_entropy.fit import MaxEntropy
 from pgmjax.history.max_entropy.newton import Sample
 from pgmjax.history.prior import ProductPrior

@@ -1,12 +1,26 @@
-"""What answers cost, by enumeration of neighbours, and the least that an accuracy costs."""
+"""What answers cost, by enumeration of neighbours, and the least that an accuracy costs.
+
+The cell-wise account against Theorem 5.4 written out, and its bounds where tables get large.
+"""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from pgmjax.history.session.costs import cell_costs, least_epsilon, sensitivities, system_cost
+from pgmjax import Domain, history
+from pgmjax.history.session import costs
+from pgmjax.history.session.costs import (
+    CellAccount,
+    cell_costs,
+    least_epsilon,
+    sensitivities,
+    system_cost,
+    units,
+)
 from pgmjax.measurements.noise import DiscreteLaplace
+from pgmjax.queries import DenseMatrix, Product, identity, marginal, point, prefix, total
 
 H = np.array(
     [
@@ -71,3 +85,81 @@ def test_bad_input():
         cell_costs(H[0], ALPHA)
     with pytest.raises(ValueError, match="relation must be"):
         system_cost(H, ALPHA, relation="swap")
+
+
+DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
+CLIQUES = [("a",), ("b", "a"), ("c",), ("c", "a", "b"), ("b",)]
+
+
+def some_queries(seed=0):
+    rng = np.random.default_rng(seed)
+    made = []
+    for clique in CLIQUES:
+        size = int(np.prod([DOMAIN[name] for name in clique]))
+        made.append(DenseMatrix(clique, rng.integers(-3, 4, (1, size))))
+    return made
+
+
+def accounted(relation, rates, **options):
+    account = CellAccount.empty(DOMAIN, relation, **options)
+    for query, rate in zip(some_queries(), rates, strict=True):
+        account = account.added(query, rate)
+    return account
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_it_is_the_theorem_s_cost(relation):
+    rates = [10**9, 3 * 10**9, 7, 2 * 10**9, 5 * 10**9]
+    rows = history.Rows.of(some_queries(), DOMAIN).matrix()
+    moves = np.abs(rows).max(axis=1)
+    expected = history.system_cost(rows, np.array(rates) * 1e-12 * moves, moves, relation)
+    account = accounted(relation, rates)
+    assert account.is_tight and float(account.cost) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("largest", [0, 4, 16, 40, 150])
+def test_with_less_room_it_bounds_the_cost_and_stays_below_the_plain_sum(relation, largest):
+    rates = [10**9] * 5
+    account = accounted(relation, rates, largest_table=largest)
+    tight = accounted(relation, rates).cost
+    plain = sum(q.l1_sensitivity(account.relation, DOMAIN) for q in some_queries()) * Fraction(1, 1000)
+    assert tight <= account.cost <= plain
+    if largest == 0:
+        assert account.cost == plain and not account.is_tight
+
+
+def test_many_rows_cost_what_one_record_moves_them_by():
+    account = CellAccount.empty(DOMAIN, "replace-one").added(marginal(["a"]), units("0.1"))
+    assert account.cost == Fraction(1, 5)
+    assert CellAccount.empty(DOMAIN, "add-remove").cost == 0
+
+
+def test_units_are_rounded_up():
+    assert units("0.3") == 3 * 10**11 and units(Fraction(1, 3)) == 333333333334
+
+
+@pytest.mark.parametrize("relation, sides", [("add-remove", 1), ("replace-one", 2)])
+def test_marginals_without_a_matrix_are_accounted_for_too(relation, sides):
+    domain = Domain({"a": 100, "b": 80})
+    account = CellAccount.empty(domain, relation).added(marginal(["b", "a"]), units("0.1"))
+    assert account.cost == Fraction(sides, 10) and account.is_tight is (sides == 1)
+    account = account.added(Product({"a": point(3)}), units("0.2"))
+    assert account.cost == Fraction(sides, 10) + Fraction(1, 5)
+
+
+def test_columns_of_a_large_product_are_summed_by_its_blocks(monkeypatch):
+    query = Product({"c": prefix(), "a": identity(), "b": total()})
+    rows = np.abs(query.matrix(DOMAIN)).sum(axis=0).reshape(4, 3, 2)
+    monkeypatch.setattr(costs, "MAX_MATRIX_ENTRIES", 100)
+    account = CellAccount.empty(DOMAIN, "add-remove").added(query, 7)
+    assert np.array_equal(account.tables[0].costs, 7 * rows.transpose(1, 2, 0))
+    monkeypatch.setattr(costs, "MAX_MATRIX_ENTRIES", 10)  # too small for the block of c as well
+    account = CellAccount.empty(DOMAIN, "add-remove").added(query, 7)
+    assert account.tables == () and account.rest == 28
+
+
+def test_large_entries_are_counted_to_the_unit():
+    entries = np.array([[2**53 + 1, 1, 0]])
+    account = CellAccount.empty(DOMAIN, "add-remove").added(DenseMatrix(("a",), entries), 1)
+    assert account.cost == Fraction(2**53 + 1, 10**12)

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from pgmjax.history import Session
-from pgmjax.history.session.cell_account import CellAccount
+from pgmjax.history.session.costs import CellAccount
 from pgmjax.history.session.state import query_of
 from pgmjax.privacy.ledger import Ledger
 
