@@ -249,7 +249,7 @@ MODULES: dict[str, str] = {
     "plan.search": "inference.plan.search",
     "plan.slicing": "inference.plan.slicing",
     "plan.structure": "inference.plan.structure",
-    "plots": "release.plots",
+    "plots": "release.figures",
     "privacy.accounting": "privacy.accounting.zcdp",
     "privacy.amounts": "privacy.exact",
     "privacy.backend_opendp": "privacy.opendp",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgmjax.plotting import axes
-from pgmjax.release import plots
+from pgmjax.release import figures
 
 
 def elements(svg, tag):
@@ -20,7 +20,7 @@ def points(svg):
 
 
 def test_bars_and_points_stand_for_the_numbers():
-    svg = plots.one_way_svg(
+    svg = figures.one_way_svg(
         ["x", "y", "z"], np.array([10.0, 20, 30]), np.array([12, 18, -5]), np.full(3, 2.0)
     )
     heights = points(svg)
@@ -31,19 +31,19 @@ def test_bars_and_points_stand_for_the_numbers():
 
 
 def test_without_measurement_there_are_no_points():
-    assert not points(plots.one_way_svg(["x", "y"], np.array([1.0, 2.0])))
+    assert not points(figures.one_way_svg(["x", "y"], np.array([1.0, 2.0])))
 
 
 def test_many_values_are_grouped_and_keep_their_sum():
     assert axes.grouped(np.ones(1000), 9).sum() == 1000
-    svg = plots.one_way_svg([str(i) for i in range(1000)], np.ones(1000), np.ones(1000), np.ones(1000))
+    svg = figures.one_way_svg([str(i) for i in range(1000)], np.ones(1000), np.ones(1000), np.ones(1000))
     assert len(points(svg)) == -(-1000 // 9)
     assert len(elements(svg, "text")) < 30
 
 
 def test_two_way_draws_both_tables():
     tables = np.arange(6.0).reshape(2, 3), np.ones((2, 3))
-    svg = plots.two_way_svg(["a", "b"], ["1", "2", "3"], *tables, axis_names=("first", "second"))
+    svg = figures.two_way_svg(["a", "b"], ["1", "2", "3"], *tables, axis_names=("first", "second"))
     assert len(elements(svg, "image")) == 3  # two tables and the scale
     words = [e.text for e in elements(svg, "text")]
     assert {"first", "second", "fitted", "measured (noisy)", "a", "b", "3"} <= set(words)
@@ -51,18 +51,18 @@ def test_two_way_draws_both_tables():
 
 def test_a_table_without_counts_can_be_drawn():
     zeros = np.zeros((2, 2))
-    assert plots.two_way_svg(["a", "b"], ["1", "2"], zeros - 3, zeros, axis_names=("r", "c"))
+    assert figures.two_way_svg(["a", "b"], ["1", "2"], zeros - 3, zeros, axis_names=("r", "c"))
 
 
 @pytest.mark.parametrize("name", ["$5$ & <b>", "a" * 50, '"quoted"'])
 def test_names_are_escaped_and_shortened(name):
-    svg = plots.one_way_svg([name, "other"], np.array([1.0, 2.0]), title=name)
+    svg = figures.one_way_svg([name, "other"], np.array([1.0, 2.0]), title=name)
     shown = elements(svg, "text")[0].text
     assert shown == (name if len(name) <= 16 else name[:15] + "…")
 
 
 def test_colours_are_the_pages_and_nothing_is_fetched():
-    svg = plots.one_way_svg(["x"], np.ones(1), np.ones(1), np.ones(1), title="age")
+    svg = figures.one_way_svg(["x"], np.ones(1), np.ones(1), np.ones(1), title="age")
     assert "var(--fit)" in svg and "var(--noisy)" in svg and "#0" not in svg
     assert "http" not in svg and "font-family" not in svg
     assert 'aria-label="age: fitted' in svg
@@ -71,5 +71,5 @@ def test_colours_are_the_pages_and_nothing_is_fetched():
 
 
 def test_equal_plots_are_equal_text():
-    draw = lambda: plots.one_way_svg(["x"], np.ones(1), np.ones(1), np.ones(1), title="age")  # noqa: E731
+    draw = lambda: figures.one_way_svg(["x"], np.ones(1), np.ones(1), np.ones(1), title="age")  # noqa: E731
     assert draw() == draw()
