@@ -1,8 +1,14 @@
-"""What mechanisms share that measure, fit and choose again: checks beforehand, spending, fits on the way."""
+"""What mechanisms share that measure, fit and choose again: checks beforehand, spending, fits on the way.
+
+The budget of rounds whose number is not known: small at first, larger once they teach nothing new.
+
+What an adaptive mechanism may measure: all subsets of a workload's cliques, with what they are worth.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -14,10 +20,14 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import solvers
 from pgmjax.estimation.estimator import Estimator, Fit
+from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
+from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.base import check_table_and_workload, paid_for
+from pgmjax.mechanisms.noise_sizes import expected_size
 from pgmjax.model.graphical import GraphicalModel
+from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Score
 from pgmjax.queries import Query, marginal
@@ -130,3 +140,168 @@ class Purse:
         given = merged(self.table.domain, measurements) if estimator.loss == "l2" else measurements
         with paid_for(measurements):
             return estimator.fit(self.table.domain, given, self.total, warm_start)
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """What a round may spend, in exact fractions of the budget's unit.
+
+    Attributes:
+        choose: for the choice.
+        measure: for the measurement; in the last round all that is left after the choice.
+        unit: "epsilon" or "rho".
+        last: whether it is the last round.
+    """
+
+    choose: Fraction
+    measure: Fraction
+    unit: str
+    last: bool = False
+
+    @classmethod
+    def of(cls, cost: Fraction, share: Fraction, unit: str, last: bool = False) -> Round:
+        """Divide a round's cost; `share` is the measurement's.
+
+        Example:
+            >>> Round.of(Fraction(1), Fraction(9, 10), "rho").choose
+            Fraction(1, 10)
+        """
+        return cls(cost * (1 - share), cost * share, unit, last)
+
+    @classmethod
+    def first(cls, budget: Budget, rounds: int | None, attributes: int, share: Fraction) -> Round:
+        """Return the first round of a forecast number.
+
+        Args:
+            budget: of the run; nothing is spent.
+            rounds: forecast; None is 16 an attribute.
+            attributes: how many are measured beforehand, each with a round's part for measuring.
+            share: of a round's cost for its measurement.
+
+        Raises:
+            ValueError: not even the attributes could be measured.
+        """
+        rounds = 16 * attributes if rounds is None else rounds
+        if rounds < attributes:
+            raise ValueError(
+                f"rounds must be at least {attributes}, the number of the workload's attributes: each is "
+                f"measured first with a round's budget; got {rounds}. Nothing was spent."
+            )
+        return cls.of(budget.cap / rounds, share, budget.unit)
+
+    @property
+    def cost(self) -> Fraction:
+        """Both parts."""
+        return self.choose + self.measure
+
+    def next(self, remaining: Fraction, anneal: bool = False) -> Round:
+        """Return the next round.
+
+        Args:
+            remaining: of the budget.
+            anneal: halve the noise of measurements and choices: twice the epsilon, or four times the rho.
+
+        Returns:
+            The last round, of all that is left, where that would be less than two more rounds' cost
+            (or just that).
+        """
+        factor = (2 if self.unit == "epsilon" else 4) if anneal else 1
+        share = self.measure / self.cost
+        if remaining <= 2 * factor * self.cost:
+            return Round.of(remaining, share, self.unit, last=True)
+        return Round.of(factor * self.cost, share, self.unit)
+
+
+def is_noise(before: np.ndarray, after: np.ndarray, measurement: LinearMeasurement) -> bool:
+    """Return whether a measurement moved the model's marginal by no more than its own expected noise.
+
+    Args:
+        before: the model's marginal without the measurement (counts).
+        after: that with it (counts).
+        measurement: with the law of its noise. All three are released numbers.
+    """
+    assert measurement.law is not None
+    moved = float(np.abs(np.asarray(after) - np.asarray(before)).sum())
+    return moved <= expected_size(measurement.law) * measurement.values.size
+
+
+MOST_CANDIDATES = 100_000
+
+
+def downward_closure(domain: Domain, workload: Workload) -> dict[Clique, Fraction]:
+    """Return every subset r of a workload's cliques with its weight, the sum of c_s |r & s| over cliques s.
+
+    Args:
+        domain: the attributes; cliques name them in its order.
+        workload: cliques s with weights c_s; what is asked of them plays no part.
+
+    Returns:
+        Weights by clique, small cliques first.
+
+    Raises:
+        ValueError: more than 100,000 subsets.
+
+    References:
+        McKenna, Mullins, Sheldon and Miklau 2022, section 4.
+
+    Example:
+        >>> domain = Domain({"a": 2, "b": 2, "c": 2})
+        >>> for clique, weight in downward_closure(domain, Workload([["b", "a"], ["b", "c"]])).items():
+        ...     print(clique, weight)
+        ('a',) 1
+        ('b',) 2
+        ('c',) 1
+        ('a', 'b') 3
+        ('b', 'c') 3
+    """
+    asked = [(frozenset(entry.clique), entry.weight) for entry in workload.entries]
+    at_least = max(2 ** len(clique) - 1 for clique, _ in asked)
+    found: set[Clique] = set()
+    for clique, _ in asked if at_least <= MOST_CANDIDATES else ():
+        names = [name for name in domain.attributes if name in clique]
+        for size in range(1, len(names) + 1):
+            found.update(itertools.combinations(names, size))
+    if max(at_least, len(found)) > MOST_CANDIDATES:
+        raise ValueError(
+            f"the workload's cliques have at least {max(at_least, len(found)):,} subsets, more than the "
+            f"{MOST_CANDIDATES:,} candidates that are weighed: ask for smaller cliques, or fewer."
+        )
+    place = {name: i for i, name in enumerate(domain.attributes)}
+    ordered = sorted(found, key=lambda clique: (len(clique), [place[name] for name in clique]))
+    return {
+        clique: sum((weight * len(s.intersection(clique)) for s, weight in asked), Fraction(0))
+        for clique in ordered
+    }
+
+
+def affordable(
+    domain: Domain, cliques: Sequence[Clique], candidates: Sequence[Clique], limit: int
+) -> list[Clique]:
+    """Return the candidates with which a model's junction tree stays within a number of cells.
+
+    A candidate within one of the model's cliques changes nothing and is always among them. The others are
+    forecast from the model's tree, and those that pass are planned anew.
+
+    Args:
+        domain: the attributes.
+        cliques: those of the model as it is.
+        candidates: cliques to weigh.
+        limit: cells of the junction tree at most.
+    """
+    held = {frozenset(clique) for clique in cliques}
+    largest = [clique for clique in held if not any(clique < other for other in held)]
+    number = {name: i for i, name in enumerate(domain.attributes)}
+    numbered = [tuple(sorted(number[name] for name in clique)) for clique in largest]
+    forecast = candidate_cells(
+        domain, [sorted(clique, key=number.__getitem__) for clique in largest], candidates
+    )
+    kept = []
+    for clique, cells in zip(candidates, forecast, strict=True):
+        within = any(clique_set.issuperset(clique) for clique_set in largest)
+        if within or (
+            cells <= limit
+            and junction_tree.total_cells(domain.shape, [*numbered, tuple(number[n] for n in clique)])
+            <= limit
+        ):
+            kept.append(clique)
+    return kept

@@ -16,10 +16,16 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms.adaptive import Purse, check_adaptive, check_cells
-from pgmjax.mechanisms.annealing import Round, is_noise
+from pgmjax.mechanisms.adaptive import (
+    Purse,
+    Round,
+    affordable,
+    check_adaptive,
+    check_cells,
+    downward_closure,
+    is_noise,
+)
 from pgmjax.mechanisms.base import Settings, read_settings
-from pgmjax.mechanisms.closure import affordable, downward_closure
 from pgmjax.mechanisms.noise_sizes import (
     distances,
     expected_size,

@@ -1,21 +1,32 @@
-"""DualQuery: synthetic records that answer drawn queries, and a model fitted to the draws."""
+"""DualQuery: synthetic records that answer drawn queries, and a model fitted to the draws.
+
+The paper's own estimate of DualQuery: its synthetic records, as a model.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
+
 from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimation.estimator import Estimator
+from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.losses.transcript import Draws
+from pgmjax.estimation.solvers.loop import Status
+from pgmjax.inference.plan import junction_tree
+from pgmjax.inference.plan.forecast import require_cells
+from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.transcript import Transcript
-from pgmjax.mechanisms import dual_query_records as synthetic
 from pgmjax.mechanisms.base import FitError, Settings, check_request, read_settings
-from pgmjax.mechanisms.dual_query_cost import ACCOUNTS, Game, agree
-from pgmjax.mechanisms.dual_query_game import Player, first_round, play
+from pgmjax.mechanisms.dual_query_game import ACCOUNTS, Game, Player, agree, first_round, play
+from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text, exact, shortened
 from pgmjax.privacy.ledger import Ledger
@@ -161,7 +172,7 @@ class DualQuery:
         for query in queries:
             integers.check(query, data.domain)
         if self.estimate == "paper":
-            synthetic.tree_of(data.domain, workload)
+            tree_of(data.domain, workload)
         return queries
 
     def _release(
@@ -173,7 +184,7 @@ class DualQuery:
         estimator: Estimator,
     ) -> Release:
         if self.estimate == "paper":
-            fit = synthetic.fit_of_records(transcript, workload, estimator)
+            fit = fit_of_records(transcript, workload, estimator)
             return settings.release(self.name, table, workload, (), estimator, fit)
         own = dataclasses.replace(estimator, loss=Draws(transcript), stop="optimum")
         try:
@@ -196,3 +207,51 @@ class DualQuery:
             return Spent(table.budget.spent, Fraction(0))
         epsilon = min(game.epsilon(rounds, self._account(), self.delta), self.epsilon)
         return Spent(epsilon, self.delta, table.budget.spent)
+
+
+def tree_of(domain: Domain, workload: Workload) -> tuple[junction_tree.JunctionTree, tuple[str, ...]]:
+    """Return the junction tree of a workload's cliques, and which attribute each variable is.
+
+    Raises:
+        ValueError: its tables do not fit in memory.
+    """
+    structure, attributes = Structure.named(domain.sizes, list(workload.cliques))
+    tree = junction_tree.build(structure)
+    require_cells(tree.cells, "the model of the synthetic records")
+    return tree, attributes
+
+
+def model_of_records(transcript: Transcript, workload: Workload) -> GraphicalModel:
+    """Return the model of most entropy that has the records' marginals on the workload's junction tree.
+
+    It gives the records' own answers, scaled to the table, to every query of the workload; what lies across
+    the tree's cliques is independent given what they share.
+    """
+    tree, attributes = tree_of(transcript.domain, workload)
+    cliques = [tuple(attributes[v] for v in clique) for clique in tree.cliques]
+    potentials = []
+    for clique, separator in zip(cliques, tree.separator, strict=True):
+        shared = {attributes[v] for v in separator}
+        marginal = transcript.marginal(clique)
+        gone = tuple(axis for axis, name in enumerate(clique) if name not in shared)
+        given = np.broadcast_to(marginal.sum(axis=gone, keepdims=True), marginal.shape)
+        table = np.full(marginal.shape, -np.inf)
+        met = marginal > 0
+        table[met] = np.log(marginal[met] / given[met])
+        potentials.append(table)
+    known = tuple(transcript.marginal(clique) for clique in workload.cliques)
+    return GraphicalModel(
+        transcript.domain,
+        CliqueVector(tuple(cliques), tuple(potentials)),
+        float(transcript.count),
+        CliqueVector(workload.cliques, known),
+    )
+
+
+def fit_of_records(transcript: Transcript, workload: Workload, estimator: Estimator) -> Fit:
+    """Return the records' model as a fit of no steps, with its loss and no certificate."""
+    model = model_of_records(transcript, workload)
+    bound = Draws(transcript).bind(transcript.domain, (), model.total)
+    loss = bound.exact([transcript.marginal(clique) for clique in bound.cliques])
+    plan = estimator.plan(transcript.domain, bound.cliques)
+    return Fit(model, Status.MAX_STEPS, 0, loss, math.inf, plan)

@@ -10,8 +10,7 @@ from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms.base import Settings, check_request, read_settings
-from pgmjax.mechanisms.unfitted import Unfitted
+from pgmjax.mechanisms.base import Settings, Unfitted, check_request, read_settings
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.queries.workload import Workload

@@ -1,4 +1,7 @@
-"""MST: measure all attributes, choose a spanning tree of pairs that depend on each other most, measure it."""
+"""MST: measure all attributes, choose a spanning tree of pairs that depend on each other most, measure it.
+
+Trees that join all attributes, a pair at a time.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import Purse, check_adaptive
 from pgmjax.mechanisms.base import Settings, paid_for, read_settings
 from pgmjax.mechanisms.noise_sizes import grid_for, law_for, most_moved, on_grid
-from pgmjax.mechanisms.spanning import Forest, largest_tree
 from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.privacy.backend import NoiseBackend
@@ -221,3 +224,48 @@ def _parts(cap: Fraction, attributes: int, choices: int, given: int) -> _Parts:
     numbers = (attributes, choices, choices + given)
     share = cap / sum(number > 0 for number in numbers)
     return _Parts(*((share / number,) * number if number else () for number in numbers))
+
+
+class Forest:
+    """Which attributes are joined already.
+
+    Example:
+        >>> forest = Forest(["a", "b", "c"])
+        >>> forest.join(("a", "b"))
+        >>> forest.parts, forest.joined(("b", "a")), forest.joined(("a", "c"))
+        (2, True, False)
+    """
+
+    def __init__(self, attributes: Sequence[str]):
+        self._part = dict.fromkeys(attributes, 0)
+        for number, name in enumerate(attributes):
+            self._part[name] = number
+
+    @property
+    def parts(self) -> int:
+        """The number of parts."""
+        return len(set(self._part.values()))
+
+    def joined(self, clique: Clique) -> bool:
+        """Whether all attributes of a clique lie in one part."""
+        return len({self._part[name] for name in clique}) == 1
+
+    def join(self, clique: Clique) -> None:
+        """Join the parts of a clique's attributes."""
+        old = {self._part[name] for name in clique}
+        for name, part in self._part.items():
+            if part in old:
+                self._part[name] = min(old)
+
+
+def largest_tree(domain: Domain, given: Sequence[Clique]) -> list[Clique]:
+    """Return the pairs that join what some cliques leave apart, of the most cells in all."""
+    forest = Forest(domain.attributes)
+    for clique in given:
+        forest.join(clique)
+    tree: list[Clique] = []
+    for pair in sorted(itertools.combinations(domain.attributes, 2), key=domain.size, reverse=True):
+        if not forest.joined(pair):
+            forest.join(pair)
+            tree.append(pair)
+    return tree

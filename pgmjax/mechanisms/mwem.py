@@ -11,8 +11,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.base import Settings, check_table_and_workload, read_settings
 from pgmjax.mechanisms.mwem_baselines import ARMS, Estimate, make
-from pgmjax.mechanisms.mwem_candidates import Candidates
-from pgmjax.mechanisms.mwem_rounds import PENALTIES, Rounds
+from pgmjax.mechanisms.mwem_rounds import PENALTIES, Candidates, Rounds
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.exact import as_text, exact
 from pgmjax.privacy.ledger import Ledger

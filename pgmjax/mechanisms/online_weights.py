@@ -15,7 +15,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.base import Settings, check_table_and_workload, read_settings
-from pgmjax.mechanisms.multiplicative_weights import FullVector
+from pgmjax.mechanisms.mwem_baselines import FullVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text, exact

@@ -11,9 +11,14 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.base import Settings, check_table_and_workload, read_settings
-from pgmjax.mechanisms.bayes_network import check_memory, conditional_fit
-from pgmjax.mechanisms.network_search import SCORES, Search
-from pgmjax.mechanisms.taxonomies import Levels, read_taxonomies
+from pgmjax.mechanisms.bayes_network import (
+    SCORES,
+    Levels,
+    Search,
+    check_memory,
+    conditional_fit,
+    read_taxonomies,
+)
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text, exact
 from pgmjax.privacy.ledger import Ledger

@@ -12,7 +12,7 @@ from typing import Any
 
 from pgmjax import mechanisms
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms.unfitted import release_together
+from pgmjax.mechanisms.base import release_together
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.release.release import Release
 from pgmjax.sweeps.cells import Cell, Group

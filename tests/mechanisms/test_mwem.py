@@ -16,8 +16,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms import MWEM
 from pgmjax.mechanisms.base import FitError
 from pgmjax.mechanisms.mwem_baselines import ARMS, Engine, Weights, averaged
-from pgmjax.mechanisms.mwem_candidates import Candidates
-from pgmjax.mechanisms.mwem_rounds import PENALTIES, Costs
+from pgmjax.mechanisms.mwem_rounds import PENALTIES, Candidates, Costs
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.ledger import Ledger
@@ -252,7 +251,7 @@ def test_full_and_factored_weights_make_the_same_release():
 
 
 def test_without_history_only_the_newest_answer_is_used(monkeypatch):
-    from pgmjax.mechanisms.multiplicative_weights import MultiplicativeWeights
+    from pgmjax.mechanisms.mwem_baselines import MultiplicativeWeights
 
     seen, sweep = [], MultiplicativeWeights.sweep
     monkeypatch.setattr(

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.mechanisms.response_universes import check_useful, least_variance, universes
+from pgmjax.mechanisms.randomized_response import check_useful, least_variance, universes
 
 DOMAIN = Domain({"a": 3, "one": 1, "b": 20, "c": 2})
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.mechanisms.base import FitError
-from pgmjax.mechanisms.unfitted import Unfitted, release_together
+from pgmjax.mechanisms.base import FitError, Unfitted, release_together
 from pgmjax.privacy.seeded import SeededBackend
 
 DOMAIN = pj.Domain({"a": 2, "b": 3, "c": 4})
