@@ -13,20 +13,24 @@ exact private numbers. All of it is testing and no proof.
 
 from pgmjax.audit import mutants
 from pgmjax.audit.blackbox import LowerBound, audit_blackbox, epsilon_lower_bound, mu_lower_bound
-from pgmjax.audit.case import AuditCase
-from pgmjax.audit.differences import differences
-from pgmjax.audit.exact import channel_delta, channel_epsilon, channel_renyi, metric_epsilon, same_support
-from pgmjax.audit.exact_laws import noise_delta, noise_epsilon, selection_epsilon
-from pgmjax.audit.goodness import Goodness, categorical_fit, goodness_of_fit, two_sample
-from pgmjax.audit.mechanism import replay_mechanism
-from pgmjax.audit.power import draws_needed
-from pgmjax.audit.primitives import AuditFailure
-from pgmjax.audit.repetition import Repetition, repeated
+from pgmjax.audit.compare import differences
+from pgmjax.audit.exact import (
+    channel_delta,
+    channel_epsilon,
+    channel_renyi,
+    metric_epsilon,
+    noise_delta,
+    noise_epsilon,
+    same_support,
+    selection_epsilon,
+)
+from pgmjax.audit.goodness import Goodness, categorical_fit, draws_needed, goodness_of_fit, two_sample
+from pgmjax.audit.mechanism import AuditCase, replay_mechanism
+from pgmjax.audit.primitives import AuditFailure, Repetition, repeated
 from pgmjax.audit.replay import CannotAuditError, Replayed, check_pair, check_pairs, cost
 from pgmjax.audit.report import MechanismAudit, as_table, audit_mechanism, audit_primitives
 from pgmjax.audit.smoke import lower_bound
-from pgmjax.audit.specimen import SelectAndMeasure
-from pgmjax.audit.tables import neighbours
+from pgmjax.audit.specimen import SelectAndMeasure, neighbours
 from pgmjax.privacy.tape import NonInterferenceError, Tape
 
 __all__ = [

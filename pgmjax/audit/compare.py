@@ -2,6 +2,12 @@
 
 `parts_of` takes a value apart by its type, never by what the value says of itself: no `==`, no
 `__array__`, no iterator of a subclass is asked.
+
+The parts of a value, for comparison.
+
+What tables and arrays of other libraries consist of; none of them is imported for it.
+
+Comparison of two results in everything that a reader could see, bit for bit.
 """
 
 from __future__ import annotations
@@ -19,14 +25,12 @@ import pathlib
 import re
 import reprlib
 import struct
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-
-from pgmjax.audit.parts import Parts
-from pgmjax.audit.parts_of_tables import LIBRARIES
 
 BY_IDENTITY = (enum.Enum, type, types.BuiltinFunctionType, types.ModuleType, types.CodeType)
 """What is the same only where it is the same object."""
@@ -182,3 +186,141 @@ def _names(value: Any) -> Iterator[str]:
                 hidden = name.startswith("__") and not name.endswith("__")
                 yield f"_{base.__name__.lstrip('_')}{name}" if hidden else name
     yield from getattr(value, "__dict__", ())
+
+
+Part = tuple[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """What a value consists of.
+
+    Attributes:
+        inside: each part with what to write behind the value's name.
+        frame: parts that must agree before those inside can be compared one by one, such as lengths.
+        mark: what no longer falls into parts, to be compared as it is.
+    """
+
+    inside: tuple[Part, ...] = ()
+    frame: tuple[Part, ...] = ()
+    mark: str | bytes = ""
+
+    def __add__(self, more: Parts) -> Parts:
+        return Parts(self.inside + more.inside, self.frame + more.frame, self.mark or more.mark)
+
+
+def _jax(value: Any) -> Parts | None:
+    jax = sys.modules.get("jax")
+    if jax is None or not isinstance(value, jax.Array):
+        return None
+    frame = ((" (dtype)", str(value.dtype)),)
+    keys = jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key)
+    return Parts((("", np.asarray(jax.random.key_data(value) if keys else value)),), frame)
+
+
+def _pandas(value: Any) -> Parts | None:
+    pandas: Any = sys.modules["pandas"]
+    if isinstance(value, pandas.DataFrame):
+        columns = tuple((f"[{name!r}]", value.iloc[:, i].array) for i, name in enumerate(value.columns))
+        frame = ((" (columns)", value.columns), (" (index)", value.index))
+        return Parts((*columns, (".attrs", value.attrs)), frame)
+    if isinstance(value, pandas.Series):
+        frame = ((" (name)", value.name), (" (index)", value.index))
+        return Parts((("", value.array), (".attrs", value.attrs)), frame)
+    if isinstance(value, pandas.Index | pandas.api.extensions.ExtensionArray):
+        names = list(value.names) if isinstance(value, pandas.Index) else None
+        plain = np.asarray(value) if isinstance(value.dtype, np.dtype) else value.tolist()
+        return Parts((("", plain),), ((" (names)", names), (" (dtype)", str(value.dtype))))
+    if isinstance(value, pandas.Period | pandas.Interval):
+        return Parts(mark=repr(value))
+    return None
+
+
+def _arrow(value: Any) -> Parts | None:
+    arrow: Any = sys.modules["pyarrow"]
+    if isinstance(value, arrow.Table | arrow.RecordBatch):
+        columns = zip(value.schema.names, value.columns, strict=True)
+        parts = tuple((f"[{name!r}]", column) for name, column in columns)
+        return Parts(parts, ((" (schema)", value.schema),))
+    if isinstance(value, arrow.Array | arrow.ChunkedArray):
+        return Parts((("", value.to_pylist()),), ((" (type)", value.type),))
+    if isinstance(value, arrow.Scalar):
+        return Parts((("", value.as_py()),), ((" (type)", value.type),))
+    if isinstance(value, arrow.Field | arrow.DataType):
+        field = value if isinstance(value, arrow.Field) else arrow.field("", value)
+        return Parts(mark=arrow.schema([field]).serialize().to_pybytes())
+    if isinstance(value, arrow.Schema):
+        return Parts(mark=value.serialize().to_pybytes())
+    return None
+
+
+def _polars(value: Any) -> Parts | None:
+    if not hasattr(value, "to_arrow"):
+        return None
+    return Parts((("", value.to_arrow()),), ((" (name)", getattr(value, "name", None)),))
+
+
+LIBRARIES: dict[str, Callable[[Any], Parts | None]] = {
+    "jax": _jax,
+    "jaxlib": _jax,
+    "pandas": _pandas,
+    "polars": _polars,
+    "pyarrow": _arrow,
+}
+"""By the first name of a module, how values of its classes fall into parts; None for those that do not."""
+
+
+def differences(first: Any, second: Any, name: str = "result") -> list[str]:
+    """Return the names of the parts in which two results differ, arrays and floats bit for bit.
+
+    Looks into dataclasses, attributes, slots, mappings (their keys in order, with their types), sequences,
+    sets, arrays of NumPy and JAX, tables of pandas, Arrow and Polars, and functions; never asks `==` of
+    what it looks into. Values that a `functools.cached_property` keeps are left out. Classes and members
+    of enumerations are the same only if they are the same object.
+
+    Args:
+        first: a result.
+        second: the other one.
+        name: what the result is called in the names of its parts.
+
+    Raises:
+        TypeError: a part whose contents are out of sight, such as a generator.
+
+    Example:
+        >>> differences({"a": [1, 2.0]}, {"a": [1, -2.0]})
+        ["result['a'][1]"]
+        >>> differences({1: "a"}, {True: "a"})
+        ['result (keys)']
+    """
+    return _walk(name, first, second, {})
+
+
+def _walk(name: str, first: Any, second: Any, seen: dict[tuple[int, int], Any]) -> list[str]:
+    """`seen` holds the pairs that were looked into, so that cycles end and no identity is used again."""
+    found = []
+    waiting = [(name, first, second)]
+    while waiting:
+        part, left, right = waiting.pop()
+        if left is right or (id(left), id(right)) in seen:
+            continue
+        seen[id(left), id(right)] = left, right
+        if type(left) is not type(right):
+            found.append(f"{part} (type)")
+            continue
+        if isinstance(left, BY_IDENTITY):
+            found.append(part)
+            continue
+        mine, other = parts_of(left), parts_of(right)
+        outside = [
+            part + label
+            for (label, a), (_, b) in zip(mine.frame, other.frame, strict=True)
+            if _walk("", a, b, seen)
+        ]
+        if outside:
+            found.append(outside[0])
+        elif mine.mark != other.mark or len(mine.inside) != len(other.inside):
+            found.append(part)
+        else:
+            pairs = zip(reversed(mine.inside), reversed(other.inside), strict=True)
+            waiting += [(part + label, a, b) for (label, a), (_, b) in pairs]
+    return found

@@ -8,17 +8,21 @@ deviation. Two copies are found by `audit.repetition`, which looks at the order 
 How far a p-value can be trusted was computed exactly for Poisson counts in 20 bins that all expect the
 same: where it says 1e-6 the truth is 9e-6 at expectations of 10, 3e-6 at 30 and 1.5e-6 at 100; where
 it says 1e-9, 7e-8, 1e-8 and 2.5e-9. With 100,000 draws or more bins expect 100 where the law allows.
+
+Bins of a chi-square test on the integers: tails folded inward until every bin expects enough.
+
+How many draws a goodness-of-fit test needs to see a fault of a given size.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any, Protocol
 
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.audit.bins import LEAST, IntegerLaw, check_law, edges_of, steps, too_few, window
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,3 +157,125 @@ def _chi_square(seen: np.ndarray, expected: np.ndarray, freedom: int | None = No
     chi2 = checks.optional("scipy.stats", extra="privacy").chi2
     p_value = float(chi2.sf(statistic, seen.size - 1 if freedom is None else freedom))
     return Goodness(p_value, statistic, seen.size, int(seen.sum()))
+
+
+LEAST = 10.0  # draws that each bin expects at least
+_MOST_BINS = 1000  # more bins see finer detail and need more draws to see a wrong scale
+_WIDEST = 20_000_000
+
+
+class IntegerLaw(Protocol):
+    """What is tested against: a law on the integers, such as those of `pgmjax.laws`."""
+
+    @property
+    def stddev(self) -> float:
+        """The standard deviation; the window of bins is 40 of them on both sides of zero."""
+        ...
+
+    def probabilities(self, values: np.ndarray) -> np.ndarray:
+        """Return the probability of each integer in `values` [n]."""
+        ...
+
+
+def check_law(masses: np.ndarray) -> None:
+    """Refuse what is no law: negative entries, NaN, or a sum that is not one."""
+    if not (np.all(masses >= 0) and abs(masses.sum() - 1) <= 1e-9):
+        raise ValueError("The law's probabilities must be at least 0 and sum to one.")
+
+
+def window(law: IntegerLaw) -> tuple[int, np.ndarray]:
+    """The first of the integers that hold all of the law but 1e-17 or so, and their probabilities."""
+    half = math.ceil(40 * law.stddev) + 10
+    if half > _WIDEST:
+        raise ValueError(
+            f"The law has a standard deviation of {law.stddev:g}, at most {_WIDEST // 40} is tested."
+        )
+    masses = np.asarray(law.probabilities(np.arange(-half, half + 1)), dtype=np.float64)
+    check_law(masses)
+    return -half, masses
+
+
+def edges_of(expected: np.ndarray, draws: int) -> np.ndarray:
+    """Edges of bins from 0 to the number of values: tails folded inward until every bin expects enough."""
+    # a thousandth of the draws where that leaves bins: far p-values are then close to their word
+    for least in (max(LEAST, expected.sum() / _MOST_BINS), LEAST):
+        middle = int(np.argmax(expected))
+        left = steps(expected[:middle], least)
+        right = expected.size - steps(expected[:middle:-1], least)[::-1]
+        if expected[left[-1] : right[0]].sum() < least:  # the bin in the middle takes in a neighbour
+            left, right = (left[:-1], right) if left.size > 1 else (left, right[1:])
+        if left.size and right.size and left.size + right.size >= 3:
+            return np.concatenate([left, right])
+    raise ValueError(too_few(draws))
+
+
+def steps(expected: np.ndarray, least: float) -> np.ndarray:
+    """Edges from the left, each bin expecting at least `least`; what follows the last edge is left over."""
+    reached = np.concatenate([[0.0], np.cumsum(expected)])
+    edges = [0]
+    while reached[-1] - reached[edges[-1]] >= least:
+        edges.append(min(int(np.searchsorted(reached, reached[edges[-1]] + least)), expected.size))
+    return np.array(edges)
+
+
+def too_few(draws: int) -> str:
+    """Return the message for draws that fill fewer than two bins."""
+    return f"With {draws} draws fewer than two bins expect {LEAST:g} of them: take more draws."
+
+
+def draws_needed(law: Any, off_by: float, *, alpha: float = 1e-6, power: float = 0.99) -> int:
+    """Return how many draws `goodness_of_fit` needs to see that a scale is wrong.
+
+    Args:
+        law: the claimed law, a frozen dataclass with a `scale` (those of `pgmjax.laws`).
+        off_by: the real scale over the claimed one; > 0 and not 1.
+        alpha: false-alarm level of the test.
+        power: probability with which the wrong scale must be seen.
+
+    Returns:
+        The number of draws, to about 1 %, by the moments of the statistic under the wrong scale.
+
+    Raises:
+        ValueError: a parameter out of range, or more than 1e12 draws.
+
+    Example:
+        >>> from pgmjax.measurements.noise import DiscreteLaplace
+        >>> 10_000 < draws_needed(DiscreteLaplace(4.0), 1.1) < 16_000
+        True
+    """
+    factor = checks.number("off_by", off_by, above=0)
+    if factor == 1:
+        raise ValueError("off_by must differ from 1: a scale that is right cannot be rejected.")
+    alpha = checks.number("alpha", alpha, above=0, below=1)
+    power = checks.number("power", power, above=0, below=1)
+    real = dataclasses.replace(law, scale=law.scale * factor)
+    low, high = 10, 20
+    while _power(law, real, high, alpha) < power:
+        low, high = high, 2 * high
+        if high > 10**12:
+            raise ValueError(f"More than {high // 2} draws would be needed: take a larger difference.")
+    while high > 1.01 * low + 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _power(law, real, middle, alpha) >= power else (middle, high)
+    return high
+
+
+def _power(law: IntegerLaw, real: IntegerLaw, draws: int, alpha: float) -> float:
+    """Probability of a rejection, by the mean and variance of the statistic under the real law."""
+    stats = checks.optional("scipy.stats", extra="privacy")
+    first, masses = window(law)
+    try:
+        edges = edges_of(masses * draws, draws)
+    except ValueError:  # too few draws for a test
+        return 0.0
+    claimed = np.add.reduceat(masses, edges[:-1])
+    values = np.arange(first, first + masses.size)
+    true = np.add.reduceat(real.probabilities(values), edges[:-1])
+    true[[0, -1]] += (1 - true.sum()) / 2  # beyond the window of the claimed law
+    # the statistic is |offset + noise|^2, the noise with covariance diag(spread) - outer(common, common)
+    spread, common, offset = true / claimed, true / np.sqrt(claimed), (true - claimed) / np.sqrt(claimed)
+    mean = draws * (offset**2).sum() + spread.sum() - (common**2).sum()
+    across = draws * ((offset**2 * spread).sum() - (common @ offset) ** 2)
+    within = (spread**2).sum() - 2 * (common**2 * spread).sum() + (common**2).sum() ** 2
+    threshold = stats.chi2.isf(alpha, edges.size - 2)
+    return float(stats.norm.sf((threshold - mean) / math.sqrt(4 * across + 2 * within)))

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from pgmjax import mechanisms, random
-from pgmjax.audit import contracts, primitives, responses
+from pgmjax.audit import contracts, primitives
+from pgmjax.audit import mutations as answers
 from pgmjax.audit import mutations as changes
-from pgmjax.audit import mutations_contract as contract
-from pgmjax.audit import mutations_response as answers
+from pgmjax.audit import mutations as contract
 from pgmjax.audit.mechanism import replay_mechanism
 from pgmjax.audit.replay import check_pairs
 from pgmjax.audit.specimen import SelectAndMeasure
@@ -227,7 +227,7 @@ _SAMPLERS = (
     ),
 )
 
-_KEPT, _ONCE = responses.responses_keep_their_epsilon, responses.records_answer_once
+_KEPT, _ONCE = primitives.responses_keep_their_epsilon, primitives.records_answer_once
 _RESPONSES = (
     _primitive("the whole epsilon for each of two bits", "L0", answers.whole_epsilon_a_bit, _KEPT),
     _primitive("one coin for all bits of a record", "L2", answers.shared_coin, _KEPT),

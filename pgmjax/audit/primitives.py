@@ -2,10 +2,22 @@
 
 They draw through `privacy.PrivateTable` on made-up tables, so that whatever stands between a backend and
 a release is checked with it. Each raises `AuditFailure`, and passes in silence otherwise.
+
+Checks of responses that records give for themselves, through the choke point of the installed library.
+
+Each raises `primitives.AuditFailure`, and passes in silence otherwise.
+
+Noise that was drawn once and used twice: forked workers, threads, a seed taken again.
+
+The signs of independent symmetric noise are fair coins. At a distance (lag) at which draws are copies,
+signs agree. The signs of all pairs at one lag form fair coins again, independent of each other (the
+pairs are the edges of paths), so the agreements at each lag follow an exact binomial law. All lags
+are looked at in one pass of Fourier transforms.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from fractions import Fraction
@@ -13,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax.audit import exact, exact_laws, goodness, repetition
+from pgmjax._internal import checks
+from pgmjax.audit import exact, goodness
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
@@ -23,7 +36,9 @@ from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.responding import ENCODINGS
 from pgmjax.privacy.scores import Counts
+from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries import marginal
@@ -58,10 +73,10 @@ def noise_follows_its_law(backend: NoiseBackend | None = None, *, unit: str = "e
                 f"Noise of call {number} does not follow its {law.noise} law of scale {law.scale:g}: "
                 f"p = {fit.p_value:.2g} from {noise.size:,} draws."
             )
-        if repetition.repeated(noise).p_value < ALPHA:
+        if repeated(noise).p_value < ALPHA:
             raise AuditFailure(f"Noise of call {number} repeats itself, or its queries share it.")
         noises.append(noise)
-    if repetition.repeated(np.concatenate(noises)).p_value < ALPHA:
+    if repeated(np.concatenate(noises)).p_value < ALPHA:
         raise AuditFailure("Two calls share their noise.")
 
 
@@ -148,7 +163,7 @@ def conversions_hold() -> None:
         for delta in (Fraction(1, 10**9), Fraction(1, 10**5), _LARGEST_DELTA):
             epsilon = zcdp.epsilon_of(rho, delta)
             law = scales.gaussian_for(1, rho)
-            found = exact_laws.noise_delta(DiscreteGaussian(law.scale), 1, epsilon)
+            found = exact.noise_delta(DiscreteGaussian(law.scale), 1, epsilon)
             if not found <= float(delta):
                 raise AuditFailure(
                     f"rho {rho} is converted to epsilon {epsilon:.6g} at delta {float(delta):g}, but the "
@@ -226,3 +241,132 @@ def must_refuse(act: Callable[[], Any], what: str, errors: Any) -> None:
     except errors:
         return
     raise AuditFailure(f"{what[0].upper()}{what[1:]} was accepted.")
+
+
+_SIZE = 3
+_RECORDS = 60_000
+_DOMAIN = Domain({"a": _SIZE})
+
+
+def responses_keep_their_epsilon(backend: NoiseBackend | None = None) -> None:
+    """L0 and L2: each encoding's channel costs what is claimed, and released answers follow it.
+
+    Args:
+        backend: source of lies; None is the secure one.
+
+    Raises:
+        AuditFailure: an exact log-ratio above epsilon, answers of another channel, or lies that repeat.
+    """
+    source = default_backend() if backend is None else backend
+    truths = np.repeat(np.arange(_SIZE), _RECORDS // _SIZE)
+    data = Dataset.from_columns(_DOMAIN, {"a": truths})
+    for encoding in ENCODINGS:
+        for epsilon in (Fraction(1, 2), Fraction(2)):
+            table = PrivateTable(data, Relation.REPLACE_ONE, Budget(2 * epsilon), source)
+            runs = [_answers(table, encoding, epsilon) for _ in range(2)]
+            law = runs[0][0]
+            said = f"Responses of encoding {encoding!r} and epsilon {epsilon}"
+            found = exact.channel_epsilon(law.channel())
+            if not found <= float(epsilon) * (1 + 1e-12):
+                raise AuditFailure(f"{said} have an exact loss of {found:.6g}.")
+            answers = runs[0][1]
+            for truth in range(_SIZE):
+                counts = np.bincount(answers[truths == truth], minlength=law.channel().shape[1])
+                fit = goodness.categorical_fit(counts, law.channel()[truth])
+                if fit.p_value < ALPHA:
+                    raise AuditFailure(f"{said} do not follow their channel: p = {fit.p_value:.2g}.")
+            if np.array_equal(answers, runs[1][1]):
+                raise AuditFailure(f"{said} are the same in two calls.")
+
+
+def _answers(table: PrivateTable, encoding: str, epsilon: Fraction) -> tuple[Any, np.ndarray]:
+    """The law of a call, and its answers as columns of the law's channel [records]."""
+    responses = table.respond([["a"]], epsilons=[epsilon], encodings=[encoding], show_progress=False)
+    answers = np.concatenate([block[0] for block in responses])
+    if answers.ndim == 2:
+        answers = answers @ (1 << np.arange(_SIZE)[::-1])
+    return responses.planned[0].law, answers.astype(np.int64)
+
+
+def records_answer_once() -> None:
+    """Responses are charged before they are read, read once, and refused where records come and go.
+
+    Raises:
+        AuditFailure: one of these is not so.
+    """
+    data = Dataset.from_columns(_DOMAIN, {"a": [0, 1, 2]})
+    budget = Budget(1)
+    table = PrivateTable(data, Relation.REPLACE_ONE, budget, SeededBackend(0, insecure=True))
+    respond: Callable[..., Any] = functools.partial(table.respond, [["a"]], show_progress=False)
+    responses = respond(epsilons=[1])
+    if budget.spent != 1:
+        raise AuditFailure("Responses that are not read yet were not paid for.")
+    list(responses)
+    must_refuse(lambda: list(responses), "a second answer for one charge", ValueError)
+    must_refuse(functools.partial(respond, epsilons=["0.1"]), "a response beyond the cap", BudgetExceeded)
+    either = PrivateTable(data, Relation.ADD_REMOVE, Budget(1), SeededBackend(0, insecure=True))
+    must_refuse(
+        lambda: either.respond([["a"]], epsilons=[1]), "randomised response under add-remove", ValueError
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Repetition:
+    """The outcome of a search for copies.
+
+    Attributes:
+        p_value: for independent noise at most alpha with probability alpha; covers all lags.
+        lag: the distance in draws at which signs agree or disagree most.
+        agreement: the share of pairs at that lag that agree; 1 where all are copies.
+        pairs: how many pairs at that lag have two signs (zeros have none).
+    """
+
+    p_value: float
+    lag: int
+    agreement: float
+    pairs: int
+
+
+def repeated(noise: np.ndarray) -> Repetition:
+    """Search noise for copies of itself at any distance: adjacent copies, repeated blocks, negated ones.
+
+    Args:
+        noise: independent draws of a law symmetrical about zero, in the order drawn, numbers [n].
+            Put the draws of two workers, threads or calls one after the other to compare them.
+
+    Returns:
+        The outcome; reject at p_value < alpha. Shuffled copies are left to `goodness_of_fit`.
+
+    Raises:
+        ValueError: fewer than two draws, or not one row of finite numbers.
+
+    Example:
+        >>> from pgmjax.measurements.noise import DiscreteGaussian
+        >>> from pgmjax.privacy.seeded import SeededBackend
+        >>> noise = SeededBackend(0, insecure=True).draw(DiscreteGaussian(9.0), 500)
+        >>> repeated(noise).p_value > 0.01
+        True
+        >>> copied = repeated(np.concatenate([noise, noise]))
+        >>> copied.p_value < 1e-100, copied.lag, copied.agreement
+        (True, 500, 1.0)
+    """
+    signs = np.sign(np.asarray(noise)).astype(np.float64)
+    if signs.ndim != 1 or signs.size < 2 or not np.all(np.isfinite(signs)):
+        raise ValueError(f"noise must be one row of at least two finite numbers, got shape {signs.shape}.")
+    pairs, sums = _over_lags(np.abs(signs)), _over_lags(signs)
+    agreeing = (pairs + sums) // 2
+    binom = checks.optional("scipy.stats", extra="privacy").binom
+    tails = binom.cdf(np.minimum(agreeing, pairs - agreeing), pairs, 0.5)
+    least = np.flatnonzero(tails == tails.min())  # many where they underflow: take the clearest
+    worst = least[np.argmax(sums[least] ** 2 / np.maximum(pairs[least], 1))]
+    # two-sided; the lags are not independent of each other, hence the union bound
+    p_value = min(1.0, float(2 * tails.size * tails[worst]))
+    share = agreeing[worst] / max(pairs[worst], 1)
+    return Repetition(p_value, int(worst) + 1, float(share), int(pairs[worst]))
+
+
+def _over_lags(values: np.ndarray) -> np.ndarray:
+    """The sum over i of values[i] values[i + lag] for each lag 1..n - 1, exact for small integers [n - 1]."""
+    spectrum = np.fft.rfft(values, 2 * values.size)
+    sums = np.fft.irfft(spectrum * spectrum.conj(), 2 * values.size)
+    return np.rint(sums[1 : values.size]).astype(np.int64)

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pgmjax.audit.claims import check_claims, cost
-from pgmjax.audit.differences import differences
+from pgmjax.audit.compare import differences
 from pgmjax.privacy.tape import NonInterferenceError, Tape
 
 __all__ = ["CannotAuditError", "Replayed", "check_pair", "check_pairs", "cost", "differences"]

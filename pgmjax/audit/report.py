@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from pgmjax._internal import checks as _checks
-from pgmjax.audit import contracts, primitives, responses
-from pgmjax.audit.case import AuditCase
-from pgmjax.audit.mechanism import DOMAIN, replay_case
+from pgmjax.audit import contracts, primitives
+from pgmjax.audit.mechanism import DOMAIN, AuditCase, replay_case
 from pgmjax.audit.replay import CannotAuditError
 from pgmjax.audit.smoke import NoMeasurementsError, bound_case, fits_in_every_run
-from pgmjax.audit.tables import neighbours
+from pgmjax.audit.specimen import neighbours
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.tape import NonInterferenceError
@@ -163,8 +162,8 @@ def audit_primitives() -> dict[str, str | None]:
         "permute-and-flip selection (L2)": primitives.selection_follows_its_law,
         "exponential selection (L2)": lambda: primitives.selection_follows_its_law(method="exponential"),
         "randomised response (L0, L2)": primitives.response_keeps_its_epsilon,
-        "responses of records (L0, L2)": responses.responses_keep_their_epsilon,
-        "records answer once": responses.records_answer_once,
+        "responses of records (L0, L2)": primitives.responses_keep_their_epsilon,
+        "records answer once": primitives.records_answer_once,
         "rho to epsilon and delta (L0)": primitives.conversions_hold,
         "budgets add up": primitives.budgets_add_up,
         "a failed query is paid": primitives.a_failed_query_is_paid,

@@ -13,9 +13,8 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax.audit.blackbox import LowerBound, epsilon_lower_bound
-from pgmjax.audit.case import AuditCase, short_fit
-from pgmjax.audit.differences import differences
-from pgmjax.audit.mechanism import DOMAIN
+from pgmjax.audit.compare import differences
+from pgmjax.audit.mechanism import DOMAIN, AuditCase, short_fit
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator

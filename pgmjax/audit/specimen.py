@@ -2,17 +2,23 @@
 
 It is the skeleton of MWEM without its estimation: choose the marginal that is known worst, measure it,
 repeat. Mutants change its steps one at a time.
+
+Made-up neighbouring tables to audit on.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 
+from pgmjax import random
+from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.base import Settings, read_settings
@@ -115,3 +121,97 @@ class SelectAndMeasure:
 
     def _remarks(self, table: PrivateTable, estimates: dict[Clique, np.ndarray]) -> tuple[Any, ...]:
         return ()
+
+
+KINDS = ("random", "nearly empty", "all alike", "extreme")
+_SIZES = 28
+_STRIDES = (11, 7)  # prime to the number of sizes: small numbers of pairs have sizes far apart
+
+
+def neighbours(
+    domain: Domain,
+    relation: Relation | str,
+    *,
+    pairs: int = 60,
+    max_weight: int | None = None,
+    seed: int = 0,
+) -> Iterator[tuple[Dataset, Dataset]]:
+    """Yield pairs of neighbouring tables over a domain, in both orders.
+
+    A quarter of them are random, a quarter nearly empty, in a quarter all records are alike, and in a
+    quarter the record that differs has the smallest or largest code of each attribute and, on one table,
+    the largest weight; where it is replaced, it is by the opposite codes. The numbers of records go through
+    2 to 29, so that a threshold on them lies between some pair.
+
+    Args:
+        domain: the tables' domain.
+        relation: which tables are neighbours.
+        pairs: how many.
+        max_weight: with weights of records up to this bound; None without.
+        seed: of the made-up records; they are no noise.
+
+    Example:
+        >>> domain = Domain({"a": 3, "b": 2})
+        >>> len(list(neighbours(domain, Relation.REPLACE_ONE, pairs=8)))
+        8
+    """
+    relation = Relation.parse(relation)
+    generator = random.generator(seed)
+    for number in range(checks.integer("pairs", pairs, low=1)):
+        kind = KINDS[number % len(KINDS)]
+        columns = _records(domain, number, max_weight, generator)
+        rows = columns.shape[1]
+        place = int(generator.integers(rows))
+        if kind == "extreme":
+            columns[:, place] = _extreme(domain, max_weight, generator)
+        other = np.delete(columns, place, axis=1)
+        if relation is Relation.REPLACE_ONE:
+            other = columns.copy()
+            other[:, place] = _changed(columns[:, place], domain, kind, max_weight, generator)
+        pair = _dataset(domain, columns, max_weight), _dataset(domain, other, max_weight)
+        yield pair if number % (2 * len(KINDS)) < len(KINDS) else pair[::-1]
+
+
+def _limits(domain: Domain, max_weight: int | None) -> np.ndarray:
+    return np.array([*domain.shape, *([] if max_weight is None else [max_weight + 1])])
+
+
+def _records(
+    domain: Domain, number: int, max_weight: int | None, generator: np.random.Generator
+) -> np.ndarray:
+    """Codes and, in the last row where there are weights, weights: int64 [attributes (+ 1), rows]."""
+    turn, place = divmod(number, len(KINDS))
+    kind = KINDS[place]
+    rows = 2 if kind == "nearly empty" else 2 + (_STRIDES[0] * turn + _STRIDES[1] * place) % _SIZES
+    columns = np.stack([generator.integers(0, limit, rows) for limit in _limits(domain, max_weight)])
+    if kind == "all alike":
+        columns[:] = columns[:, :1]
+    return columns
+
+
+def _extreme(domain: Domain, max_weight: int | None, generator: np.random.Generator) -> np.ndarray:
+    """The smallest or largest code of each attribute, with the largest weight."""
+    limits = _limits(domain, max_weight)
+    record = (limits - 1) * generator.integers(0, 2, limits.size)
+    if max_weight is not None:
+        record[-1] = max_weight
+    return record
+
+
+def _changed(
+    record: np.ndarray, domain: Domain, kind: str, max_weight: int | None, generator: np.random.Generator
+) -> np.ndarray:
+    limits = _limits(domain, max_weight)
+    if kind != "extreme":
+        return generator.integers(0, limits)
+    changed = limits - 1 - record
+    if max_weight is not None:
+        changed[-1] = max_weight * generator.integers(0, 2)
+    return changed
+
+
+def _dataset(domain: Domain, columns: np.ndarray, max_weight: int | None) -> Dataset:
+    codes = dict(zip(domain.attributes, columns, strict=False))
+    if max_weight is None:
+        return Dataset.from_columns(domain, codes)
+    return Dataset.from_columns(domain, codes, weights=columns[-1], max_weight=max_weight)

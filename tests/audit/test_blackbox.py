@@ -11,7 +11,7 @@ import pytest
 import scipy.stats
 
 from pgmjax.audit import blackbox
-from pgmjax.audit.outputs import Outputs
+from pgmjax.audit.blackbox import Outputs
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.seeded import SeededBackend
 from tests.audit import channels

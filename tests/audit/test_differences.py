@@ -18,10 +18,9 @@ import pytest
 import scipy.sparse
 
 from pgmjax import mechanisms
-from pgmjax.audit.case import AuditCase
-from pgmjax.audit.differences import differences
-from pgmjax.audit.mechanism import DOMAIN, WORKLOAD
-from pgmjax.audit.tables import neighbours
+from pgmjax.audit.compare import differences
+from pgmjax.audit.mechanism import DOMAIN, WORKLOAD, AuditCase
+from pgmjax.audit.specimen import neighbours
 
 
 class Plain:

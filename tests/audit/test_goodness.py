@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from pgmjax.audit import bins, goodness, power
+from pgmjax.audit import goodness
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.seeded import SeededBackend
 
@@ -82,9 +82,9 @@ def test_a_thin_tail_does_not_cry_wolf():
 @pytest.mark.parametrize("law", [*LAWS, DiscreteLaplace(0.1), DiscreteGaussian(2e3)], ids=repr)
 @pytest.mark.parametrize("size", [300, 3_000, DRAWS])
 def test_every_bin_expects_ten_and_all_of_the_law_is_in_one(law, size):
-    _, masses = bins.window(law)
+    _, masses = goodness.window(law)
     try:
-        edges = bins.edges_of(masses * size, size)
+        edges = goodness.edges_of(masses * size, size)
     except ValueError:
         assert law.scale == 0.1  # at 0.1 all but 9e-5 is zero
         return
@@ -157,16 +157,16 @@ def test_draws_needed_for_99_percent_at_1e_6():
     law = DiscreteLaplace(10.0)
     table = {2: (240, 310), 0.5: (240, 310), 1.3: (1400, 1800), 1.1: (12e3, 15e3), 1.05: (53e3, 60e3)}
     for off_by, (low, high) in table.items():
-        assert 0.84 * low <= power.draws_needed(law, off_by) <= high
-    assert power.draws_needed(law, 1.02) == pytest.approx(346e3, rel=0.05)
-    assert power.draws_needed(DiscreteGaussian(10.0), 1.1) < power.draws_needed(law, 1.1)
+        assert 0.84 * low <= goodness.draws_needed(law, off_by) <= high
+    assert goodness.draws_needed(law, 1.02) == pytest.approx(346e3, rel=0.05)
+    assert goodness.draws_needed(DiscreteGaussian(10.0), 1.1) < goodness.draws_needed(law, 1.1)
 
 
 @pytest.mark.parametrize(("off_by", "trials"), [(2, 400), (0.5, 400), (1.3, 400), (1.1, 200)])
 def test_the_computed_number_of_draws_suffices(off_by, trials):
     """99 % are to be found; 97 % leaves room for the moments' approximation and these few trials."""
     law, real = DiscreteLaplace(10.0), DiscreteLaplace(10.0 * off_by)
-    needed, backend = power.draws_needed(law, off_by), SeededBackend(8, insecure=True)
+    needed, backend = goodness.draws_needed(law, off_by), SeededBackend(8, insecure=True)
     found = [goodness.goodness_of_fit(backend.draw(real, needed), law).p_value < ALPHA for _ in range(trials)]
     assert np.mean(found) >= 0.97
     half = [goodness.goodness_of_fit(backend.draw(real, needed // 3), law).p_value < ALPHA for _ in range(50)]
@@ -207,8 +207,8 @@ def test_refused_laws():
 
 def test_refused_powers():
     with pytest.raises(ValueError, match="off_by must differ from 1"):
-        power.draws_needed(FOUR, 1)
+        goodness.draws_needed(FOUR, 1)
     with pytest.raises(ValueError, match="alpha must be > 0"):
-        power.draws_needed(FOUR, 2, alpha=0)
+        goodness.draws_needed(FOUR, 2, alpha=0)
     with pytest.raises(ValueError, match="take a larger difference"):
-        power.draws_needed(FOUR, 1 + 1e-9)
+        goodness.draws_needed(FOUR, 1 + 1e-9)

@@ -8,8 +8,8 @@ import pytest
 
 from pgmjax import audit, mechanisms
 from pgmjax.audit import mutations, replay, smoke
-from pgmjax.audit.case import AuditCase
-from pgmjax.audit.differences import differences
+from pgmjax.audit.compare import differences
+from pgmjax.audit.mechanism import AuditCase
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import exact_epsilon

@@ -7,8 +7,7 @@ import pytest
 
 from pgmjax import queries
 from pgmjax.audit import mechanism, replay, smoke
-from pgmjax.audit.specimen import SelectAndMeasure
-from pgmjax.audit.tables import neighbours
+from pgmjax.audit.specimen import SelectAndMeasure, neighbours
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace

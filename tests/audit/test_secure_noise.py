@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pgmjax.audit import blackbox, exact, exact_laws, goodness
-from pgmjax.audit.repetition import repeated
+from pgmjax.audit import blackbox, exact, goodness
+from pgmjax.audit.primitives import repeated
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.seeded import SeededBackend
@@ -122,7 +122,7 @@ def test_selection_keeps_its_epsilon_and_follows_its_law(name, monotone):
     """L0 by enumeration of small scores, L2 by 3,000 choices."""
     backend = OpenDPBackend()
     law = getattr(backend, name)(1, Fraction(1), monotone)
-    worst = exact_laws.selection_epsilon(law.probabilities, monotone=monotone)
+    worst = exact.selection_epsilon(law.probabilities, monotone=monotone)
     assert 0.97 < worst <= 1 + 1e-12
     if not monotone:
         chosen = [backend.choose(law, SCORES) for _ in range(3_000)]

@@ -1,10 +1,14 @@
-"""Copies in noise are found at any distance; independent noise is left alone."""
+"""Copies in noise are found at any distance; independent noise is left alone.
+
+The checks of records' responses pass with either backend, and see what is wrong.
+"""
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from pgmjax.audit.repetition import repeated
+from pgmjax.audit import mutations, primitives
+from pgmjax.audit.primitives import AuditFailure, repeated
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.seeded import SeededBackend
 
@@ -64,3 +68,18 @@ def test_nothing_but_zeros_says_nothing():
 def test_refused(noise):
     with pytest.raises(ValueError, match="one row of at least two finite numbers"):
         repeated(np.array(noise))
+
+
+# everything here is seeded
+
+
+def test_seeded_responses_pass():
+    primitives.responses_keep_their_epsilon(SeededBackend(1, insecure=True))
+    primitives.records_answer_once()
+
+
+@pytest.mark.parametrize("change", ["whole_epsilon_a_bit", "shared_coin", "honest_records"])
+def test_a_wrong_response_is_seen(change):
+    source = SeededBackend(1, insecure=True)
+    with getattr(mutations, change)(), pytest.raises(AuditFailure, match=r"^Responses of encoding"):
+        primitives.responses_keep_their_epsilon(source)
