@@ -2,6 +2,10 @@
 
 Everything here reads the exact table without noise, and its results say `private=False`. An error
 against the truth is itself information about the table: publishing one voids the guarantee.
+
+Errors of a release against the true table: for research only, NEVER part of a release.
+
+Everything here reads the exact table without noise: publishing one of these errors voids the guarantee.
 """
 
 from __future__ import annotations
@@ -11,7 +15,8 @@ import dataclasses
 import numpy as np
 
 from pgmjax.data.dataset import Dataset
-from pgmjax.model.graphical import GraphicalModel
+from pgmjax.model.graphical import GraphicalModel, many_marginals
+from pgmjax.queries import marginal
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
 
@@ -65,3 +70,86 @@ def workload_error(data: Dataset, released: Release | GraphicalModel, workload: 
         distance, norm = float(np.abs(truth - estimate).sum()), float(np.abs(truth).sum())
         errors.append(distance / norm if norm > 0 else 0.0 if distance == 0 else float("inf"))
     return Evaluation(float(np.mean(errors)), tuple(errors))
+
+
+@dataclasses.dataclass(frozen=True)
+class Errors:
+    """Errors against the true table. Not private: do not publish.
+
+    Attributes:
+        mean_absolute: over all answers of the workload (counts).
+        root_mean_square: likewise (counts).
+        largest: of the absolute errors (counts).
+        total_variation: half the L1 distance of the model's marginal from the true one, both as
+            distributions: the mean over the workload's cliques (0 to 1).
+        private: always False.
+    """
+
+    mean_absolute: float
+    root_mean_square: float
+    largest: float
+    total_variation: float
+    private: bool = dataclasses.field(default=False, init=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Truth:
+    """The exact answers to a workload. Private.
+
+    Attributes:
+        workload: what is asked.
+        tables: the exact marginal of each of its cliques (counts).
+        answers: the exact answers of each of its entries (counts).
+        records: number of records, or their total weight.
+    """
+
+    workload: Workload
+    tables: tuple[np.ndarray, ...]
+    answers: tuple[np.ndarray, ...]
+    records: int
+
+    @classmethod
+    def of(cls, data: Dataset, workload: Workload) -> Truth:
+        """Return the truth about a table."""
+        named = list(dict.fromkeys([*workload.cliques, *(entry.clique for entry in workload.entries)]))
+        tables = dict(zip(named, data.marginals(named), strict=True))
+        answers = [
+            np.asarray(entry.query.apply(tables[entry.clique]), np.float64).reshape(-1)
+            for entry in workload.entries
+        ]
+        return cls(workload, tuple(tables[c] for c in workload.cliques), tuple(answers), data.count())
+
+    def errors(self, release: Release) -> Errors:
+        """Return how far a release's answers and its model's marginals are from the truth."""
+        answers = release.answers()
+        distances = np.concatenate(
+            [np.abs(ours - true) for ours, true in zip(answers, self.answers, strict=True)]
+        )
+        return Errors(
+            float(distances.mean()),
+            float(np.sqrt(np.mean(np.square(distances)))),
+            float(distances.max()),
+            float(np.mean(self._variations(release, answers))),
+        )
+
+    def _variations(self, release: Release, answers: list[np.ndarray]) -> list[float]:
+        entries = self.workload.entries
+        cliques = self.workload.cliques
+        # answers to whole marginals by the model are its marginals: asking again would double the work
+        if release.answered_by == "engine" and [entry.query for entry in entries] == list(
+            map(marginal, cliques)
+        ):
+            ours = [answer.reshape(true.shape) for answer, true in zip(answers, self.tables, strict=True)]
+        else:
+            ours = many_marginals(release.model, cliques)
+        return [total_variation(each, true) for each, true in zip(ours, self.tables, strict=True)]
+
+
+def total_variation(ours: np.ndarray, true: np.ndarray) -> float:
+    """Return half the L1 distance of two tables, each divided by its sum.
+
+    Example:
+        >>> total_variation(np.array([1.0, 3.0]), np.array([5, 5]))
+        0.25
+    """
+    return float(np.abs(ours / ours.sum() - true / true.sum()).sum() / 2)

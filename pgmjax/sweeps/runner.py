@@ -1,11 +1,16 @@
-"""The sweep itself: what is missing in the file of results is run, group by group, and stored at once."""
+"""The sweep itself: what is missing in the file of results is run, group by group, and stored at once.
+
+What a run of a sweep ran on: machine, devices, versions.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import json
 import os
+import pathlib
 import platform
 import time
 import uuid
@@ -15,13 +20,13 @@ from typing import Any
 import jax
 
 from pgmjax._internal import checks
-from pgmjax.sweeps import machine, work
+from pgmjax.release import folder
+from pgmjax.sweeps import work
 from pgmjax.sweeps.cells import Cell, Group, groups
-from pgmjax.sweeps.forecast import Forecast, forecast
 from pgmjax.sweeps.grid import Grid
 from pgmjax.sweeps.store import ResultFile
 from pgmjax.sweeps.tables import Table, load
-from pgmjax.sweeps.work import Row
+from pgmjax.sweeps.work import Forecast, Row, forecast
 
 _MOST = 2**63 - 1  # that a column of whole numbers holds
 Job = tuple[Group, tuple[Cell, ...]]
@@ -127,7 +132,7 @@ def run(
         jobs = list(_jobs(listed, known))
         ran, number = 0, uuid.uuid4().hex
         if jobs:
-            results.add_run(number, {"run": number, "sweep": grid.name, "started": _now(), **machine.facts()})
+            results.add_run(number, {"run": number, "sweep": grid.name, "started": _now(), **facts()})
         for group, rows, host in (workers or _here(check))(jobs, tables):
             about = _about(grid, group, tables[group.table], number, host)
             results.add({**about, **row} for row in rows)
@@ -184,3 +189,33 @@ def _about(grid: Grid, group: Group, table: Table, run: str, host: str) -> dict[
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def facts() -> dict[str, Any]:
+    """Return the machine and the versions, for the record of a run."""
+    devices = [device.device_kind for device in jax.devices()]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "host": platform.node(),
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": cores,
+        "memory_bytes": _memory(),
+        "devices": [f"{devices.count(kind)} x {kind}" for kind in dict.fromkeys(devices)],
+        "backend": jax.default_backend(),
+        "versions": folder.versions(),
+    }
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory() -> int | None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return None

@@ -25,7 +25,7 @@ import pgmjax as pj  # noqa: E402
 from pgmjax import cli, sweeps
 from pgmjax.learning import predictor as predictor_folder  # noqa: E402
 from pgmjax.release import folder as release_folder  # noqa: E402
-from pgmjax.sweeps import machine  # noqa: E402
+from pgmjax.sweeps import runner  # noqa: E402
 from tests.guards import cases, facts, objects  # noqa: E402
 
 
@@ -199,7 +199,7 @@ def sweep(folder):
             raise KeyboardInterrupt
 
     platform.node = lambda: "host"
-    machine.facts = lambda: {"host": "host", "versions": release_folder.versions()}
+    runner.facts = lambda: {"host": "host", "versions": release_folder.versions()}
     with tempfile.TemporaryDirectory() as place:
         path = pathlib.Path(place) / "sweep.duckdb"
         with contextlib.suppress(KeyboardInterrupt):

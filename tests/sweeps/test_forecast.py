@@ -7,8 +7,8 @@ import pytest
 import pgmjax as pj
 from pgmjax import sweeps
 from pgmjax.sweeps.cells import groups
-from pgmjax.sweeps.forecast import forecast
 from pgmjax.sweeps.tables import load
+from pgmjax.sweeps.work import forecast
 
 MORE = '[[mechanisms]]\nname = "mst"\n[[mechanisms]]\nname = "hdmm"\noptions = { strategy = "kron" }\n'
 HUGE = pj.Domain({"a": 100_000, "b": 100_000, "c": 100_000})

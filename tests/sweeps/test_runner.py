@@ -12,8 +12,8 @@ from pgmjax import mechanisms, sweeps
 from pgmjax.mechanisms.marginals import Marginals
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.sweeps import work
-from pgmjax.sweeps.forecast import Forecast
 from pgmjax.sweeps.store import CIRCUMSTANCES, COLUMNS, ResultFile
+from pgmjax.sweeps.work import Forecast
 
 pytest.importorskip("duckdb")
 LASTING = [name for name in COLUMNS if name not in CIRCUMSTANCES]
