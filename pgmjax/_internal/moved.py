@@ -35,6 +35,7 @@ RENAMED: dict[str, str] = {
 
 MODULES: dict[str, str] = {
     "_checks": "_internal.checks",
+    "adapters.mbi_queries": "adapters.mbi",
     "answering": "model.answering",
     "approximate": "estimation.approximate",
     "attribute": "data.attribute",

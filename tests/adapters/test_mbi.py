@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.adapters import mbi, mbi_queries
+from pgmjax.adapters import mbi
 from pgmjax.adapters.mbi_objects import MbiDomain, MbiFactor
 
 DOMAIN = MbiDomain(("a", "b", "c"), (3, 4, 2))
@@ -124,7 +124,7 @@ def test_queries_that_cannot_be_taken_over(query, words):
 
 
 def test_a_function_over_too_many_cells_is_refused():
-    wide = MbiDomain(("a",), (mbi_queries.MOST_CELLS + 1,))
+    wide = MbiDomain(("a",), (mbi.MOST_CELLS + 1,))
     with pytest.raises(ValueError, match="4,096"):
         mbi.from_mbi(wide, [Measurement(np.ones(2), ("a",), 1.0, lambda f: f.datavector()[:2])])
 
