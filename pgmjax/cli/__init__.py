@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pgmjax._version import __version__
-from pgmjax.cli import audit, bench, ledger, mechanisms, output, process, query, release, session
+from pgmjax.cli import audit, bench, ledger, process, query, release, session
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
@@ -44,14 +44,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             arguments = _parser().parse_args(argv)
             arguments.run(arguments)
-            output.flush()
+            process.flush()
             return DONE
         except SystemExit as stop:  # argparse: 0 after --help, 2 after a usage error
             return stop.code if isinstance(stop.code, int) else BAD_INPUT
         except KeyboardInterrupt as stop:
             return _say(str(stop) or "interrupted", INTERRUPTED)
         except BrokenPipeError:
-            output.discard()
+            process.discard()
             return FAILED
         except (ValueError, TypeError, ArithmeticError, *_FILE_ERRORS) as error:
             return _say(str(error), BAD_INPUT)
@@ -77,12 +77,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pgmjax {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (release, query, mechanisms, ledger, session, audit, bench):
+    for command in (release, query, query, ledger, session, audit, bench):
         command.add_parser(commands)
     return parser
 
 
 def _say(message: str, code: int) -> int:
     """Write one line on standard error and pass the exit code on."""
-    output.say(message)
+    process.say(message)
     return code

@@ -12,7 +12,7 @@ from typing import Any
 
 from pgmjax import sweeps
 from pgmjax._internal.progress import Progress
-from pgmjax.cli import output, process
+from pgmjax.cli import process
 
 _EVERY = 10.0  # seconds between lines of progress where standard error is no terminal
 
@@ -158,7 +158,7 @@ class _Watch:
         if progress.failures:
             error = (progress.failures[0]["error"] or "").strip().splitlines()[-1:] or [""]
             cells = "cell" if len(progress.failures) == 1 else "cells"
-            output.say(f"{len(progress.failures)} {cells} of {progress.group} not done: {error[0]}")
+            process.say(f"{len(progress.failures)} {cells} of {progress.group} not done: {error[0]}")
         if self._terminal:
             if self._bar is None:
                 self._bar = Progress("cells", progress.total - progress.done + progress.ran).__enter__()
@@ -166,7 +166,7 @@ class _Watch:
             self._ran = progress.ran
         elif progress.done == progress.total or time.monotonic() - self._shown >= _EVERY:
             self._shown = time.monotonic()
-            output.say(
+            process.say(
                 f"{progress.done:,} of {progress.total:,} cells, {progress.rate:.2g} a second, "
                 f"{_time(progress.left)} left"
             )

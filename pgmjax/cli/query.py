@@ -1,4 +1,7 @@
-"""`pgmjax query`: ask a release; the answers come from its model and cost no privacy."""
+"""`pgmjax query`: ask a release; the answers come from its model and cost no privacy.
+
+`pgmjax mechanisms`: which mechanisms there are, and their options.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ import csv
 import itertools
 import json
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from pgmjax import mechanisms
 from pgmjax.data.cliques import as_clique
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.mixture import MixtureModel
@@ -74,3 +79,36 @@ def _lines(clique: tuple[str, ...], names: list[list[str]], table: np.ndarray) -
     yield [*clique, "estimate"]
     for cell, count in zip(itertools.product(*names), np.ravel(table), strict=True):
         yield [*cell, f"{count:.1f}"]
+
+
+def add_mechanisms_parser(commands: Any) -> None:
+    """Add the command to the parser's subcommands."""
+    parser = commands.add_parser("mechanisms", help="list the mechanisms", description="List the mechanisms.")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run_mechanisms)
+
+
+def run_mechanisms(arguments: argparse.Namespace) -> None:
+    """Print name and summary of each, the relations under which it works, and its options."""
+    found = {name: _describe(mechanism) for name, mechanism in mechanisms.names().items()}
+    if arguments.json:
+        print(json.dumps({"mechanisms": found}))
+        return
+    width = max(map(len, found))
+    for name, about in found.items():
+        print(f"{name:<{width}}  {about['summary']}")
+        words = ", ".join(f"{option}={value}" for option, value in about["options"].items())
+        print(f"{'':<{width}}    under {' or '.join(about['relations'])}; options: {words or 'none'}")
+
+
+def _describe(mechanism: Any) -> dict[str, Any]:
+    """What is told of a mechanism; defaults as they are written on the command line."""
+    defaults = mechanisms.options(mechanism).items()
+    return {
+        "summary": mechanism.summary,
+        "relations": [relation.value for relation in mechanisms.relations(mechanism)],
+        "options": {
+            name: str(value) if isinstance(value, str | Fraction) else json.dumps(value, default=str)
+            for name, value in defaults
+        },
+    }

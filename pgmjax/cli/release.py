@@ -1,4 +1,7 @@
-"""`pgmjax release`: from a table to a folder with everything that may be published."""
+"""`pgmjax release`: from a table to a folder with everything that may be published.
+
+Options of a mechanism as words of the command line: NAME=VALUE.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from typing import Any
 
 from pgmjax import mechanisms
 from pgmjax._internal import checks, files
-from pgmjax.cli import mechanism_options, output, process, spending
+from pgmjax.cli import process, spending
 from pgmjax.data import demo
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
@@ -186,7 +189,7 @@ def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, reco
             _print(arguments, domain, out, record, drawn)
         sys.stdout.flush()
     except BrokenPipeError:
-        output.discard()
+        process.discard()
     except OSError as error:
         raise OSError(f"The release is at {out}, but printing this failed: {error.strerror}.") from error
 
@@ -241,7 +244,7 @@ def _mechanism(arguments: argparse.Namespace) -> Any:
         epsilon=arguments.epsilon,
         delta=arguments.delta,
         relation=Relation.parse(arguments.relation),
-        **mechanism_options.read(mechanism, arguments.option),
+        **read(mechanism, arguments.option),
         estimator=Estimator(
             max_steps=arguments.steps,
             solver=arguments.solver,
@@ -297,3 +300,33 @@ def _print(
     if arguments.demo:
         print(f"  table    {demo.TERMS}")
     print(text.cost(record))
+
+
+def read(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:
+    """Return a mechanism's options from words such as `rounds=10`.
+
+    A value is read as JSON where it is that (10, 0.5, true, null, ["a"]), otherwise it is text.
+
+    Raises:
+        ValueError: a word without "=", an option named twice, or one that the mechanism does not have.
+    """
+    known = mechanisms.options(mechanism)
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not equals or not name:
+            raise ValueError(f"--option takes NAME=VALUE, got {word!r}.")
+        if name not in known:
+            listed = ", ".join(known) or "none"
+            raise ValueError(f"The mechanism {mechanism.name} has no option {name!r}; it has: {listed}.")
+        if name in found:
+            raise ValueError(f"--option {name} is given twice.")
+        found[name] = _value(text)
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
