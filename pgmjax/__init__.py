@@ -38,7 +38,6 @@ from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
-from pgmjax.queries import workload
 from pgmjax.queries.workload import Workload
 from pgmjax.release.load import load
 from pgmjax.release.release import Release

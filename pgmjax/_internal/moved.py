@@ -1,8 +1,8 @@
 """The module paths of 0.1.0: one table from old to new, and a finder that serves it.
 
-An old path imports, and unpickles, as a module that loads nothing until one of its names is asked for; then the name
-comes from where it is now, with one `DeprecationWarning` a name. Packages that took the name of an old module
-(`model`, `measurements`, `release`, ...) serve its names with `names_of`.
+An old path imports, and unpickles, as a module that loads nothing until one of its names is asked for; then
+the name comes from where it is now, with one `DeprecationWarning` a name. Packages that took the name of an
+old module (`model`, `measurements`, `release`, ...) serve its names with `names_of`.
 """
 
 from __future__ import annotations
@@ -415,7 +415,7 @@ MODULES: dict[str, str] = {
 _PREFIX = "pgmjax."
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _found(module: str, name: str) -> Any:
     """The object that `module` called `name` in 0.1.0; warns when it is first asked for."""
     places = MODULES[module].split()

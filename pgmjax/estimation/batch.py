@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.memory import readable_bytes
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import fixed_marginals
 from pgmjax.estimation.descent import Settings, Task
@@ -21,7 +22,7 @@ from pgmjax.estimation.solvers.batch import Queue, run
 from pgmjax.estimation.views import batch_html
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles.choose import device_bytes
-from pgmjax.inference.plan.forecast import ModelTooLargeError, readable_bytes
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model.graphical import GraphicalModel

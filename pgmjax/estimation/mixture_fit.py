@@ -23,6 +23,7 @@ import optax
 from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
+from pgmjax._internal.memory import readable_bytes
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
@@ -33,7 +34,7 @@ from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.mixture_layout import Layout, Logits, Places
 from pgmjax.estimation.solvers.loop import Status, precision
 from pgmjax.inference.oracles.choose import memory_limit
-from pgmjax.inference.plan.forecast import ModelTooLargeError, readable_bytes
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model.mixture import MixtureModel

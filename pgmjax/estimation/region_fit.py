@@ -30,6 +30,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
+from pgmjax._internal.memory import readable_bytes
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
@@ -43,7 +44,7 @@ from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import belief_propagation as sweeps
 from pgmjax.inference.oracles.belief_propagation import CoverBP, forecast
 from pgmjax.inference.oracles.choose import memory_limit
-from pgmjax.inference.plan.forecast import Forecast, readable_bytes, require_memory
+from pgmjax.inference.plan.forecast import Forecast, require_memory
 from pgmjax.inference.plan.regions import RegionGraph, region_graph
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement

@@ -1,1 +1,1 @@
-"""Inference from log-potentials (log-partition, marginals, maxima): planned on the host, run on the device."""
+"""Inference from log-potentials: log-partition, marginals, maxima; planned on the host, run on the device."""

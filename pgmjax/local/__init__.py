@@ -1,9 +1,9 @@
 """Local differential privacy: perturbed tables, and unbiased estimators on them.
 
 Each record has answered for itself by randomised response; the distribution by which it lied is public. A
-`PerturbedTable` is a release: its answers stand in the order of the table's rows and may be published. From them every
-answer here is unbiased and comes with its exact variance, or an unbiased estimate of it, and with bounds that hold for
-every table. Nothing costs budget: it is all post-processing.
+`PerturbedTable` is a release: its answers stand in the order of the table's rows and may be published. From
+them every answer here is unbiased and comes with its exact variance, or an unbiased estimate of it, and with
+bounds that hold for every table. Nothing costs budget: it is all post-processing.
 """
 
 from pgmjax.local.answers import Answers, UselessAnswerError

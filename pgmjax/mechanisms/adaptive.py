@@ -15,13 +15,14 @@ from fractions import Fraction
 
 import numpy as np
 
+from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import solvers
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.inference.plan import junction_tree
-from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.base import check_table_and_workload, paid_for

@@ -23,12 +23,13 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal import checks
+from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.solvers.loop import Status
-from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.base import paid_for

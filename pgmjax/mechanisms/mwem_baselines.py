@@ -37,13 +37,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.solvers.loop import Status
 from pgmjax.inference import ops
-from pgmjax.inference.plan.forecast import ModelTooLargeError, available_bytes, readable_bytes
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import check_cells

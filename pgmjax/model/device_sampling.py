@@ -18,8 +18,8 @@ import numpy as np
 
 from pgmjax import random
 from pgmjax._internal.jit import jit
+from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference.oracles.host import HostModel
-from pgmjax.inference.plan.forecast import readable_bytes
 from pgmjax.model import sampling
 from pgmjax.model.sampling import Conditional
 

@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pgmjax import mechanisms
+from pgmjax._internal.memory import readable_bytes
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import batch
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.inference.plan.forecast import ModelTooLargeError, readable_bytes
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.mechanisms.base import release_together
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.release.release import Release

@@ -22,7 +22,7 @@ if "tests" not in sys.modules:  # run as a script; an installed package may have
     sys.modules["tests"].__path__ = [str(HERE.parent)]
 
 import pgmjax as pj  # noqa: E402
-from pgmjax import cli, sweeps
+from pgmjax import cli, sweeps  # noqa: E402
 from pgmjax.learning import predictor as predictor_folder  # noqa: E402
 from pgmjax.release import folder as release_folder  # noqa: E402
 from pgmjax.sweeps import runner  # noqa: E402

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.linalg
 
 from pgmjax._internal import checks
+from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.history import estimable as left_over
 from pgmjax.history.answers import Answers, rows_of, total_of
 from pgmjax.history.history import History
@@ -22,7 +23,6 @@ from pgmjax.history.kernel.kernel import kernel, squared_norms
 from pgmjax.history.noise_covariance import NoiseCovariance
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
-from pgmjax.inference.plan.forecast import available_bytes, readable_bytes
 
 RANK_CUT = 1e-10
 """Eigenvalues below this share of the largest are taken for zero."""

@@ -20,6 +20,7 @@ import scipy.linalg
 
 from pgmjax import random
 from pgmjax._internal import checks
+from pgmjax._internal.memory import available_bytes
 from pgmjax.history.answers import Answers, rows_of, total_of
 from pgmjax.history.history import History
 from pgmjax.history.kernel.kernel import kernel, squared_norms
@@ -27,7 +28,6 @@ from pgmjax.history.kernel.pca import positive_alpha
 from pgmjax.history.kernel.product import KernelProduct
 from pgmjax.history.noise_covariance import NoiseCovariance
 from pgmjax.history.prior import ProductPrior
-from pgmjax.inference.plan.forecast import available_bytes
 
 METHODS = ("auto", "cholesky", "conjugate-gradients")
 _BLOCK = 1024

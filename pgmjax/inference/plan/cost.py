@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from pgmjax.inference.plan.forecast import readable_bytes
+from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference.plan.path import ContractionPath, Product, Step
 from pgmjax.inference.plan.structure import Structure
 

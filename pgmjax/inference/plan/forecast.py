@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import pathlib
+
+from pgmjax._internal.memory import available_bytes, readable_bytes
 
 ORACLE_COPIES = 6
 COMPILE = 0.006  # seconds for an operation
@@ -54,62 +54,6 @@ class Forecast:
                 one call by default, more inside a solver.
         """
         return (self.cells + copies * self.inputs) * itemsize
-
-
-def available_bytes() -> int:
-    """Memory that this process may still take on the host, in bytes.
-
-    The least of what the system has free, the control group's limit and the process's own.
-    """
-    limits = [_meminfo(), _cgroup(), _rlimit()]
-    return min((limit for limit in limits if limit is not None), default=2**63 - 1)
-
-
-def _meminfo() -> int | None:
-    try:
-        for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (OSError, ValueError, AttributeError):
-        return None
-
-
-def _cgroup() -> int | None:
-    for limit, used in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-    ):
-        try:
-            return max(int(pathlib.Path(limit).read_text()) - int(pathlib.Path(used).read_text()), 0)
-        except (OSError, ValueError):
-            continue
-    return None
-
-
-def _rlimit() -> int | None:
-    try:
-        import resource
-
-        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if soft == resource.RLIM_INFINITY:
-            return None
-        pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
-        return max(soft - pages * resource.getpagesize(), 0)
-    except (ImportError, OSError, ValueError):
-        return None
-
-
-def readable_bytes(count: float) -> str:
-    """A number of bytes in words, such as `1.5 GiB`."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.4g} TiB"
 
 
 def readable_cells(count: int) -> str:

@@ -18,8 +18,9 @@ import math
 from collections.abc import Sequence
 
 from pgmjax._internal import checks
+from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference.plan import contraction, cost
-from pgmjax.inference.plan.forecast import ModelTooLargeError, readable_bytes
+from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.path import ContractionPath
 from pgmjax.inference.plan.search import Weights
 from pgmjax.inference.plan.structure import Structure, Variables
