@@ -85,7 +85,7 @@ def ours(
     rows: np.ndarray, answers: np.ndarray, seeds: list[int], epochs: int, batch_size: int
 ) -> tuple[float, list[float]]:
     """Return seconds, compilation among them, and the final loss of every network."""
-    learner = pj.learners.MLP(
+    learner = pj.learning.MLP(
         HIDDEN, epochs=epochs, batch_size=batch_size, learning_rate=RATE, penalty=PENALTY
     )
     start = time.perf_counter()

@@ -52,7 +52,7 @@ def group_of(start: int, stop: int, rows: int, groups: int) -> np.ndarray:
     return np.arange(start, stop, dtype=np.int64) * groups // rows
 
 
-def answered(seen: pj.companion.GroupHistograms, truth: np.ndarray, number: int) -> dict:
+def answered(seen: pj.local.GroupHistograms, truth: np.ndarray, number: int) -> dict:
     """Answer the queries in blocks; return times and errors in units of what was said."""
     generator = np.random.default_rng(1)
     asking, errors, deviations, inside = 0.0, [], [], 0
@@ -102,7 +102,7 @@ def main() -> None:
         table = mechanism.perturb(data, row_order_is_public=True, out=path / "perturbed")
         perturbed = time.perf_counter()
         common.harness.say(f"perturbed in {perturbed - begin:.1f} s, {peak_gb():.2f} GB")
-        seen = pj.companion.group_histograms(
+        seen = pj.local.group_histograms(
             table, lambda start, stop: group_of(start, stop, options.rows, options.groups), options.groups
         )
         counted = time.perf_counter()

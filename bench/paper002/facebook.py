@@ -54,7 +54,7 @@ def worst(errors: np.ndarray) -> dict[int, float]:
 def one_release(edges: np.ndarray, halves: np.ndarray, seed: int) -> np.ndarray:
     """Return the errors of all cuts of one perturbed graph, through the library from end to end."""
     vertices = halves.shape[1]
-    codes = pj.companion.VertexPairs(vertices).codes(edges)
+    codes = pj.local.VertexPairs(vertices).codes(edges)
     mechanism = pj.mechanisms.RandomizedResponse(
         EPSILON,
         pj.Relation.REPLACE_ONE,
@@ -63,7 +63,7 @@ def one_release(edges: np.ndarray, halves: np.ndarray, seed: int) -> np.ndarray:
     )
     data = pj.Dataset.from_columns(pj.Domain({"edge": 2}), {"edge": codes})
     table = mechanism.perturb(data, row_order_is_public=True, show_progress=False)
-    graph = pj.companion.PerturbedGraph.of(table, vertices)
+    graph = pj.local.PerturbedGraph.of(table, vertices)
     return graph.cuts(halves).value - true_cuts(edges, halves)
 
 
@@ -73,7 +73,7 @@ def own_releases(edges: np.ndarray, halves: np.ndarray, generator: np.random.Gen
     Of a graph that is perturbed anew a cut sees only its number of ones: two binomial numbers, exactly.
     """
     law = pj.privacy.SeededBackend(0, insecure=True).randomized_response(2, EPSILON)
-    channel = pj.companion.Channel.of(law)
+    channel = pj.local.Channel.of(law)
     there, half = true_cuts(edges, halves), halves.sum(axis=1)
     across = half * (halves.shape[1] - half)
     ones = generator.binomial(there, channel.truth) + generator.binomial(across - there, channel.other)

@@ -53,12 +53,12 @@ def queries(number: int, parts: int, generator: np.random.Generator) -> np.ndarr
     return np.rint(TENTHS * values / values.max(axis=-1, keepdims=True)).astype(np.int64)
 
 
-def responded(stars: np.ndarray, part: np.ndarray, functions: np.ndarray, seed: int) -> pj.companion.Answers:
+def responded(stars: np.ndarray, part: np.ndarray, functions: np.ndarray, seed: int) -> pj.local.Answers:
     """Return answers from one perturbed table, in tenths."""
     backend = pj.privacy.SeededBackend(seed, insecure=True)
     law = backend.randomized_response(STARS, EPSILON)
-    table = pj.companion.PerturbedCodes(law, backend.respond(law, stars))
-    seen = pj.companion.group_histograms(table, part, functions.shape[1])
+    table = pj.local.PerturbedCodes(law, backend.respond(law, stars))
+    seen = pj.local.group_histograms(table, part, functions.shape[1])
     return seen.answer(functions, useless="answer")
 
 

@@ -55,14 +55,14 @@ def measure(codes: np.ndarray, kind: str, runs: int, number: int) -> dict:
     np.add.at(counts, (where, codes), 1)
     truth = np.einsum("kgv,gv->k", functions, counts) / rows
     sums, powers = functions.sum(axis=-1, keepdims=True), (functions**2).sum(axis=-1, keepdims=True)
-    channel = pj.companion.Channel.at(STARS, EPSILON)
+    channel = pj.local.Channel.at(STARS, EPSILON)
     variance = np.einsum("kgv,gv->k", channel.variance(functions, sums, powers), counts) / rows**2
     squares = []
     for run in range(runs):
         backend = pj.privacy.SeededBackend(1000 * rows + run, insecure=True)
         law = backend.randomized_response(STARS, EPSILON)
-        table = pj.companion.PerturbedCodes(law, backend.respond(law, codes))
-        answers = pj.companion.group_histograms(table, where, GROUPS).answer(functions, useless="answer")
+        table = pj.local.PerturbedCodes(law, backend.respond(law, codes))
+        answers = pj.local.group_histograms(table, where, GROUPS).answer(functions, useless="answer")
         squares.append((answers.value - truth) ** 2)
     errors = np.array(squares)
     return {
@@ -72,8 +72,8 @@ def measure(codes: np.ndarray, kind: str, runs: int, number: int) -> dict:
         "mean_worst_square": float(errors.max(axis=1).mean()),
         "worst_variance": float(answers.worst_variance.max()),
         "exact_variance": float(variance.mean()),
-        "upper_bound": pj.companion.upper_bound(STARS, EPSILON, rows),
-        "lower_bound": pj.companion.lower_bound(STARS, EPSILON, rows),
+        "upper_bound": pj.local.upper_bound(STARS, EPSILON, rows),
+        "lower_bound": pj.local.lower_bound(STARS, EPSILON, rows),
         "runs": runs,
         "queries": number,
     }

@@ -44,8 +44,8 @@ def load(name: str) -> tuple[pj.Domain, pj.Dataset]:
 def workload(name: str, domain: pj.Domain, max_queries: int = 20_000) -> pj.Workload:
     """Return the paper's workload of Adult (62,876 queries), or fifteen random triples of another table."""
     if name == "adult":
-        return pj.workloads.of_blocks(ADULT, dict.fromkeys(ADULT_WIDE, "prefix"))
-    return pj.workloads.random_marginals(domain, 15, k=3, max_queries=max_queries, seed=0)
+        return pj.Workload.of_blocks(ADULT, dict.fromkeys(ADULT_WIDE, "prefix"))
+    return pj.Workload.random(domain, 15, k=3, max_queries=max_queries, seed=0)
 
 
 def exact_answers(workload: pj.Workload, data: pj.Dataset) -> list[np.ndarray]:

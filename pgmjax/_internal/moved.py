@@ -19,6 +19,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 RENAMED: dict[str, str] = {
+    "workloads.of_blocks": "Workload.of_blocks",
+    "workloads.random_marginals": "Workload.random",
+    "workloads.union": "Workload.union",
     "cli.mechanisms.add_parser": "add_mechanisms_parser",
     "cli.mechanisms.run": "run_mechanisms",
     "history.projection.weights": "joint_weights",

@@ -89,7 +89,7 @@ def predictors(folder):
     """A predictor of each learner, on disk and pickled."""
     expected = {}
     for name in cases.LEARNERS:
-        learner = pj.learners.MLP(hidden=(4,), epochs=2) if name == "mlp" else name
+        learner = pj.learning.MLP(hidden=(4,), epochs=2) if name == "mlp" else name
         predictor = cases.release("mldp", learner=learner).predictor
         predictor_folder.write(predictor, folder / "predictors" / name)
         (folder / "predictors" / f"{name}.pickle").write_bytes(pickle.dumps(predictor, protocol=4))

@@ -30,8 +30,8 @@ def fitted():
     """Results of estimation."""
     given = measurements()
     fit = FEW_STEPS.fit(DOMAIN, given, total=ROWS)
-    regions = pj.regions.fit_local(DOMAIN, triangle(), total=ROWS, max_steps=5, progress=False)
-    mixture = pj.mixture.fit_mixture(DOMAIN, given, total=ROWS, components=3, max_steps=5, progress=False)
+    regions = pj.estimation.fit_local(DOMAIN, triangle(), total=ROWS, max_steps=5, progress=False)
+    mixture = pj.estimation.fit_mixture(DOMAIN, given, total=ROWS, components=3, max_steps=5, progress=False)
     bars = pj.uncertainty.error_bars(fit, given, [pj.queries.marginal(["a"])], total=ROWS)
     return {
         "Fit": fit,
@@ -158,7 +158,7 @@ def learned():
         "HistoryAnswers": h.KernelPCA.of(history, total=ROWS).answer([point("a", 1)]),
         "Condition": h.builders.is_in("a", [0, 2]),
         "Learners": [
-            pj.learners.as_learner(name) for name in ("linear", "ridge", "gaussian-basis", "mlp", "engine")
+            pj.learning.as_learner(name) for name in ("linear", "ridge", "gaussian-basis", "mlp", "engine")
         ],
         "Mechanisms": [
             made(epsilon=1, relation=pj.mechanisms.relations(made)[0])
@@ -178,11 +178,11 @@ def seen():
         "PerturbedTable": perturbed,
         "ResponseColumn": perturbed.column,
         "ResponseMarginal": perturbed.marginal(("a",)),
-        "PerturbedCodes": pj.companion.PerturbedCodes(perturbed.law, perturbed.codes),
-        "Channel": pj.companion.Channel.of(perturbed.law),
-        "Universe": pj.companion.Universe(DOMAIN, ("a", "b")),
-        "Grid": pj.companion.Grid(2, 3),
-        "GroupHistograms": pj.companion.group_histograms(perturbed),
+        "PerturbedCodes": pj.local.PerturbedCodes(perturbed.law, perturbed.codes),
+        "Channel": pj.local.Channel.of(perturbed.law),
+        "Universe": pj.local.Universe(DOMAIN, ("a", "b")),
+        "Grid": pj.local.Grid(2, 3),
+        "GroupHistograms": pj.local.group_histograms(perturbed),
         "MbiDomain": mbi.MbiDomain(("a", "b"), (3, 2)),
         "MbiFactor": mbi.MbiFactor(mbi.MbiDomain(("a", "b"), (3, 2)), np.arange(6.0).reshape(3, 2)),
     }

@@ -169,7 +169,7 @@ def test_a_history(tmp_path):
 @pytest.mark.parametrize("encoding", sorted(EXPECTED["perturbed"]))
 def test_a_perturbed_table(encoding, tmp_path):
     kept = KEPT / "perturbed" / encoding
-    table = pj.perturbed.load(kept)
+    table = pj.local.load(kept)
     same(EXPECTED["perturbed"][encoding], facts.of_perturbed(table))
     table.save(tmp_path / "again")
     written = facts.json_of(tmp_path / "again" / "perturbed.json")
@@ -375,8 +375,8 @@ def test_pickles_name_classes_that_are_the_public_ones():
     assert unpickled(KEPT / "pickles" / "Domain.pickle") == cases.DOMAIN
     assert unpickled(KEPT / "pickles" / "Events.pickle") == cases.mixed_events()
     assert type(unpickled(KEPT / "pickles" / "History.pickle")) is pj.history.History
-    assert type(unpickled(KEPT / "pickles" / "MixtureModel.pickle")) is pj.mixture.MixtureModel
-    assert type(unpickled(KEPT / "pickles" / "RegionModel.pickle")) is pj.regions.RegionModel
+    assert type(unpickled(KEPT / "pickles" / "MixtureModel.pickle")) is pj.MixtureModel
+    assert type(unpickled(KEPT / "pickles" / "RegionModel.pickle")) is pj.RegionModel
 
 
 def modules_in(path):

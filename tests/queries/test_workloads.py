@@ -8,7 +8,6 @@ import pytest
 
 from pgmjax import queries
 from pgmjax.data.domain import Domain
-from pgmjax.queries import workload as workloads
 from pgmjax.queries.workload import Workload
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
@@ -26,7 +25,7 @@ def test_the_papers_adult_workload_has_62876_queries(data_dir, monkeypatch):
 
 
 def test_blocks_stand_wherever_their_attribute_does(tmp_path):
-    workload = workloads.of_blocks([("a", "d"), ("d",), ("a",)], {"d": queries.prefix()})
+    workload = Workload.of_blocks([("a", "d"), ("d",), ("a",)], {"d": queries.prefix()})
     assert [entry.to_spec() for entry in workload.entries] == [
         {"clique": ["a", "d"], "queries": {"d": "prefix"}},
         {"clique": ["d"], "queries": {"d": "prefix"}},
@@ -48,28 +47,28 @@ def test_blocks_stand_wherever_their_attribute_does(tmp_path):
 )
 def test_bad_blocks(cliques, blocks, error, words):
     with pytest.raises(error, match=words):
-        workloads.of_blocks(cliques, blocks)
+        Workload.of_blocks(cliques, blocks)
 
 
 def test_unions_multiply_weights():
     first, second = Workload.of_marginals([("a",), ("b",)]), Workload([{"clique": ["c"], "weight": 2}])
-    both = workloads.union([("0.5", first), (3, second)])
+    both = Workload.union([("0.5", first), (3, second)])
     assert [str(entry.weight) for entry in both.entries] == ["1/2", "1/2", "6"]
     with pytest.raises(ValueError, match="stands twice"):
-        workloads.union([(1, first), (1, first)])
+        Workload.union([(1, first), (1, first)])
     with pytest.raises(TypeError, match=r"pairs \(weight, Workload\)"):
-        workloads.union([first])
+        Workload.union([first])
     with pytest.raises(ValueError, match="weight"):
-        workloads.union([(0, first)])
+        Workload.union([(0, first)])
 
 
 def test_random_marginals_follow_the_seed_and_the_limit():
-    made = workloads.random_marginals(DOMAIN, 3, k=2, max_queries=12, seed=4)
-    assert made == workloads.random_marginals(DOMAIN, 3, k=2, max_queries=12, seed=4)
-    assert made != workloads.random_marginals(DOMAIN, 3, k=2, max_queries=12, seed=5)
+    made = Workload.random(DOMAIN, 3, k=2, max_queries=12, seed=4)
+    assert made == Workload.random(DOMAIN, 3, k=2, max_queries=12, seed=4)
+    assert made != Workload.random(DOMAIN, 3, k=2, max_queries=12, seed=5)
     assert all(entry.query.num_rows(DOMAIN) <= 12 and len(entry.clique) == 2 for entry in made.entries)
     assert len(set(made.cliques)) == 3
-    prefixed = workloads.random_marginals(DOMAIN, 4, k=3, blocks={"d": "prefix"})
+    prefixed = Workload.random(DOMAIN, 4, k=3, blocks={"d": "prefix"})
     assert all(("queries" in e.to_spec()) == ("d" in e.clique) for e in prefixed.entries if "d" in e.clique)
 
 
@@ -77,4 +76,4 @@ def test_too_many_marginals_asked_for():
     with pytest.raises(
         ValueError, match="there are 2 marginals of 2 attributes with at most 8 answers, fewer"
     ):
-        workloads.random_marginals(DOMAIN, 3, k=2, max_queries=8)
+        Workload.random(DOMAIN, 3, k=2, max_queries=8)

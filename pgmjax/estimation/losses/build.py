@@ -13,7 +13,6 @@ import jax
 import numpy as np
 
 from pgmjax.data.domain import Domain
-from pgmjax.estimation import losses
 from pgmjax.estimation.losses.base import BoundLoss, Loss
 from pgmjax.estimation.losses.custom import Custom
 from pgmjax.estimation.losses.l1 import L1
@@ -125,9 +124,9 @@ def noise_level(loss: Any, measurements: Sequence[LinearMeasurement]) -> float:
         >>> noise_level("l2", [LinearMeasurement(("a",), [30, 10], stddev=1.0)])
         1.0
     """
-    if loss == "l2" or isinstance(loss, losses.L2):
+    if loss == "l2" or isinstance(loss, L2):
         return 0.5 * sum(measurement.values.size for measurement in measurements)
-    if loss == "l1" or isinstance(loss, losses.L1):
+    if loss == "l1" or isinstance(loss, L1):
         means = {"gaussian": _GAUSSIAN, "laplace": _LAPLACE, "response": _GAUSSIAN}
         return sum(means[measurement.noise] * measurement.values.size for measurement in measurements)
     raise ValueError(

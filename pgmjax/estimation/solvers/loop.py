@@ -1,7 +1,7 @@
 """The one loop of all solvers: compiled in blocks of steps, so that it can be watched and stopped.
 
 What a fit decides between two blocks is apart from where its blocks run: `solving` asks for blocks and
-is told how they ended. `alone` answers it with one program a block; `pgmjax.estimation.solvers.batch` answers many
+is told how they ended. `alone` answers it with one program a block; `estimation.solvers.batch` answers many
 fits of one structure at once.
 """
 
