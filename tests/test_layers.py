@@ -1,4 +1,4 @@
-"""The pipeline: imports go down the floors of docs/design.md only, without cycles, and a plain import stays light."""
+"""The pipeline: imports go down the floors of docs/design.md, without cycles; a plain import stays light."""
 
 import ast
 import json

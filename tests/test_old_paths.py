@@ -1,4 +1,4 @@
-"""Every module of 0.1.0, and every public name by its old path, can still be imported; each says where it is now."""
+"""Every module of 0.1.0, and every public name by its old path, is found, and says where it is now."""
 
 import json
 import pathlib
@@ -43,7 +43,8 @@ for name in old:
     except Exception as error:
         failed.append(f"{{name}}: {{error!r}}")
 loaded = sorted(m for m in set(sys.modules) - before if m.startswith("pgmjax") and m not in old)
-rest = [m for m in {MODULES!r} if m.removeprefix("pgmjax.") not in moved.MODULES and not m.endswith("__main__")]
+rest = [m for m in {MODULES!r}
+        if m.removeprefix("pgmjax.") not in moved.MODULES and not m.endswith("__main__")]
 for name in rest:
     importlib.import_module(name)
 print(json.dumps([failed, loaded, len(moved.MODULES), len(rest)]))
@@ -104,7 +105,8 @@ def test_a_name_that_never_was_is_refused():
 import json
 import pgmjax
 found = []
-for statement in ("from pgmjax.estimate import nothing", "from pgmjax.model import nothing", "import pgmjax.nothing",
+for statement in ("from pgmjax.estimate import nothing",
+                  "from pgmjax.model import nothing", "import pgmjax.nothing",
                   "pgmjax.nothing", "from pgmjax.companion import nothing", "import pgmjax.plan.nothing"):
     try:
         exec(statement)
