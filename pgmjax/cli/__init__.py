@@ -77,7 +77,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pgmjax {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (release, query, query, ledger, session, audit, bench):
+    release.add_parser(commands)
+    query.add_parser(commands)
+    query.add_mechanisms_parser(commands)
+    for command in (ledger, session, audit, bench):
         command.add_parser(commands)
     return parser
 
