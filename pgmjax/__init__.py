@@ -26,7 +26,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.constraints import AllowedSet, FixedMarginal, FunctionalDependency, StructuralZeros
 from pgmjax.estimation.estimator import Estimator, Fit
-from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells

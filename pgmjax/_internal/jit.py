@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -32,6 +33,11 @@ def jit(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]:
 
     call.compiled = compiled  # type: ignore[attr-defined]
     return call
+
+
+def precision(dtype: str) -> Any:
+    """Where arrays of a type can be made, without a change of global flags."""
+    return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
 
 def options(backend: str, *, long_run: bool = False) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.estimation.mixture_fit import fit_mixture
 from pgmjax.estimation.region_fit import fit_local, plan_local
 from pgmjax.estimation.side_information import Known
-from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.mixture import MixtureModel

@@ -15,9 +15,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.data.domain import Domain
-from pgmjax.estimation import fixed_marginals
-from pgmjax.estimation.descent import Settings, Task
-from pgmjax.estimation.fit import End, course
+from pgmjax.estimation.fit import FitProblem, FitResult, Settings, fit_steps
 from pgmjax.estimation.solvers.batch import Queue, run
 from pgmjax.estimation.views import batch_html
 from pgmjax.inference import oracles
@@ -210,13 +208,15 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def run_tasks(
-    tasks: Sequence[Task], warm_start: GraphicalModel | None = None, mesh: jax.sharding.Mesh | None = None
-) -> list[End]:
+def fit_all(
+    problems: Sequence[FitProblem],
+    warm_start: GraphicalModel | None = None,
+    mesh: jax.sharding.Mesh | None = None,
+) -> list[FitResult]:
     """Run the fits of a batch.
 
     Args:
-        tasks: one a row, with settings that share their plans.
+        problems: one a row, with settings that share their plans.
         warm_start: a model for all rows to start from, or None.
         mesh: devices to share the rows between, or None.
 
@@ -226,14 +226,14 @@ def run_tasks(
     Raises:
         ModelTooLargeError: the model does not fit in memory, or not beside the results of all rows.
     """
-    first = tasks[0]
-    plan = first.plan(fixed_marginals.bind(first, first.estimator.dtype).cliques)
-    slots, threads = slots_and_threads(plan, len(tasks), mesh)
-    queue: Queue[End] = Queue(course(task, warm_start) for task in tasks)
+    first = problems[0]
+    plan = first.plan(first.bind(first.estimator.dtype).cliques)
+    slots, threads = slots_and_threads(plan, len(problems), mesh)
+    queue: Queue[FitResult] = Queue(fit_steps(problem, warm_start) for problem in problems)
     if threads == 1:
         run(queue, slots, mesh)
     else:
         with concurrent.futures.ThreadPoolExecutor(threads) as pool:
             for done in [pool.submit(run, queue, slots) for _ in range(threads)]:
                 done.result()
-    return [queue.results[number] for number in range(len(tasks))]
+    return [queue.results[number] for number in range(len(problems))]

@@ -14,7 +14,6 @@ from pgmjax.estimation.solvers.problem import Evaluation, Problem, Vector, negli
 from pgmjax.inference import ops
 from pgmjax.inference.ops import sweep
 from pgmjax.inference.ops.tables import host_join, split
-from pgmjax.inference.oracles import Contraction, Oracle
 from pgmjax.inference.plan import contraction
 
 # Up to so many cells NumPy evaluates a point in less time than XLA takes to compile the program for it.
@@ -31,7 +30,7 @@ def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, floa
         problem: bound in float64.
         potentials: log-potentials of the measured cliques [length].
     """
-    path = _path(problem.oracle)
+    path = problem.oracle.contraction_path()
     cells = [path.structure.cells(step.union) for step in path.steps] or [1]
     if max(cells) > HOST_CELLS // 4 or sum(cells) > HOST_CELLS:
         point, gap = _on_device(problem, potentials)
@@ -80,10 +79,6 @@ class _Host:
 
     def total(self, vector: np.ndarray, reduce: ops.Reduce) -> Any:
         return sweep.forward(self.path, self.tables(vector), reduce, with_shares=False).total
-
-
-def _path(oracle: Oracle) -> contraction.ContractionPath:
-    return oracle.path if isinstance(oracle, Contraction) else contraction.plan(oracle.structure)
 
 
 @jit

@@ -14,15 +14,15 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import approximate, batch, losses, solvers
+from pgmjax.estimation import fit as fitting
 from pgmjax.estimation.batch import BatchFit
 from pgmjax.estimation.constraints import FixedMarginal
-from pgmjax.estimation.descent import Task
 from pgmjax.estimation.feasibility import Constraint, total_of
-from pgmjax.estimation.fit import End, solve_task
+from pgmjax.estimation.fit import FitProblem, FitResult
 from pgmjax.estimation.losses.base import unique_cliques
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.side_information import Known, listed
-from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.estimation.views import FitPictures
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
@@ -220,8 +220,8 @@ class Estimator:
             total = estimate_total(domain, noisy)[0]
         try:
             with Progress("fit", self.max_steps, self.progress) as bar:
-                task = Task(self, domain, tuple(noisy), float(total), known, bar, mesh)
-                return _finish(task, solve_task(task, warm_start))
+                problem = FitProblem(self, domain, tuple(noisy), float(total), known, bar, mesh)
+                return _finish(problem, fitting.fit(problem, warm_start))
         except ModelTooLargeError as refusal:
             if not self.approximate or mesh is not None:
                 how = "leave the mesh out" if self.approximate else "Estimator(approximate=True)"
@@ -284,12 +284,12 @@ class Estimator:
             total_of(known.fixed, total)
         with Progress("fit_batch", self.max_steps * len(rows), self.progress) as bar:
             settings = batch.SharedPlan(self)
-            tasks = [
-                Task(settings, domain, row, total, known, bar)
+            problems = [
+                FitProblem(settings, domain, row, total, known, bar)
                 for row, total in zip(rows, counts, strict=True)
             ]
-            ends = batch.run_tasks(tasks, warm_start, mesh)
-            return BatchFit(tuple(_finish(*pair) for pair in zip(tasks, ends, strict=True)))
+            ends = batch.fit_all(problems, warm_start, mesh)
+            return BatchFit(tuple(_finish(*pair) for pair in zip(problems, ends, strict=True)))
 
     def _known(
         self,
@@ -314,10 +314,10 @@ def _exact(fixed: FixedMarginal) -> LinearMeasurement:
     return LinearMeasurement(fixed.clique, fixed.counts, stddev=1.0)
 
 
-def _finish(task: Task, end: End) -> Fit:
+def _finish(problem: FitProblem, end: FitResult) -> Fit:
     """The model of the point where the solver ended."""
-    cliques, tables = (*end.bound.cliques, *task.known.cliques), (*end.potentials, *task.known.tables)
+    cliques, tables = (*end.bound.cliques, *problem.known.cliques), (*end.potentials, *problem.known.tables)
     potentials = summed(zip(cliques, tables, strict=True))
     known = CliqueVector(end.bound.cliques, end.marginals) if end.marginals else CliqueVector((), ())
-    model = GraphicalModel(task.domain, potentials, task.total, known)
-    return Fit(model, end.status, end.steps, end.loss, end.gap, end.plan, tuple(task.trace))
+    model = GraphicalModel(problem.domain, potentials, problem.total, known)
+    return Fit(model, end.status, end.steps, end.loss, end.gap, end.plan, tuple(problem.trace))

@@ -1,26 +1,124 @@
-"""How a fit runs, from its start to its end on the host."""
+"""How a fit runs, from its start to its end on the host; read it from top to bottom.
+
+`fit` starts from an earlier model or the uniform distribution. `minimise` lowers the loss in stages of ever
+less smoothing, in float32 first where that is asked for, and evaluates the end in float64. Every step
+evaluates `solvers.problem.Problem`: the oracle gives the marginals of some potentials, the loss its
+gradient there. Fixed marginals are met in rounds of such minimisations. When to end is decided by
+`solvers.stopping.StoppingRule` alone.
+
+What a fit decides stands in generators that ask for steps (`solvers.loop.FitSteps`), so that
+`pgmjax.batch` runs many fits in one program and each decides as it would alone.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.estimation import fixed_marginals
-from pgmjax.estimation.descent import Task, descend, entropy
-from pgmjax.estimation.losses.augmented import Augmented
+from pgmjax._internal.jit import precision
+from pgmjax._internal.progress import Progress
+from pgmjax.data.cliques import Clique
+from pgmjax.data.domain import Domain
+from pgmjax.estimation import certificate, feasibility, losses, solvers
+from pgmjax.estimation.losses.augmented import Augmented, Equalities
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.estimation.solvers.loop import Course, Status, alone, precision
+from pgmjax.estimation.losses.build import noise_level
+from pgmjax.estimation.side_information import Known
+from pgmjax.estimation.solvers.loop import FitSteps, Solution, run_single, solve_steps
+from pgmjax.estimation.solvers.problem import Evaluation, Prior, Problem
+from pgmjax.estimation.solvers.stopping import Status, StoppingRule
 from pgmjax.estimation.warm_start import starting_point
 from pgmjax.inference import oracles
-from pgmjax.inference.ops.tables import split
+from pgmjax.inference.ops.tables import host_join, split
+from pgmjax.inference.oracles import Oracle
+from pgmjax.inference.oracles.host import HostModel
+from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.structure import Structure
+from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
+
+FIRST_SMOOTHING = 8.0  # standard deviations: the first stage of a loss with kinks is as easy as L2
+STIFF = 4.0  # the first penalty on missing a fixed marginal, in curvatures of the loss with its prior
+STIFFEST = 1e4 * STIFF
+FIRST_TOL, SHARPER = 0.1, 0.1  # tolerance of the first round, and what each later one multiplies it by
+SWEEPS = 1000  # of proportional fitting after a round
+NEGLIGIBLE = 1e-9  # probability: what is missing less than this is no reason for a stiffer penalty
 
 
 @dataclasses.dataclass(frozen=True)
-class End:
+class FitProblem:
+    """What to fit: the estimator's settings with everything they apply to.
+
+    Attributes:
+        estimator: the settings.
+        domain: the attributes.
+        measurements: noisy linear answers.
+        total: number of records (counts).
+        known: constraints and prior.
+        bar: shows the progress.
+        mesh: devices that share each inference of one fit, or None.
+        trace: grows while the fit runs: steps so far, loss and gap after each block of steps.
+    """
+
+    estimator: Settings
+    domain: Domain
+    measurements: tuple[LinearMeasurement, ...]
+    total: float
+    known: Known
+    bar: Progress
+    mesh: Any = None
+    trace: list[tuple[int, float, float]] = dataclasses.field(default_factory=list, compare=False)
+
+    def stopping_rule(self) -> StoppingRule:
+        """When the fit ends."""
+        level = -math.inf
+        if self.estimator.stop == "noise":
+            level = noise_level(self.estimator.loss, self.measurements)
+        return StoppingRule(self.estimator.tol, self.estimator.max_steps, level)
+
+    def bind(self, dtype: str) -> BoundLoss:
+        """The loss of the measurements, with the fixed marginals beside it where there are any."""
+        bound = losses.build(self.estimator.loss, self.domain, self.measurements, self.total, dtype)
+        if not self.known.fixed:
+            return bound
+        _, curvature = _first_stage(solvers.build(self.estimator.solver), bound, self.domain)
+        # a heavy prior's prices are as large as its weight: a penalty far below it would never reach them
+        bend = float(curvature) + (self.known.weight or 0.0)
+        wanted = [(one.clique, one.probabilities) for one in self.known.fixed]
+        return Augmented.of(bound, Equalities.of(bound, wanted, STIFF * bend), dtype)
+
+    def plan(self, cliques: Sequence[Clique], dtype: str | None = None) -> oracles.Plan:
+        """The plan of a fit whose loss is over some cliques."""
+        known = self.known
+        return self.estimator.plan(
+            self.domain, cliques, known.zeros, prior=known.prior, dtype=dtype, mesh=self.mesh
+        )
+
+    def fits_in_float64(self, cliques: Sequence[Clique]) -> bool:
+        """Whether memory allows the same fit, or at least one call of its oracle, in float64."""
+        try:
+            self.plan(cliques, "float64")
+        except ModelTooLargeError:
+            return False
+        return True
+
+    def objective(self, oracle: Oracle, loss: BoundLoss, curvature: np.ndarray, dtype: str) -> Problem:
+        """What the solver minimises: a loss with all that is known beside it, in a dtype."""
+        known, prior = self.known, None
+        if known.weight is not None:
+            base = known.log_partition(self.domain, loss.cliques)
+            prior = Prior(np.asarray(known.weight, np.float64), np.asarray(base, np.float64))
+        return Problem.build(oracle, loss, curvature, tuple(t.astype(dtype) for t in known.tables), prior)
+
+
+@dataclasses.dataclass(frozen=True)
+class FitResult:
     """Where a fit ended, on the host in float64.
 
     Attributes:
@@ -44,31 +142,347 @@ class End:
     gap: float
 
 
-def solve_task(task: Task, warm_start: GraphicalModel | None) -> End:
-    """Run the fit by itself."""
-    return alone(course(task, warm_start))
+# A fit and what it is made of, in the order in which it runs.
 
 
-def course(task: Task, warm_start: GraphicalModel | None) -> Course[End]:
-    """The fit as it asks for its steps: in the dtype asked for, then the end of it in float64."""
-    dtype = task.estimator.dtype
+def fit(problem: FitProblem, start: GraphicalModel | None) -> FitResult:
+    """Run one fit by itself, from an earlier model or, without one, the uniform distribution."""
+    return run_single(fit_steps(problem, start))
+
+
+def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[FitResult]:
+    """One fit, from its start to its end, as a generator of the steps it wants done.
+
+    Args:
+        problem: what to fit.
+        start: a model to start from; None starts from the uniform distribution.
+
+    Raises:
+        ValueError: a start over another domain, or settings that the loss does not allow.
+        ModelTooLargeError: the model does not fit in memory.
+    """
+    dtype = problem.estimator.dtype
     with precision(dtype):
-        bound = fixed_marginals.bind(task, dtype)
-        plan = task.plan(bound.cliques)
-        tables = starting_point(task.domain, bound.cliques, task.known.start(warm_start))
-    if isinstance(bound, Augmented):
-        solution, problem = yield from fixed_marginals.rounds(task, plan.oracle, bound, tables, dtype)
+        loss = problem.bind(dtype)
+        plan = problem.plan(loss.cliques)
+        tables = starting_point(problem.domain, loss.cliques, problem.known.start(start))
+    stop = problem.stopping_rule()
+    if isinstance(loss, Augmented):
+        run = _minimise_in_rounds(problem, plan.oracle, loss, tables, dtype, stop)
     else:
-        solution, problem = yield from descend(task, plan.oracle, bound, tables, dtype)
-    bound = problem.loss
+        run = minimise(problem, plan.oracle, loss, tables, dtype, stop)
+    solution, objective = yield from run
+    return _result(plan, solution, objective)
+
+
+def minimise(
+    problem: FitProblem,
+    oracle: Oracle,
+    loss: BoundLoss,
+    tables: Sequence[np.ndarray],
+    dtype: str,
+    stop: StoppingRule,
+    done: int = 0,
+    smoothing: float = FIRST_SMOOTHING,
+) -> FitSteps[tuple[Solution, Problem]]:
+    """Minimise a loss in a dtype; after float32 the end is evaluated, or goes on, in float64.
+
+    Args:
+        problem: settings and public knowledge.
+        oracle: inference for the loss's cliques, then those of what is known.
+        loss: in that dtype.
+        tables: log-potentials to start from.
+        dtype: on the device.
+        stop: when to end.
+        done: steps that were done already.
+        smoothing: where a loss with kinks starts (standard deviations).
+
+    Returns:
+        The end, with all steps so far, and the objective whose loss and certificate it gives.
+    """
+    solver = solvers.build(problem.estimator.solver)
+    with precision(dtype):
+        loss, curvature = _first_stage(solver, loss, problem.domain, smoothing)
+        objective = problem.objective(oracle, loss, curvature, dtype)
+        start = host_join(tables, dtype, len(objective.gauge.table))
+    solution, objective = yield from _minimise_in_stages(problem, objective, solver, start, stop, done)
+    if solution.status is Status.NOT_FINITE or dtype == "float64":
+        return solution, objective
+    if not problem.fits_in_float64(loss.cliques):
+        return solution, objective
+    return (yield from _in_float64(problem, objective, solver, solution, stop))
+
+
+def _minimise_in_stages(
+    problem: FitProblem,
+    objective: Problem,
+    solver: solvers.Solver,
+    start: np.ndarray,
+    stop: StoppingRule,
+    done: int,
+) -> FitSteps[tuple[Solution, Problem]]:
+    """Run the solver; a loss that is smoothed is minimised for ever less smoothing, each from the last.
+
+    Smoothed losses lie below the loss, so that every stage's lower bound holds for the loss itself.
+    """
+
+    def watch(steps: int, loss: float, gap: float) -> None:
+        before = problem.trace[-1][0] if problem.trace else 0
+        # a smoothed loss lies at most its slack below the loss, for which this gap is certified too
+        problem.trace.append((before + steps, loss, gap + slack))
+        problem.bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}")
+
+    block = 50 if objective.oracle.forecast.work < 50_000_000 else 25
+    if stop.noise_level > -math.inf:
+        block = 10  # soon after it is reached, the loss is well below
+    lower_bound, last = -math.inf, None
+    while True:
+        slack = float(objective.loss.slack())
+        solution = yield from solve_steps(
+            objective,
+            solver,
+            start,
+            stop=stop,
+            slack=slack,
+            done=done,
+            lower_bound=lower_bound,
+            block=block,
+            watch=watch,
+        )
+        done, lower_bound = solution.steps, solution.lower_bound
+        if solution.status is Status.NOT_FINITE and last is not None:
+            return _stalled_at(last, solution), objective
+        loss, last = float(solution.point.loss), solution
+        status = stop.stage_status(loss, lower_bound, done, solution.status, slack)
+        if status is not None:
+            return dataclasses.replace(solution, status=status), objective
+        start = np.asarray(solution.point.potentials)
+        sharper = objective.loss.with_smoothing(float(objective.loss.smoothing) / 4)
+        objective = dataclasses.replace(objective, loss=sharper, curvature=objective.curvature * 4)
+
+
+def _stalled_at(sound: Solution, failed: Solution) -> Solution:
+    """The last sound point, where what came after it is not finite."""
+    return dataclasses.replace(sound, status=Status.STALLED, steps=failed.steps)
+
+
+def _in_float64(
+    problem: FitProblem, objective: Problem, solver: solvers.Solver, solution: Solution, stop: StoppingRule
+) -> FitSteps[tuple[Solution, Problem]]:
+    """Evaluate the end of a float32 fit in float64, and go on there if its digits ran out.
+
+    Marginals rounded to float32 may contradict one another, and so lie outside what any distribution
+    can have; the loss and certificate of the potentials themselves are computed here.
+    """
+    with precision("float64"):
+        bound = _cast_to_float64(objective.loss)
+        objective = problem.objective(objective.oracle, bound, objective.curvature, "float64")
+        start = np.asarray(solution.point.potentials, np.float64)
+        point, gap = certificate.evaluate(objective, start)
+    loss, slack = float(point.loss), float(bound.slack())
+    lower_bound = max(solution.lower_bound, loss - gap)
+    certified = dataclasses.replace(solution, point=point, lower_bound=lower_bound)
+    status = stop.float64_status(loss, lower_bound, solution.steps, solution.status, slack)
+    if status is not None:
+        return dataclasses.replace(certified, status=status), objective
+    further, sharper = yield from _minimise_in_stages(problem, objective, solver, start, stop, solution.steps)
+    if further.status is Status.NOT_FINITE:
+        return _stalled_at(certified, further), objective
+    return dataclasses.replace(further, lower_bound=max(lower_bound, further.lower_bound)), sharper
+
+
+def _result(plan: oracles.Plan, solution: Solution, objective: Problem) -> FitResult:
+    """The end with the loss itself, not smoothed, and its gap."""
+    bound, status, steps = objective.loss, solution.status, solution.steps
     potentials = tuple(table - table.max() for table in _tables(bound, solution.point.potentials))
-    if solution.status is Status.NOT_FINITE:
-        return End(bound, plan, potentials, (), solution.status, solution.steps, math.nan, math.nan)
+    if status is Status.NOT_FINITE:
+        return FitResult(bound, plan, potentials, (), status, steps, math.nan, math.nan)
     marginals = tuple(table / table.sum() for table in _tables(bound, solution.point.marginals))
     loss = bound.exact(marginals)
-    gap = max(loss + entropy(problem, solution.point) - solution.below, 0.0)
-    return End(bound, plan, potentials, marginals, solution.status, solution.steps, loss, gap)
+    gap = max(loss + _relative_entropy(objective, solution.point) - solution.lower_bound, 0.0)
+    return FitResult(bound, plan, potentials, marginals, status, steps, loss, gap)
+
+
+# Fixed marginals: the method of multipliers, with every round projected on them.
+
+
+def _minimise_in_rounds(
+    problem: FitProblem,
+    oracle: Oracle,
+    bound: Augmented,
+    tables: Sequence[np.ndarray],
+    dtype: str,
+    stop: StoppingRule,
+) -> FitSteps[tuple[Solution, Problem]]:
+    """Minimise a loss over the models that have the fixed marginals; arguments and result as `minimise`.
+
+    A round minimises the loss with its equalities priced (`losses.augmented`); what is still missing then
+    moves the prices. Whatever they are, the certified lower bound of a round bounds the optimum of the fit.
+    From above it is bounded by feasible models: the potentials of the fixed marginals are moved by iterative
+    proportional fitting until the round's model has them. The gap is what lies between the two.
+
+    References:
+        Bertsekas (1982), Constrained Optimization and Lagrange Multiplier Methods, chapter 2.
+    """
+    host = bound.on_host()
+    stiffest = STIFFEST / STIFF * host.stiffness
+    number, done, idle, smoothing = 0, 0, 0, FIRST_SMOOTHING
+    lower_bound, missed, least, narrowest = -math.inf, math.inf, math.inf, math.inf
+    best: tuple[Solution, Problem] | None = None
+    while True:
+        goal = dataclasses.replace(stop, tol=max(stop.tol / 2, FIRST_TOL * SHARPER**number))
+        with precision(dtype):
+            bound = Augmented.of(bound.inner.cast(dtype), host, dtype)
+        end, objective = yield from minimise(problem, oracle, bound, tables, dtype, goal, done, smoothing)
+        number, done = number + 1, end.steps
+        if end.status is Status.NOT_FINITE:
+            if best is None:
+                return end, objective
+            return dataclasses.replace(_stalled_at(best[0], end), lower_bound=lower_bound), best[1]
+        if objective.loss.smoothing is not None:
+            smoothing = min(4 * float(objective.loss.smoothing), FIRST_SMOOTHING)
+        if end.status is Status.STALLED and dtype == "float32" and problem.fits_in_float64(host.cliques):
+            dtype = "float64"
+        host, missed = _repriced(host, end.point, missed, stiffest)
+
+        point, objective, gap, exact = _projected(problem, oracle, objective, host, end.point)
+        tables = split(np.asarray(point.potentials), host.shapes)
+        lower_bound = max(lower_bound, end.lower_bound, float(point.loss) - gap)
+        loss = objective.loss.exact(split(np.asarray(point.marginals), host.shapes))
+        reached = loss + _relative_entropy(objective, point)
+        if best is None or (exact and reached < least):
+            best = dataclasses.replace(end, point=point), objective
+        least = min(least, reached) if exact else least
+        idle = 0 if least - lower_bound < 0.9 * narrowest else idle + 1
+        narrowest = least - lower_bound if idle == 0 else narrowest
+        status = stop.round_status(loss if exact else math.inf, least, lower_bound, done, idle)
+        if status is Status.NOISE_LEVEL:
+            best = dataclasses.replace(end, point=point), objective
+        if status is not None:
+            return dataclasses.replace(best[0], status=status, steps=done, lower_bound=lower_bound), best[1]
+
+
+def _repriced(
+    host: Equalities, point: Evaluation, missed: float, stiffest: float
+) -> tuple[Equalities, float]:
+    """Prices moved by what a point misses, a stiffer penalty where that is too much, and how much it is.
+
+    Args:
+        host: the fixed marginals with the prices and the penalty of the last round.
+        point: where that round ended.
+        missed: what the round before it missed at most (probability).
+        stiffest: the penalty above which none is raised.
+    """
+    found = np.asarray(point.marginals, np.float64)[: len(host.targets)]
+    residual = np.where(host.cells, found - host.targets, 0.0)
+    off = float(np.abs(residual).max())
+    host = dataclasses.replace(host, multipliers=host.multipliers + host.stiffness * residual)
+    if NEGLIGIBLE < off > missed / 2 and host.stiffness < stiffest:
+        host = dataclasses.replace(host, stiffness=4 * host.stiffness)
+    return host, off
+
+
+def _projected(
+    problem: FitProblem, oracle: Oracle, objective: Problem, host: Equalities, point: Evaluation
+) -> tuple[Evaluation, Problem, float, bool]:
+    """A point moved onto the fixed marginals, the objective in float64, its gap, and whether it has them."""
+    tables = split(np.asarray(point.potentials, np.float64), host.shapes)
+    known = problem.known
+    structure, _ = Structure.named(problem.domain.sizes, (*host.cliques, *known.cliques))
+    places = [place for place, held in enumerate(host.held) if held]
+    targets = split(host.targets, host.shapes)
+    fitted = feasibility.fit(
+        HostModel(structure, (*tables, *known.tables)), places, [targets[i] for i in places], SWEEPS
+    )
+    moved = [table - table.max() for table in fitted.model.tables[: len(host.shapes)]]
+    assert isinstance(objective.loss, Augmented)
+    with precision("float64"):
+        loss = Augmented.of(_cast_to_float64(objective.loss.inner), host, "float64")
+        objective = problem.objective(oracle, loss, objective.curvature, "float64")
+        vector = host_join(moved, np.float64, len(objective.gauge.table))
+        found, gap = certificate.evaluate(objective, vector)
+    return found, objective, gap, fitted.exact
+
+
+# What several of these ask for.
+
+
+def _first_stage(
+    solver: solvers.Solver, bound: BoundLoss, domain: Domain, smoothing: float = FIRST_SMOOTHING
+) -> tuple[BoundLoss, np.ndarray]:
+    """The loss as it is minimised first, and its constant."""
+    if isinstance(bound, Augmented):
+        inner, curvature = _first_stage(solver, bound.inner, domain, smoothing)
+        host = bound.on_host()
+        return dataclasses.replace(bound, inner=inner), curvature + sum(host.held) * host.stiffness
+    curvature = _curvature(solver, bound, domain)
+    if bound.smoothing is None:
+        return bound, curvature
+    eased = curvature * float(bound.smoothing) / smoothing
+    return bound.with_smoothing(smoothing), eased
+
+
+def _curvature(solver: solvers.Solver, bound: BoundLoss, domain: Domain) -> np.ndarray:
+    """The loss's Lipschitz constant, or a guess from its gradient at the uniform distribution."""
+    known = bound.lipschitz()
+    if known is None:
+        if isinstance(solver, solvers.DualAveraging) and solver.lipschitz is None:
+            raise ValueError(
+                "dual averaging needs the Lipschitz constant of the loss's gradient and this loss does not "
+                "know it: pass DualAveraging(lipschitz=...) or choose solver='mirror_descent'."
+            )
+        uniform = tuple(jnp.full(s, 1 / np.prod(s)) for s in map(domain.shape_of, bound.cliques))
+        gradient = jax.grad(bound)(uniform)
+        known = float(sum(jnp.ptp(g) for g in gradient))  # a first step moves potentials by 1 at most
+    return np.asarray(max(known, np.finfo(np.float32).tiny), np.float64)
+
+
+def _cast_to_float64(loss: BoundLoss) -> BoundLoss:
+    """The loss as it is smoothed now, with device arrays in float64."""
+    bound = loss.cast("float64")
+    return bound if loss.smoothing is None else bound.with_smoothing(float(loss.smoothing))
+
+
+def _relative_entropy(objective: Problem, point: Evaluation) -> float:
+    """What relative entropy to a prior adds at a point to the loss that is minimised."""
+    if objective.prior is None:
+        return 0.0
+    with precision(np.dtype(point.loss.dtype).name):
+        return float(point.loss) - float(objective.loss.flat(jnp.asarray(point.marginals)))
 
 
 def _tables(bound: BoundLoss, vector: Any) -> tuple[np.ndarray, ...]:
+    """The tables of the loss's cliques from one vector, in float64."""
     return split(np.asarray(vector, np.float64), bound.shapes)
+
+
+class Settings(Protocol):
+    """What a fit needs of an `Estimator`, whose attributes are described there."""
+
+    @property
+    def loss(self) -> Any:
+        """What is minimised."""
+
+    @property
+    def solver(self) -> Any:
+        """The solver or its name."""
+
+    @property
+    def max_steps(self) -> int:
+        """Steps at most."""
+
+    @property
+    def tol(self) -> float:
+        """Relative gap to stop at."""
+
+    @property
+    def stop(self) -> str:
+        """Where to end: "optimum" or "noise"."""
+
+    @property
+    def dtype(self) -> str:
+        """Type on the device."""
+
+    @property
+    def plan(self) -> Callable[..., oracles.Plan]:
+        """Plan a fit of some cliques under some constraints, for a dtype."""

@@ -22,7 +22,7 @@ import optax
 
 from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax._internal.jit import jit
+from pgmjax._internal.jit import jit, precision
 from pgmjax._internal.memory import readable_bytes
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
@@ -32,7 +32,7 @@ from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.mixture_layout import Layout, Logits, Places
-from pgmjax.estimation.solvers.loop import Status, precision
+from pgmjax.estimation.solvers.stopping import Status, StoppingRule
 from pgmjax.inference.oracles.choose import memory_limit
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
@@ -140,12 +140,7 @@ def fit_mixture(
     level = noise_level(loss, measurements) if stop == "noise" else -math.inf
     total = estimate_total(domain, measurements)[0] if total is None else total
     floor = -math.inf if lower_bound is None else lower_bound
-
-    def enough(value: float) -> Status | None:
-        if value - floor <= tol * max(1.0, value):
-            return Status.CONVERGED
-        return Status.NOISE_LEVEL if value <= level else None
-
+    rule = StoppingRule(tol, max_steps, level)
     with precision(dtype), Progress("fit_mixture", restarts * max_steps, progress) as bar:
         bound = losses.build(loss, domain, measurements, total, dtype)
         limit = memory_limit(max_bytes)
@@ -158,8 +153,8 @@ def fit_mixture(
                 plan,
                 logits,
                 rate=RATE,
-                max_steps=max_steps,
-                enough=enough,
+                stop=rule,
+                floor=floor,
                 watch=lambda steps, value: bar.advance(steps, f"loss {value:.6g}"),
             )
             if best is None or end.loss < best.loss or math.isnan(best.loss):
@@ -294,8 +289,8 @@ def descend(
     start: Logits,
     *,
     rate: float,
-    max_steps: int,
-    enough: Callable[[float], Status | None],
+    stop: StoppingRule,
+    floor: float,
     watch: Callable[[int, float], None],
 ) -> Descent:
     """Lower the loss from one start.
@@ -305,8 +300,8 @@ def descend(
         layout: of the loss's cliques.
         start: logits.
         rate: nats that a logit moves in a step, at first.
-        max_steps: steps at most, >= 1.
-        enough: given the loss, how the descent ends there, or None.
+        stop: when to end.
+        floor: what no loss is below; minus infinity where that is not known.
         watch: called after each block with (steps done in it, loss).
     """
     kind = start[0].dtype.type
@@ -318,9 +313,9 @@ def descend(
     if not math.isfinite(best.loss):
         return best
     scale = kind(best.loss if best.loss > 0 else 1)
-    status = enough(best.loss)
+    status = _status(stop, best.loss, floor, 0, False)
     while status is None:
-        steps = min(BLOCK, max_steps - done)
+        steps = min(BLOCK, stop.max_steps - done)
         logits, moments, value, norm = _block(
             *arrays[:2], logits, moments, scale, kind(rate * 0.5**halvings), np.int32(steps)
         )
@@ -332,12 +327,14 @@ def descend(
             best = Descent(logits, now, float(norm), Status.STALLED, done)
         if not math.isfinite(now):
             logits, moments = best.logits, _ADAM.init(best.logits)
-        status = enough(best.loss)
-        if status is None and halvings > _HALVINGS:
-            status = Status.STALLED
-        if status is None and done >= max_steps:
-            status = Status.MAX_STEPS
+        status = _status(stop, best.loss, floor, done, halvings > _HALVINGS)
     return dataclasses.replace(best, status=status, steps=done)
+
+
+def _status(stop: StoppingRule, loss: float, floor: float, steps: int, stalled: bool) -> Status | None:
+    """How a descent ends; where the lower bound is met that is told before the noise level."""
+    met = stop.converged(loss, loss - floor)
+    return Status.CONVERGED if met else stop.status(loss, loss - floor, steps, stalled)
 
 
 LEAST = 16.0

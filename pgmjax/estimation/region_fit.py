@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.jit import jit
+from pgmjax._internal.jit import jit, precision
 from pgmjax._internal.memory import readable_bytes
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
@@ -38,8 +38,9 @@ from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.feasibility import require_feasible
 from pgmjax.estimation.losses.base import BoundLoss
-from pgmjax.estimation.solvers.loop import Solution, Status, precision, solve
+from pgmjax.estimation.solvers.loop import Solution, solve
 from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Vector, rounding
+from pgmjax.estimation.solvers.stopping import Status, StoppingRule
 from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import belief_propagation as sweeps
 from pgmjax.inference.oracles.belief_propagation import CoverBP, forecast
@@ -209,7 +210,8 @@ def fit_local(
         curvature = _curvature(problem, loss, domain, measurements, count)
         problem = dataclasses.replace(problem, curvature=curvature)
         with Progress("fit", max_steps, progress) as bar:
-            solution, problem = _minimise(problem, max_steps, tol, bar)
+            stop = StoppingRule(tol, max_steps, sharp_enough=math.inf)
+            solution, problem = _minimise(problem, stop, bar)
         slow = dataclasses.replace(oracle, tol=END_TOL, max_sweeps=END_SWEEPS)
         settled = dataclasses.replace(problem, oracle=slow)
         x, distance = _settled(settled, solution.point.potentials)
@@ -243,7 +245,7 @@ def _finish(
     loss = gap = math.nan
     if solution.status is not Status.NOT_FINITE:
         loss = bound.exact([model.marginal(clique) / total for clique in bound.cliques])
-        gap = max(loss - solution.below, 0.0)
+        gap = max(loss - solution.lower_bound, 0.0)
     if not residual <= CONSISTENT:
         warnings.warn(
             f"belief propagation ended with tables that agree to {residual:.2g} of the probability only.",
@@ -254,41 +256,31 @@ def _finish(
     return LocalFit(model, solution.status, solution.steps, loss, gap, residual, made)
 
 
-def _minimise(
-    problem: LocalProblem, max_steps: int, tol: float, bar: Progress
-) -> tuple[Solution, LocalProblem]:
+def _minimise(problem: LocalProblem, stop: StoppingRule, bar: Progress) -> tuple[Solution, LocalProblem]:
     """Solve; a loss with kinks is solved for ever less smoothing, as in an exact fit."""
     held: Any = problem.loss
     sharpest = held.loss.smoothing
     if sharpest is not None:
         problem = _smoothed(problem, FIRST_SMOOTHING, float(problem.curvature) * float(sharpest) / 8)
-    below, done = -math.inf, 0
+    lower_bound, done = -math.inf, 0
     start: Any = np.zeros(len(problem.gauge.table))
     while True:
         held = problem.loss
         slack = float(held.loss.slack())
-
-        def enough(loss: float, gap: float, slack: float = slack) -> bool:
-            return gap + slack <= tol * max(1.0, loss) or gap < slack
-
         solution = solve(
             problem,
             solvers.Accelerated(),
             start,
-            max_steps=max_steps - done,
-            enough=enough,
-            below=below,
+            stop=stop,
+            slack=slack,
+            done=done,
+            lower_bound=lower_bound,
             watch=lambda steps, loss, gap: bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}"),
         )
-        done, below = done + solution.steps, max(below, solution.below)
-        solution = dataclasses.replace(solution, steps=done, below=below)
+        done, lower_bound = solution.steps, solution.lower_bound
         loss = float(solution.point.loss)
-        if slack == 0 or solution.status is Status.NOT_FINITE:
-            return solution, problem
-        if loss + slack - below <= tol * max(1.0, loss):
-            return dataclasses.replace(solution, status=Status.CONVERGED), problem
-        if done >= max_steps or slack < 1e-12 * max(1.0, loss):
-            status = Status.MAX_STEPS if done >= max_steps else Status.STALLED
+        status = stop.stage_status(loss, lower_bound, done, solution.status, slack)
+        if status is not None:
             return dataclasses.replace(solution, status=status), problem
         start = np.asarray(solution.point.potentials)
         problem = _smoothed(problem, float(held.loss.smoothing) / 4, float(problem.curvature) * 4)

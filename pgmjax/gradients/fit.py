@@ -12,11 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax._internal.jit import jit
+from pgmjax._internal.jit import jit, precision
 from pgmjax.data.cliques import Clique, maximal
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimation.solvers.loop import precision
 from pgmjax.gradients.problem import Diagnostics, FitParameters, FitProblem, holder
 from pgmjax.gradients.solve import descend, optimum
 from pgmjax.inference import oracles

@@ -3,9 +3,9 @@
 from pgmjax.estimation.solvers.accelerated import Accelerated
 from pgmjax.estimation.solvers.dual_averaging import DualAveraging
 from pgmjax.estimation.solvers.lbfgs import LBFGS
-from pgmjax.estimation.solvers.loop import Status
 from pgmjax.estimation.solvers.mirror_descent import MirrorDescent
 from pgmjax.estimation.solvers.problem import Solver
+from pgmjax.estimation.solvers.stopping import Status
 
 __all__ = ["LBFGS", "Accelerated", "DualAveraging", "MirrorDescent"]
 

@@ -1,6 +1,6 @@
 """Many fits of one structure at once: their blocks of steps run as one program over a leading axis.
 
-Each fit decides for itself (`loop.solving`), so that it takes the steps and ends the way it would alone.
+Each fit decides for itself (`loop.solve_steps`), so that it takes the steps and ends the way it would alone.
 Fits stand in a fixed number of slots; where one ends, the next that waits takes its slot, so that one
 compiled program serves any number of fits and little is computed for those that have ended.
 """
@@ -19,8 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import jit as compiling
+from pgmjax._internal.jit import precision
 from pgmjax._internal.sharding import over_rows, replicated, row_sharding
-from pgmjax.estimation.solvers.loop import Course, Reply, Request, T, _first, _run_block, precision
+from pgmjax.estimation.solvers.loop import FitSteps, StepRequest, StepResult, T, _first, _run_block
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, negligible
 
 Mesh = jax.sharding.Mesh
@@ -28,7 +29,7 @@ Mesh = jax.sharding.Mesh
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Slots:
+class BatchState:
     """The fits of a program on the device; every leaf has a leading axis [slots].
 
     Attributes:
@@ -44,7 +45,7 @@ class Slots:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Ends:
+class BlockEnds:
     """How a block ended in every slot [slots], read by the host."""
 
     loss: jax.Array
@@ -54,26 +55,28 @@ class Ends:
 
 
 def _block(
-    shared: Problem, solver: Solver, slots: Slots, active: jax.Array, steps: jax.Array
-) -> tuple[Slots, Evaluation, Ends]:
+    shared: Problem, solver: Solver, slots: BatchState, active: jax.Array, steps: jax.Array
+) -> tuple[BatchState, Evaluation, BlockEnds]:
     """A block of steps in every slot; those that are not active stay as they are."""
 
-    def one(loss: Any, curvature: jax.Array, state: Any, active: jax.Array) -> tuple[Any, Evaluation, Ends]:
+    def one(
+        loss: Any, curvature: jax.Array, state: Any, active: jax.Array
+    ) -> tuple[Any, Evaluation, BlockEnds]:
         problem = dataclasses.replace(shared, loss=loss, curvature=curvature)
         new, point, gap, stalled = _run_block(problem, solver, state, steps)
         state = jax.tree.map(lambda a, b: jnp.where(active, a, b), new, state)
-        return state, point, Ends(point.loss, gap, stalled, point.doubt > negligible(point))
+        return state, point, BlockEnds(point.loss, gap, stalled, point.doubt > negligible(point))
 
     state, point, ends = jax.vmap(one)(slots.loss, slots.curvature, slots.state, active)
     return dataclasses.replace(slots, state=state), point, ends
 
 
 def _admit(
-    shared: Problem, solver: Solver, slots: Slots, slot: jax.Array, loss: Any, curvature: Any, start: Any
-) -> Slots:
+    shared: Problem, solver: Solver, slots: BatchState, slot: jax.Array, loss: Any, curvature: Any, start: Any
+) -> BatchState:
     """The slots with one of them started anew."""
     state = _first(dataclasses.replace(shared, loss=loss, curvature=curvature), solver, start)
-    row = Slots(loss, jnp.asarray(curvature, slots.curvature.dtype), state)
+    row = BatchState(loss, jnp.asarray(curvature, slots.curvature.dtype), state)
     return jax.tree.map(lambda every, one: every.at[slot].set(one), slots, row)
 
 
@@ -103,8 +106,8 @@ def _programs(mesh: Mesh | None) -> tuple[Any, Any, Any]:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Row(Reply):
-    """The reply to one slot of a block."""
+class _Row(StepResult):
+    """How a block ended in one slot."""
 
     slot: int
     points: Evaluation
@@ -121,8 +124,8 @@ class _Fit(Generic[T]):
     """A fit under way: its place among all, what it asks for, and whether it has a slot."""
 
     number: int
-    course: Course[T]
-    request: Request
+    steps: FitSteps[T]
+    request: StepRequest
 
     def kind(self) -> Any:
         """What fits must share to run in one program, numbers apart."""
@@ -135,12 +138,12 @@ class Queue(Generic[T]):
     """Fits that wait for a slot, shared by all that run them.
 
     Args:
-        courses: the fits, which nothing has started yet; they are started when their turn comes, so
+        fits: the fits, which nothing has started yet; they are started when their turn comes, so
             that those who wait take no memory.
     """
 
-    def __init__(self, courses: Iterable[Course[T]]):
-        self._fresh = collections.deque(enumerate(courses))
+    def __init__(self, fits: Iterable[FitSteps[T]]):
+        self._fresh = collections.deque(enumerate(fits))
         self._waiting: dict[Any, collections.deque[_Fit[T]]] = {}
         self._lock = threading.Lock()
         self.results: dict[int, T] = {}
@@ -150,20 +153,20 @@ class Queue(Generic[T]):
         while True:
             with self._lock:
                 if self._fresh:
-                    number, course = self._fresh.popleft()
+                    number, steps = self._fresh.popleft()
                 else:
                     kinds = [k for k, fits in self._waiting.items() if fits and kind in (None, k)]
                     return self._waiting[kinds[0]].popleft() if kinds else None
-            fit = self.advanced(number, course, None)
+            fit = self.advanced(number, steps, None)
             if fit is not None and kind in (None, fit.kind()):
                 return fit
             if fit is not None:
                 self.wait(fit)
 
-    def advanced(self, number: int, course: Course[T], reply: Reply | None) -> _Fit[T] | None:
+    def advanced(self, number: int, steps: FitSteps[T], result: StepResult | None) -> _Fit[T] | None:
         """The fit with its next request; None where it has ended."""
         try:
-            return _Fit(number, course, next(course) if reply is None else course.send(reply))
+            return _Fit(number, steps, next(steps) if result is None else steps.send(result))
         except StopIteration as end:
             self.results[number] = end.value
             return None
@@ -216,7 +219,7 @@ class _Program(Generic[T]):
                 flags = (bool(ends.stalled[slot]), bool(ends.doubtful[slot]))
                 self.tell(slot, _Row(*numbers, *flags, slot, points, self.take, self.dtype))
 
-    def turn(self, active: np.ndarray, steps: int) -> tuple[Evaluation, Ends]:
+    def turn(self, active: np.ndarray, steps: int) -> tuple[Evaluation, BlockEnds]:
         """Start those anew that ask for it, and run a block."""
         with precision(self.dtype):
             for slot in np.flatnonzero(active).tolist():
@@ -228,11 +231,11 @@ class _Program(Generic[T]):
             self.slots, points, ends = self.block(*arguments)
             return points, jax.tree.map(np.asarray, ends)
 
-    def tell(self, slot: int, reply: Reply) -> None:
-        """Give a fit its reply; it keeps its slot unless it has ended or needs another program."""
+    def tell(self, slot: int, result: StepResult) -> None:
+        """Tell a fit how its block ended; it keeps its slot unless it has ended or needs another program."""
         fit = self.held[slot]
         assert fit is not None
-        following = self.queue.advanced(fit.number, fit.course, reply)
+        following = self.queue.advanced(fit.number, fit.steps, result)
         if following and following.request.start is not None and following.kind() != self.kind:
             self.queue.wait(following)
             following = None
@@ -244,10 +247,12 @@ def _shared(problem: Problem) -> Problem:
     return dataclasses.replace(problem, loss=None, curvature=None)  # type: ignore[arg-type]
 
 
-def _empty(request: Request, count: int, mesh: Mesh | None) -> Slots:
+def _empty(request: StepRequest, count: int, mesh: Mesh | None) -> BatchState:
     """Slots that hold nothing: a loss of zeros, whose steps nobody reads."""
     problem = request.problem
     state = jax.eval_shape(_first, problem, request.solver, request.start)
     row = (problem.loss, np.ones((), request.dtype), state)
     loss, curvature, state = jax.tree.map(lambda x: np.zeros((count, *np.shape(x)), x.dtype), row)
-    return jax.device_put(Slots(loss, curvature + 1, state), None if mesh is None else row_sharding(mesh))
+    return jax.device_put(
+        BatchState(loss, curvature + 1, state), None if mesh is None else row_sharding(mesh)
+    )

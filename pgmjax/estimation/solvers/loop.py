@@ -1,16 +1,14 @@
 """The one loop of all solvers: compiled in blocks of steps, so that it can be watched and stopped.
 
-What a fit decides between two blocks is apart from where its blocks run: `solving` asks for blocks and
-is told how they ended. `alone` answers it with one program a block; `estimation.solvers.batch` answers many
-fits of one structure at once.
+What a fit decides between two blocks is apart from where its blocks run: `solve_steps` asks for blocks, is
+told how they ended, and has the `StoppingRule` decide. `run_single` answers it with one program a block;
+`estimation.solvers.batch` answers many fits of one structure at once.
 """
 
 from __future__ import annotations
 
 import abc
-import contextlib
 import dataclasses
-import enum
 import math
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
@@ -19,26 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax._internal.jit import jit
+from pgmjax._internal.jit import jit, precision
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vector, negligible
-
-
-class Status(enum.IntEnum):
-    """How a fit ended.
-
-    Attributes:
-        CONVERGED: the certified gap is within the tolerance.
-        MAX_STEPS: the steps ran out before that.
-        STALLED: the loss no longer falls at this precision; the gap says how far it may be.
-        NOT_FINITE: the loss was not a finite number at the starting point.
-        NOISE_LEVEL: the loss is what the noise alone would give, where the fit was asked to stop there.
-    """
-
-    CONVERGED = 0
-    MAX_STEPS = 1
-    STALLED = 2
-    NOT_FINITE = 3
-    NOISE_LEVEL = 4
+from pgmjax.estimation.solvers.stopping import Status, StoppingRule
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,18 +29,18 @@ class Solution:
     Attributes:
         point: the best point.
         status: why it stopped.
-        steps: steps done.
-        below: certified lower bound on the optimum: the best of every block's `loss - gap`.
+        steps: steps done so far in the fit.
+        lower_bound: certified, on the optimum: the best of every block's `loss - gap`.
     """
 
     point: Evaluation
     status: Status
     steps: int
-    below: float
+    lower_bound: float
 
 
 @dataclasses.dataclass(frozen=True)
-class Request:
+class StepRequest:
     """What a fit asks for next: some steps, and the certificate of where they end.
 
     Attributes:
@@ -78,8 +59,8 @@ class Request:
 
 
 @dataclasses.dataclass(frozen=True)
-class Reply(abc.ABC):
-    """How a request ended; the point itself stays on the device until it is asked for.
+class StepResult(abc.ABC):
+    """How the steps asked for ended; the point itself stays on the device until it is asked for.
 
     Attributes:
         loss: at the best point.
@@ -99,11 +80,11 @@ class Reply(abc.ABC):
 
 
 T = TypeVar("T")
-Course = Generator[Request, Reply, T]  # a fit, or a part of one, that asks for its steps
+FitSteps = Generator[StepRequest, StepResult, T]  # a fit, or a part of one, that asks for its steps
 
 
 @dataclasses.dataclass(frozen=True)
-class _Single(Reply):
+class _Single(StepResult):
     found: Evaluation
 
     def point(self) -> Evaluation:
@@ -113,7 +94,7 @@ class _Single(Reply):
 def _run_block(
     problem: Problem, solver: Solver, state: Any, steps: jax.Array
 ) -> tuple[Any, Evaluation, jax.Array, jax.Array]:
-    """Some steps, then the best point and its certificate."""
+    """Some steps, each of which asks `problem.evaluate`; then the best point and its certificate."""
     state = solver.recentred(problem.gauge, state)
     state = jax.lax.fori_loop(0, steps, lambda _, s: solver.step(problem, s), state)
     point = solver.result(problem, state)
@@ -129,18 +110,13 @@ _block = jit(_run_block, donate_argnums=(2,))
 _start = jit(_first)
 
 
-def precision(dtype: str) -> Any:
-    """Where arrays of a type can be made, without a change of global flags."""
-    return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
-
-
-def alone(course: Course[T]) -> T:
+def run_single(fit: FitSteps[T]) -> T:
     """Run one fit by itself, to its result."""
     state: Any = None
-    reply: Reply | None = None
+    result: StepResult | None = None
     while True:
         try:
-            request = next(course) if reply is None else course.send(reply)
+            request = next(fit) if result is None else fit.send(result)
         except StopIteration as end:
             return end.value
         with precision(request.dtype):
@@ -150,34 +126,36 @@ def alone(course: Course[T]) -> T:
                 request.problem, request.solver, state, np.int32(request.steps)
             )
             doubtful = bool(np.asarray(point.doubt) > negligible(point))
-            reply = _Single(float(point.loss), float(gap), bool(stalled), doubtful, point)
+            result = _Single(float(point.loss), float(gap), bool(stalled), doubtful, point)
 
 
 def solve(problem: Problem, solver: Solver, potentials: Any, **settings: Any) -> Solution:
-    """Run a solver by itself; the settings are those of `solving`."""
-    return alone(solving(problem, solver, potentials, **settings))
+    """Run a solver by itself; the settings are those of `solve_steps`."""
+    return run_single(solve_steps(problem, solver, potentials, **settings))
 
 
-def solving(
+def solve_steps(
     problem: Problem,
     solver: Solver,
     potentials: Any,
     *,
-    max_steps: int,
-    enough: Callable[[float, float], bool],
-    below: float = -math.inf,
+    stop: StoppingRule,
+    slack: float = 0.0,
+    done: int = 0,
+    lower_bound: float = -math.inf,
     block: int = 50,
     watch: Callable[[int, float, float], None] | None = None,
-) -> Course[Solution]:
-    """Ask for steps until the certificate, their number or the precision ends them.
+) -> FitSteps[Solution]:
+    """Ask for steps until the stopping rule ends them.
 
     Args:
         problem: what to minimise.
         solver: how.
         potentials: starting point.
-        max_steps: number of steps at most, >= 1.
-        enough: given (loss, gap), whether to stop.
-        below: a lower bound on the optimum that is known already.
+        stop: when to end; its `max_steps` must be more than `done`.
+        slack: how far the loss lies below what it is a smoothed form of, at most.
+        done: steps of the fit that were done before.
+        lower_bound: a lower bound on the optimum that is known already.
         block: steps between two certificates.
         watch: called after each block with (steps done in it, loss, gap).
 
@@ -186,31 +164,22 @@ def solving(
     """
     dtype = np.dtype(potentials.dtype).name
     start: Any = potentials
-    done = 0
-    sound: Reply | None = None
+    sound: StepResult | None = None
     while True:
-        now = min(block, max_steps - done)
-        reply = yield Request(problem, solver, start, now, dtype)
+        now = min(block, stop.max_steps - done)
+        result = yield StepRequest(problem, solver, start, now, dtype)
         start = None
-        if reply.doubtful:
+        if result.doubtful:
             # what fast products left open may matter here: go on from the last sound point in exact form
             problem = problem.exactly()
             start = potentials if sound is None else sound.point().potentials
             continue
-        done, sound = done + now, reply
-        loss, bound = reply.loss, reply.loss - reply.gap
-        below = max(below, bound) if math.isfinite(bound) else below
-        gap = max(loss - below, 0.0)
+        done, sound = done + now, result
+        loss, bound = result.loss, result.loss - result.gap
+        lower_bound = max(lower_bound, bound) if math.isfinite(bound) else lower_bound
+        gap = max(loss - lower_bound, 0.0)
         if watch is not None:
             watch(now, loss, gap)
-        if not math.isfinite(loss):
-            status = Status.NOT_FINITE
-        elif enough(loss, gap):
-            status = Status.CONVERGED
-        elif reply.stalled:
-            status = Status.STALLED
-        elif done < max_steps:
-            continue
-        else:
-            status = Status.MAX_STEPS
-        return Solution(reply.point(), status, done, below)
+        status = stop.status(loss, gap, done, result.stalled, slack)
+        if status is not None:
+            return Solution(result.point(), status, done, lower_bound)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,8 @@ class BruteForce(base.Oracle):
     """The joint table, formed and summed. Only for small domains."""
 
     structure: Structure
+
+    name: ClassVar[str] = "brute_force"
 
     @classmethod
     def build(cls, structure: Structure) -> BruteForce:

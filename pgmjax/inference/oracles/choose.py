@@ -8,14 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
 from pgmjax._internal import checks, sharding
-from pgmjax._internal.jit import jit
-from pgmjax.inference.ops.tables import host_join, split
-from pgmjax.inference.oracles.base import Oracle
+from pgmjax.inference.oracles.base import Limits, Oracle, peak_bytes
 from pgmjax.inference.oracles.brute_force import BruteForce
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.oracles.levels import Levels
@@ -24,14 +21,9 @@ from pgmjax.inference.oracles.sliced import Sliced
 from pgmjax.inference.plan import forecast, levels, slicing
 from pgmjax.inference.plan.structure import Structure
 
-Kind = type[Contraction] | type[Levels] | type[Sliced] | type[MessagePassing] | type[BruteForce]
-_BY_NAME: dict[str, Kind] = {
-    "contraction": Contraction,
-    "levels": Levels,
-    "sliced": Sliced,
-    "message_passing": MessagePassing,
-    "brute_force": BruteForce,
-}
+# What `Estimator(oracle=...)` can name: a new oracle is one file and its place here.
+EXACT: tuple[type[Oracle], ...] = (Contraction, Levels, Sliced, MessagePassing, BruteForce)
+_BY_NAME = {each.name: each for each in EXACT}
 # Choosing, a plan is charged its compilation once and so many calls. Levels are looked at where a
 # contraction would compile more operations than this.
 CALLS = 500
@@ -42,17 +34,12 @@ CACHE, REPEATED = 40_000_000, 1.6
 PLANNED = 400  # up to so many cliques both are planned and compared
 
 
-# For each measured cell, beside the solver: values, standard deviations, potentials and marginals in
-# float64, and the end of a float32 fit evaluated in float64 (measured: 96 on one clique of 200^3 cells).
-HOST_BYTES = 112
-
-
 def names() -> tuple[str, ...]:
     """Names that `Estimator(oracle=...)` takes beside `auto`."""
     return tuple(_BY_NAME)
 
 
-def kind(name: str) -> Kind:
+def kind(name: str) -> type[Oracle]:
     """The class of an oracle, from its name.
 
     Raises:
@@ -84,7 +71,7 @@ class Plan:
     @property
     def peak_bytes(self) -> int:
         """Forecast of the memory that a fit takes at its peak, in bytes."""
-        return _peak_bytes(self.oracle.forecast, self.itemsize, self.copies)
+        return peak_bytes(self.oracle.forecast, self.itemsize, self.copies)
 
     def infer(self, tables: Sequence[Any]) -> tuple[float, list[Any]]:
         """Log-partition and marginals of a model given by plain arrays, on the device.
@@ -114,24 +101,7 @@ class Plan:
                 f"expected {len(shapes)} tables of the shapes of the structure's cliques, got {len(tables)} "
                 f"tables of which some differ: give one for each clique, in its own axis order."
             )
-        dtype = np.float32 if self.itemsize == 4 else np.float64
-        on_device = all(isinstance(table, jax.Array) and table.dtype == dtype for table in tables)
-        xp = jnp if on_device else np
-        with jax.enable_x64(True) if self.itemsize == 8 else contextlib.nullcontext():
-            given: Any
-            if isinstance(self.oracle, Levels):  # a vector: thousands of arguments take long to compile
-                ask, given = _infer_flat, host_join(tables, dtype, self.oracle.length)
-            else:
-                ask = _infer
-                given = tuple(tables) if on_device else tuple(np.asarray(t, dtype) for t in tables)
-            fast = getattr(self.oracle, "fast", False)
-            finite = not fast or all(bool(xp.min(table) > -np.inf) for table in given)
-            log_partition, found, doubt = ask(self.oracle if finite else self.oracle.exactly(), given)
-            if fast and float(doubt) > np.finfo(dtype).eps:
-                log_partition, found, _ = ask(self.oracle.exactly(), given)
-            if isinstance(self.oracle, Levels):
-                found = split(np.asarray(found), shapes)
-            return float(log_partition), list(found) if on_device else list(map(np.asarray, found))
+        return self.oracle.run(tables, np.float32 if self.itemsize == 4 else np.float64)
 
     def summary(self) -> str:
         """The plan in a few lines of text.
@@ -155,16 +125,6 @@ class Plan:
             names = ", ".join(self.attributes[v] for v in variables)
             lines.append(f"  {cells:>15,} cells over ({names})")
         return "\n".join(lines)
-
-
-@jit
-def _infer(oracle: Oracle, tables: Any) -> Any:
-    return oracle.infer_with_doubt(tables)
-
-
-@jit
-def _infer_flat(oracle: Oracle, vector: Any) -> Any:
-    return oracle.infer_flat_with_doubt(vector)
 
 
 def _words(name: str) -> str:
@@ -198,41 +158,36 @@ def plan(
         ValueError: unknown oracle, or one that has no slices with a mesh.
         ModelTooLargeError: the forecast exceeds the memory.
     """
-    limit = memory_limit(max_bytes)
-    mesh = sharding.check(mesh)
-    chosen: Oracle
-    if mesh is not None and oracle not in ("auto", "sliced"):
+    limits = Limits(memory_limit(max_bytes), itemsize, copies, finite, sharding.check(mesh))
+    sharing = [name for name, each in _BY_NAME.items() if each.shares_devices]
+    if mesh is not None and oracle not in ("auto", *sharing):
         raise ValueError(f"only slices are shared between devices: write oracle='sliced', got {oracle!r}.")
-    if mesh is not None or oracle == "sliced":
-        chosen = _sliced(structure, itemsize, copies, limit, finite, mesh)
-    elif oracle == "auto":
-        chosen = _cheapest(structure, itemsize, copies, limit, finite)
-    elif kind(oracle) is Contraction:
-        chosen = Contraction.build(structure, finite)
+    if oracle == "auto" and mesh is None:
+        chosen = _cheapest(structure, limits)
     else:
-        chosen = kind(oracle).build(structure)
+        chosen = kind(sharing[0] if oracle == "auto" else oracle).within(structure, limits)
     made = Plan(chosen, attributes, itemsize, copies, max_bytes)
-    forecast.require_memory(chosen.forecast, attributes, made.peak_bytes, limit)
+    forecast.require_memory(chosen.forecast, attributes, made.peak_bytes, limits.max_bytes)
     return made
 
 
-def _cheapest(structure: Structure, itemsize: int, copies: int, limit: int, finite: bool) -> Oracle:
+def _cheapest(structure: Structure, limits: Limits) -> Oracle:
     """What fits and is expected to take the least time: a contraction, levels, or at last slices."""
     many = len(structure.cliques) > PLANNED
     arranged = _arranged(structure) if many else None
-    if arranged and _peak_bytes(arranged.forecast, itemsize, copies) <= limit:
+    if arranged and limits.allow(arranged.forecast):
         return Levels.of(arranged)
-    whole = Contraction.build(structure, finite)
+    whole = Contraction.within(structure, limits)
     options: list[tuple[forecast.Forecast, Callable[[], Oracle]]] = [(whole.forecast, lambda: whole)]
     small = None if many or whole.forecast.operations <= MANY else _arranged(structure)
     if small:
         options.append((small.forecast, lambda: Levels.of(small)))
-    fitting = [o for o in options if _peak_bytes(o[0], itemsize, copies) <= limit]
+    fitting = [option for option in options if limits.allow(option[0])]
     if fitting:
         best = min(fitting, key=lambda o: o[0].compile_seconds + CALLS * o[0].seconds)[1]()
-        return _in_cache(whole, finite) if best is whole else best
+        return _in_cache(whole, limits.finite) if best is whole else best
     try:
-        return _sliced(structure, itemsize, copies, limit, finite)
+        return Sliced.within(structure, limits)
     except forecast.ModelTooLargeError:
         return whole  # whose figures the refusal gives
 
@@ -255,28 +210,6 @@ def _in_cache(whole: Contraction, finite: bool) -> Contraction | Sliced:
     except forecast.ModelTooLargeError:
         return whole
     return Sliced(plan, finite) if plan.slices > 1 and plan.overhead <= REPEATED else whole
-
-
-def _sliced(
-    structure: Structure, itemsize: int, copies: int, limit: int, finite: bool, mesh: Mesh | None = None
-) -> Sliced:
-    """The coarsest slices that fit beside the solver's vectors; where none do, the finest looked at."""
-    inputs = sum(structure.cells(c) for c in structure.cliques)
-    beside = HOST_BYTES * inputs if jax.default_backend() == "cpu" else 0
-    left = (limit - beside - copies * inputs * itemsize) * 4 // itemsize  # counted in float32
-    found = Sliced.build(structure, max(left, 1), finite, mesh)
-    for share in (2, 4, 8):
-        if _peak_bytes(found.forecast, itemsize, copies) <= limit:
-            break
-        with contextlib.suppress(forecast.ModelTooLargeError):
-            found = Sliced.build(structure, max(left // share, 1), finite, mesh)
-    return found
-
-
-def _peak_bytes(cost: forecast.Forecast, itemsize: int, copies: int) -> int:
-    """The oracle's and the solver's tables and, where the device is the host, the host's own copies."""
-    beside = HOST_BYTES * cost.inputs if jax.default_backend() == "cpu" else 0
-    return cost.peak_bytes(itemsize, copies) + beside
 
 
 def memory_limit(max_bytes: int | None) -> int:

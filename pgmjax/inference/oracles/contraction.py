@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -39,11 +39,18 @@ class Contraction(base.Oracle):
     path: contraction.ContractionPath
     fast: bool = False
 
+    name: ClassVar[str] = "contraction"
+
     @classmethod
     def build(cls, structure: Structure, fast: bool = False) -> Contraction:
         """Plan the path of a structure."""
         path = contraction.plan(structure)
         return cls(path, fast and bool(sweep.large(path)))
+
+    @classmethod
+    def within(cls, structure: Structure, limits: base.Limits) -> Contraction:
+        """Plan the path of a structure; large products are fast where potentials are finite."""
+        return cls.build(structure, limits.finite)
 
     def exactly(self) -> Contraction:
         """The same oracle with every product in exact form."""
@@ -84,6 +91,10 @@ class Contraction(base.Oracle):
             p.step: form if p.step in sweep.large(self.path) else "exact, at once" for p in spent.products
         }
         return tuple(spent.with_forms(forms).lines()[1:])
+
+    def contraction_path(self) -> contraction.ContractionPath:
+        """The path that is planned already."""
+        return self.path
 
     def log_partition(self, potentials: base.Potentials) -> jax.Array:
         """Log of the sum over all joint states (nats)."""

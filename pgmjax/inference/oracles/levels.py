@@ -20,13 +20,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
-from pgmjax.inference.ops.tables import join, split
+from pgmjax._internal.jit import jit, precision
+from pgmjax.inference.ops.tables import host_join, join, split
 from pgmjax.inference.oracles import base
 from pgmjax.inference.plan import levels as layout
 from pgmjax.inference.plan.forecast import Forecast
@@ -59,6 +61,8 @@ class Levels(base.Oracle):
     down: tuple[Any, ...]
     out: Any
     arrangement: layout.Arrangement | None = None
+
+    name: ClassVar[str] = "levels"
 
     @classmethod
     def build(cls, structure: Structure) -> Levels:
@@ -120,6 +124,15 @@ class Levels(base.Oracle):
         """As `maximum`, for all tables in one vector [length]."""
         return collect_maximum(self.sizes, self.tables, self.up, potentials)
 
+    def run(self, tables: Sequence[Any], dtype: Any) -> tuple[float, list[Any]]:
+        """As `Oracle.run`, with all tables in one vector: thousands of arguments take long to compile.
+
+        The marginals are NumPy arrays in any case.
+        """
+        with precision(np.dtype(dtype).name):
+            log_partition, found, _ = _run(self, host_join(tables, dtype, self.length))
+            return float(log_partition), list(split(np.asarray(found), self.structure.shapes))
+
     def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Log-partition (nats) and the marginal of each clique (probabilities)."""
         log_partition, marginals = self.infer_flat(join(potentials, self.length))
@@ -132,6 +145,11 @@ class Levels(base.Oracle):
     def maximum(self, potentials: base.Potentials) -> jax.Array:
         """Largest sum of potentials that any joint state reaches (MAP value, nats)."""
         return self.maximum_flat(join(potentials, self.length))
+
+
+@jit
+def _run(oracle: Levels, vector: jax.Array) -> Any:
+    return oracle.infer_flat_with_doubt(vector)
 
 
 def _both_sweeps(oracle: Levels, vector: jax.Array) -> tuple[jax.Array, jax.Array]:

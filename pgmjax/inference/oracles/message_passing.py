@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +30,8 @@ class MessagePassing(base.Oracle):
     """The junction-tree oracle."""
 
     tree: junction_tree.JunctionTree
+
+    name: ClassVar[str] = "message_passing"
 
     @classmethod
     def build(cls, structure: Structure) -> MessagePassing:

@@ -7,9 +7,10 @@ do, weighted by their slice's share, the marginals.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +25,7 @@ from pgmjax.inference.ops.tables import join, split
 from pgmjax.inference.oracles import base
 from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.plan import slicing
-from pgmjax.inference.plan.forecast import Forecast
+from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 
 
@@ -43,6 +44,9 @@ class Sliced(base.Oracle):
     fast: bool = False
     mesh: Mesh | None = None
 
+    name: ClassVar[str] = "sliced"
+    shares_devices: ClassVar[bool] = True
+
     @classmethod
     def build(
         cls, structure: Structure, max_bytes: int = 2**30, fast: bool = False, mesh: Mesh | None = None
@@ -54,6 +58,24 @@ class Sliced(base.Oracle):
         """
         least = 1 if mesh is None else mesh.size
         return cls(slicing.plan(structure, max_bytes, min_slices=least), fast, mesh)
+
+    @classmethod
+    def within(cls, structure: Structure, limits: base.Limits) -> Sliced:
+        """The coarsest slices that fit beside the solver's vectors; where none do, the finest looked at.
+
+        Raises:
+            ModelTooLargeError: no slicing fits.
+        """
+        inputs = sum(structure.cells(c) for c in structure.cliques)
+        solver = limits.copies * inputs * limits.itemsize
+        left = (limits.max_bytes - base.host_bytes(inputs) - solver) * 4 // limits.itemsize  # in float32
+        found = cls.build(structure, max(left, 1), limits.finite, limits.mesh)
+        for share in (2, 4, 8):
+            if limits.allow(found.forecast):
+                break
+            with contextlib.suppress(ModelTooLargeError):
+                found = cls.build(structure, max(left // share, 1), limits.finite, limits.mesh)
+        return found
 
     @property
     def structure(self) -> Structure:

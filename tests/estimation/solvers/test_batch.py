@@ -10,8 +10,9 @@ import numpy as np
 import pgmjax as pj
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.solvers import batch
-from pgmjax.estimation.solvers.loop import alone, solving
+from pgmjax.estimation.solvers.loop import run_single, solve_steps
 from pgmjax.estimation.solvers.problem import Problem
+from pgmjax.estimation.solvers.stopping import StoppingRule
 from pgmjax.inference.oracles import Contraction
 from pgmjax.inference.plan.structure import Structure
 
@@ -38,20 +39,20 @@ def problem(heaviest, stddev=1.0):
     return Problem.build(oracle, loss, np.asarray(loss.lipschitz()))
 
 
-def course(heaviest, max_steps=200, block=20):
+def steps_of(heaviest, max_steps=200, block=20):
     """A fit that runs all its steps."""
     start = np.zeros(12, np.float32)
-    never = {"max_steps": max_steps, "enough": lambda loss, gap: False, "block": block}
-    return solving(problem(heaviest), solvers.build("accelerated"), start, **never)
+    stop = StoppingRule(tol=-1, max_steps=max_steps)
+    return solve_steps(problem(heaviest), solvers.build("accelerated"), start, stop=stop, block=block)
 
 
 def test_only_rows_in_doubt_go_on_in_exact_form():
     kinds = []
     heaviest = [0.2, 0.9, 0.3, 0.8]
-    queue = batch.Queue(watched(course(h), kinds) for h in heaviest)
+    queue = batch.Queue(watched(steps_of(h), kinds) for h in heaviest)
     batch.run(queue, 4)
     for number, h in enumerate(heaviest):
-        expected, found = alone(course(h)), queue.results[number]
+        expected, found = run_single(steps_of(h)), queue.results[number]
         assert (found.status, found.steps) == (expected.status, expected.steps)
         np.testing.assert_allclose(found.point.marginals, expected.point.marginals, atol=1e-6)
         np.testing.assert_allclose(found.point.marginals.max(), h, atol=1e-3)
@@ -60,31 +61,31 @@ def test_only_rows_in_doubt_go_on_in_exact_form():
 
 def watched(inner, kinds):
     """A fit that notes for every start whether its oracle was fast."""
-    reply = None
+    result = None
     while True:
         try:
-            request = next(inner) if reply is None else inner.send(reply)
+            request = next(inner) if result is None else inner.send(result)
         except StopIteration as end:
             return end.value
         if request.start is not None:
             kinds.append(request.problem.oracle.fast)
-        reply = yield request
+        result = yield request
 
 
 def test_rows_that_ask_for_fewer_steps_end_as_alone():
     """Limits that are no multiple of the block: the short last blocks keep the others waiting, unchanged."""
     limits = [30, 75, 100, 41, 60]
-    queue = batch.Queue(course(0.1 + 0.05 * i, limit) for i, limit in enumerate(limits))
+    queue = batch.Queue(steps_of(0.1 + 0.05 * i, limit) for i, limit in enumerate(limits))
     batch.run(queue, 2)
     for i, limit in enumerate(limits):
-        expected, found = alone(course(0.1 + 0.05 * i, limit)), queue.results[i]
+        expected, found = run_single(steps_of(0.1 + 0.05 * i, limit)), queue.results[i]
         assert found.steps == expected.steps == limit
         np.testing.assert_allclose(found.point.potentials, expected.point.potentials, atol=1e-4)
 
 
 def test_a_row_that_has_ended_no_longer_changes():
     """The slot of an ended row keeps its state while the other goes on."""
-    queue = batch.Queue([course(0.3, 20), course(0.4, 100)])
+    queue = batch.Queue([steps_of(0.3, 20), steps_of(0.4, 100)])
     program = batch._Program(queue, queue.next_of(), 2, None)
     states, turn = [], program.turn
 

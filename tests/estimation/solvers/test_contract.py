@@ -14,6 +14,7 @@ from pgmjax._internal import jit
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.solvers import loop
 from pgmjax.estimation.solvers.problem import Problem
+from pgmjax.estimation.solvers.stopping import StoppingRule
 
 NAMES = solvers.names()
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
@@ -134,8 +135,7 @@ def test_the_loss_falls(solver):
             problem,
             solvers.build(solver),
             start,
-            max_steps=400,
-            enough=lambda loss, gap: False,
+            stop=StoppingRule(tol=-1, max_steps=400),
             block=5,
             watch=lambda steps, loss, gap: seen.append(loss),
         )

@@ -11,6 +11,7 @@ import pgmjax as pj
 from pgmjax.estimation import losses, solvers
 from pgmjax.estimation.solvers import loop
 from pgmjax.estimation.solvers.problem import Problem
+from pgmjax.estimation.solvers.stopping import StoppingRule
 from tests import models
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2, "d": 5})
@@ -91,7 +92,7 @@ def watched_losses(solver, measured, total, steps):
     problem = Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
     watched = Watched(solvers.build(solver), lambda vector: kept.append(np.array(vector)))
     loop.solve(
-        problem, watched, np.zeros(oracle.length, np.float32), max_steps=steps, enough=lambda loss, gap: False
+        problem, watched, np.zeros(oracle.length, np.float32), stop=StoppingRule(tol=-1, max_steps=steps)
     )
     jax.effects_barrier()
     assert all(np.isfinite(vector).all() for vector in kept)

@@ -1,5 +1,7 @@
 """Planning: which oracle is taken and what the summary says."""
 
+import dataclasses
+import functools
 import itertools
 import math
 
@@ -7,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+import pgmjax as pj
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles import choose
 from pgmjax.inference.plan.forecast import ModelTooLargeError
@@ -109,6 +112,39 @@ def test_summary_prints_names_and_figures():
 def test_unknown_oracle():
     with pytest.raises(ValueError, match="oracle must be 'auto' or one of"):
         oracles.plan(Structure((2,), ((0,),)), ("a",), "magic")
+
+
+def test_a_new_oracle_is_a_class_and_its_place_in_the_list(monkeypatch):
+    """Nothing but the list knows the oracles by name: fits, plans and inference take any of them."""
+
+    @functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["structure"])
+    @dataclasses.dataclass(frozen=True)
+    class Halved(oracles.BruteForce):
+        name = "halved"
+        fast = True
+
+        def exactly(self):
+            return oracles.BruteForce(self.structure)
+
+        def infer_with_doubt(self, potentials):
+            log_partition, marginals = self.infer(potentials)
+            return log_partition, tuple(table / 2 for table in marginals), log_partition * 0 + 1
+
+        def infer_flat_with_doubt(self, potentials):
+            log_partition, marginals, doubt = super().infer_flat_with_doubt(potentials)
+            return log_partition, marginals / 2, doubt + 1
+
+    monkeypatch.setitem(choose._BY_NAME, Halved.name, Halved)
+    domain = pj.Domain({"a": 2, "b": 3})
+    noisy = [pj.LinearMeasurement(("a", "b"), [[10.0, 20, 30], [15, 5, 20]], stddev=1.0)]
+    fit = pj.Estimator(oracle="halved").fit(domain, noisy, total=100)
+    assert isinstance(fit.plan.oracle, Halved) and "halved" in fit.plan.summary()
+    np.testing.assert_allclose(fit.model.marginal(("a",)), [60, 40], atol=0.1)
+    structure, names = named((2, 3), [(0, 1)])
+    value, (marginal,) = oracles.plan(structure, names, "halved").infer([np.zeros((2, 3))])
+    assert value == pytest.approx(math.log(6)) and marginal.sum() == pytest.approx(1)
+    with pytest.raises(ValueError, match="only slices are shared between devices"):
+        oracles.plan(structure, names, "halved", mesh=jax.make_mesh((1,), ("slices",)))
 
 
 def test_only_slices_are_shared_between_devices():

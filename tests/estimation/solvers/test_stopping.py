@@ -1,0 +1,85 @@
+"""When a fit ends: each way of ending by itself, and which comes first where several hold."""
+
+import dataclasses
+import math
+
+import pytest
+
+import pgmjax as pj
+from pgmjax.estimation.solvers.stopping import NEAR, PATIENCE, Status, StoppingRule
+
+RULE = StoppingRule(tol=0.01, max_steps=100)
+NOISY = dataclasses.replace(RULE, noise_level=5.0)
+
+
+def test_the_tolerance_is_relative_to_losses_above_one_and_absolute_below():
+    assert RULE.converged(0.0, 0.01) and not RULE.converged(0.0, 0.011)
+    assert RULE.converged(200.0, 2.0) and not RULE.converged(200.0, 2.1)
+    assert not StoppingRule(tol=-1, max_steps=1).converged(0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((20.0, 1.0, 50, False), None),
+        ((20.0, 0.2, 50, False), Status.CONVERGED),
+        ((20.0, 1.0, 50, True), Status.STALLED),
+        ((20.0, 1.0, 100, False), Status.MAX_STEPS),
+        ((20.0, 1.0, 100, True), Status.STALLED),
+        ((20.0, 0.2, 100, True), Status.CONVERGED),
+        ((5.0, 0.0, 100, True), Status.NOISE_LEVEL),
+        ((math.nan, 0.0, 100, True), Status.NOT_FINITE),
+        ((math.inf, math.nan, 1, False), Status.NOT_FINITE),
+    ],
+)
+def test_after_a_block_of_steps(given, expected):
+    assert NOISY.status(*given) is expected
+
+
+def test_a_smoothed_loss_must_be_within_the_tolerance_with_its_slack():
+    assert RULE.status(20.0, 0.15, 50, False, slack=0.1) is None
+    assert RULE.status(20.0, 0.1, 50, False, slack=0.1) is Status.CONVERGED
+    assert RULE.status(20.0, 0.9, 50, False, slack=1.0) is Status.CONVERGED  # less smoothing promises more
+    assert NOISY.status(4.5, 3.0, 50, False, slack=1.0) is None
+    assert NOISY.status(4.0, 3.0, 50, False, slack=1.0) is Status.NOISE_LEVEL
+
+
+def test_after_a_stage_the_fit_goes_on_with_less_smoothing_unless_it_is_done():
+    done = Status.CONVERGED
+    assert RULE.stage_status(20.0, 19.5, 50, done, slack=1.0) is None
+    assert RULE.stage_status(20.0, 19.95, 50, done, slack=0.1) is Status.CONVERGED
+    assert RULE.stage_status(20.0, 19.5, 100, done, slack=1.0) is Status.MAX_STEPS
+    assert RULE.stage_status(20.0, 19.5, 50, Status.STALLED, slack=0.02) is Status.STALLED
+    assert RULE.stage_status(20.0, 19.5, 50, Status.STALLED, slack=0.021) is None
+    further = dataclasses.replace(RULE, sharp_enough=math.inf)
+    assert further.stage_status(20.0, 19.5, 50, Status.STALLED, slack=0.02) is None
+    assert further.stage_status(20.0, 19.5, 50, Status.STALLED, slack=1e-12) is Status.STALLED
+
+
+@pytest.mark.parametrize("ended", list(Status))
+def test_a_smooth_loss_has_one_stage(ended):
+    assert RULE.stage_status(20.0, 0.0, 50, ended, slack=0.0) is ended
+
+
+def test_digits_that_ran_out_go_on_in_float64_unless_the_gap_is_near():
+    assert RULE.float64_status(20.0, 19.9, 50, Status.STALLED, 0.0) is Status.CONVERGED
+    assert RULE.float64_status(20.0, 20.1, 50, Status.STALLED, 0.0) is Status.CONVERGED
+    near, far = 20.0 - 0.2 * NEAR, 20.0 - 0.21 * NEAR
+    assert RULE.float64_status(20.0, near, 50, Status.STALLED, 0.0) is Status.STALLED
+    assert RULE.float64_status(20.0, far, 50, Status.STALLED, 0.0) is None
+    assert RULE.float64_status(20.0, far, 50, Status.MAX_STEPS, 0.0) is Status.MAX_STEPS
+    assert RULE.float64_status(20.0, far, 100, Status.STALLED, 0.0) is Status.MAX_STEPS
+    assert NOISY.float64_status(5.0, 0.0, 50, Status.NOISE_LEVEL, 0.0) is Status.NOISE_LEVEL
+
+
+def test_rounds_end_by_their_best_feasible_model():
+    assert NOISY.round_status(6.0, 20.0, 19.0, 50, 0) is None
+    assert NOISY.round_status(5.0, 20.0, 20.0, 50, 0) is Status.NOISE_LEVEL
+    assert NOISY.round_status(6.0, 20.0, 19.9, 100, PATIENCE) is Status.CONVERGED
+    assert NOISY.round_status(6.0, 20.0, 19.0, 100, PATIENCE) is Status.MAX_STEPS
+    assert NOISY.round_status(6.0, 20.0, 19.0, 50, PATIENCE) is Status.STALLED
+    assert NOISY.round_status(math.inf, math.inf, -math.inf, 50, 0) is None
+
+
+def test_the_status_has_one_home():
+    assert pj.Status is Status is pj.solvers.Status
