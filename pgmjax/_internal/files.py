@@ -1,6 +1,7 @@
-"""A new folder that is there in full or not at all: written beside its place, renamed when complete.
+"""Files and folders that this library writes and reads back.
 
-JSON files that say what they are: a format's name and its version beside the contents.
+`reserve` makes a new folder that is there in full or not at all: it is written beside its place and renamed
+when complete. `read` opens a JSON file that names its format and version, and says what is wrong with it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""One attribute of a table: which values there are, and which integer code each has.
+"""One attribute of a table: its possible values, and the integer code of each.
 
-What a domain file says of one attribute, checked and turned into the fields of an `Attribute`.
-
-The codes of single values that somebody wrote down: labels, or codes where no label is a number.
+`Attribute` is made in Python or from its entry in a domain file, which `fields` checks. `codes_of` gives the
+codes of single values that somebody wrote down, such as those of a constraint.
 """
 
 from __future__ import annotations
@@ -19,6 +18,8 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.encoding import Coder, Encoded, Label, text_of
+
+_KEYS = ("size", "labels", "bins", "missing", "clip")
 
 
 @dataclass(frozen=True)
@@ -214,9 +215,6 @@ class Attribute:
         if self.missing:
             names.append("(missing)" if "missing" in names else "missing")
         return names
-
-
-_KEYS = ("size", "labels", "bins", "missing", "clip")
 
 
 def fields(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:

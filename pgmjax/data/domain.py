@@ -1,11 +1,8 @@
 """The public description of a table: its attributes, in order, and the size of each.
 
-A domain is always given, never read off the records: what values a private table happens to hold
-is itself private.
-
-Domain files: JSON, or YAML with only `true` and `false` as bools, and no name given twice.
-
-Infer the attributes of a table that is public, for `Domain.from_public_data`.
+A domain is always given, never read off private records: which values a table happens to hold is itself
+private. It is written in Python, read from a file (JSON, or YAML with only `true` and `false` as booleans;
+no name may occur twice), or, where a table is public, inferred from that table.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""From columns of raw values to integer codes, by the rules of `pgmjax.values`.
-
-Rows that have no code are counted and never shown.
-
-What one raw value means to an attribute: the rules of encoding, value by value.
+"""Encoding: from raw values to integer codes, in whole columns (`Coder`) and value by value (`ValueRules`).
 
 A value is matched by what it is: numbers by equality, text by the attribute's kind (text `1` is the
 label 1, the code 1 or the number 1; white space around it is dropped). What stands for "no value"
-(null, NaN, empty text, the attribute's markers) is missing. `pgmjax.encoding` applies the same
-rules to whole columns.
+(null, NaN, empty text, the attribute's markers) is missing. Rows that have no code are counted and
+never shown.
 """
 
 from __future__ import annotations
@@ -22,12 +18,15 @@ from typing import Any
 
 import numpy as np
 
-_LARGEST_TABLE = 1 << 12
+Label = str | int | float | bool
 
+# In place of a code: the value is not in the domain, or stands for none.
+OUTSIDE = -1
+MISSING = -2
 
-def code_dtype(size: int) -> np.dtype:
-    """Return the smallest unsigned integer type that holds the codes 0..size-1."""
-    return np.dtype(np.min_scalar_type(size - 1))
+_LARGEST_TABLE = 1 << 12  # the widest range of integers that is looked up in a table of all of them
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -160,21 +159,17 @@ class Coder:
         return raw
 
 
+def code_dtype(size: int) -> np.dtype:
+    """Return the smallest unsigned integer type that holds the codes 0..size-1."""
+    return np.dtype(np.min_scalar_type(size - 1))
+
+
 def _few_between(values: np.ndarray) -> bool:
     """Whether every integer between the least and the largest can be looked at on its own."""
     if not len(values):
         return False
     low, high = int(values.min()), int(values.max())
     return high - low < _LARGEST_TABLE and high <= np.iinfo(np.int64).max
-
-
-Label = str | int | float | bool
-
-OUTSIDE = -1
-MISSING = -2
-
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-_NUMBER = re.compile(r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
 
 
 def text_of(value: Label) -> str:

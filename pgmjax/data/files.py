@@ -1,13 +1,9 @@
-"""CSV and Parquet files of whatever size, as batches of codes: streamed by DuckDB.
+"""Tables in files of any size, read as batches of codes: CSV and Parquet through DuckDB, and NumPy files.
 
-Text files are read as text and encoded by each attribute's kind. Nothing is guessed from records,
-and no message of the reader is passed on, since it may quote one.
-
-How a delimited text file is laid out: its delimiter and columns, told by the domain's names.
-
-Only the first line is read, and the delimiter is the one under which that line fits the domain.
-
-NumPy files of codes, mapped into memory and read in batches.
+Text files are read as text and encoded by each attribute's kind. Their layout, delimiter and columns, comes
+from the domain's names and the first line alone: the delimiter is the one under which that line fits the
+domain. Nothing is guessed from records, and no message of the reader is passed on, since it may quote one.
+NumPy files hold codes already and are mapped into memory.
 """
 
 from __future__ import annotations
@@ -30,6 +26,12 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Coder, Encoded
 from pgmjax.data.sources import BATCH_ROWS, Batch, code_coder
 
+SUFFIXES = (".csv", ".tsv", ".data", ".txt")
+_DELIMITERS = {".tsv": "\t,;| ", "": ",;\t| "}  # by suffix, in the order in which they are tried
+_LONGEST_LINE = 1 << 21
+_MARK = b"\xef\xbb\xbf"  # of UTF-8, at the start of a file
+
+# Of DuckDB.
 _MEMORY_LIMIT = "1GB"
 _THREADS = 4
 
@@ -228,12 +230,6 @@ def _literal(text: str) -> str:
 
 def _identifier(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
-
-
-_DELIMITERS = {".tsv": "\t,;| ", "": ",;\t| "}
-SUFFIXES = (".csv", ".tsv", ".data", ".txt")
-_LONGEST_LINE = 1 << 21
-_MARK = b"\xef\xbb\xbf"
 
 
 class Layout(NamedTuple):

@@ -1,9 +1,6 @@
-"""The neighbouring relation: which pairs of tables a privacy guarantee protects.
+"""The neighbouring relation: the pairs of tables that a privacy guarantee makes hard to tell apart.
 
-It stands in the lowest layer because sensitivities of queries depend on it; privacy code imports
-it from `pgmjax.privacy` and users as `pgmjax.Relation`.
-
-The neighbouring relation, under the name by which privacy code knows it.
+It is defined here, below queries and privacy, because the sensitivity of a query depends on it.
 """
 
 from __future__ import annotations
@@ -53,6 +50,3 @@ class Relation(enum.Enum):
             "relation must be Relation.ADD_REMOVE (the number of records is secret) or "
             f"Relation.REPLACE_ONE (it is public), got {value!r}; there is no default."
         )
-
-
-__all__ = ["Relation"]

@@ -1,7 +1,6 @@
-"""Whether any table meets all constraints, and which of them conflict where none does.
+"""Feasibility of constraints: is there a table that meets all of them, and if not, which ones conflict?
 
-Iterative proportional fitting: potentials moved until a model has some marginals exactly.
-
+Iterative proportional fitting decides: potentials are moved until a model has the fixed marginals exactly.
 The model found is, of all distributions with those marginals, the one of least relative entropy to the
 model at the start. Where there is no such distribution, potentials drift apart without end, and the
 direction y of their drift proves it (Farkas): <y, target> lies above the largest <y, marginal> that any
@@ -31,6 +30,11 @@ from pgmjax.inference.plan.structure import Structure
 Constraint = StructuralZeros | AllowedSet | FunctionalDependency | FixedMarginal
 SWEEPS = 300  # of proportional fitting before the question is left open
 AGREE = 1e-9  # relative: totals are public and exact
+
+# Of proportional fitting.
+EXACT = 1e-10  # nats: cells are right to this share of themselves
+CHECKED = 10  # sweeps between two looks for a proof
+PROVED = 1e-9  # of the largest potential: by less rounding might
 
 
 def require_feasible(domain: Domain, constraints: Sequence[Any], others: Sequence[Any] = ()) -> None:
@@ -140,11 +144,6 @@ def _feasible(domain: Domain, constraints: Sequence[Any]) -> bool:
     if not targets:
         return True
     return not fit(HostModel(structure, tables), range(len(fixed)), targets, SWEEPS).infeasible
-
-
-EXACT = 1e-10  # nats: cells are right to this share of themselves
-CHECKED = 10  # sweeps between two looks for a proof
-PROVED = 1e-9  # of the largest potential: by less rounding might
 
 
 @dataclasses.dataclass(frozen=True)

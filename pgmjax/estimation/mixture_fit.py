@@ -1,11 +1,10 @@
-"""Fitting a mixture of products to noisy measurements, without a certificate.
+"""Fits of a mixture of products to noisy measurements, without a certificate.
 
-The descent of one start: Adam in compiled blocks of steps, whose rate is halved where the loss settles.
+Each restart begins at random rows or at an earlier mixture, and descends by Adam in compiled blocks of
+steps, whose rate is halved where the loss settles.
 
 References:
     Kingma and Ba 2015, "Adam: a method for stochastic optimization", algorithm 1.
-
-Where a fit of a mixture starts: random rows, or an earlier mixture.
 """
 
 from __future__ import annotations
@@ -44,9 +43,23 @@ WORK = 2_000_000_000
 """Products of a component and a cell in a step, above which fewer components are the default."""
 
 RATE = 0.1
+
+# Copies that a step holds at its peak.
 _LOGITS = 9  # logits, the best, both moments, gradient, probabilities and their gradients at a step's peak
 _CELLS = 6  # marginals as groups and in order, residuals, their gradients
 _BATCH = 4  # both factors with what they are made of, forwards and backwards
+
+BLOCK = 25
+"""Steps between two looks at the loss."""
+
+SETTLED = 0.02
+"""A block that lowers the loss by a smaller share halves the rate."""
+
+_HALVINGS = 8
+_ADAM = optax.scale_by_adam(eps=1e-16)  # gradients are those of the loss over its start, and may be small
+
+LEAST = 16.0
+"""Nats below its row's largest at which an earlier model's logits start at the least: they can rise."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,16 +242,6 @@ def _result(model: MixtureModel, bound: BoundLoss, end: Descent, floor: float) -
     return MixtureFit(model, end.status, end.steps, value, gap, model.components, end.stationarity)
 
 
-BLOCK = 25
-"""Steps between two looks at the loss."""
-
-SETTLED = 0.02
-"""A block that lowers the loss by a smaller share halves the rate."""
-
-_HALVINGS = 8
-_ADAM = optax.scale_by_adam(eps=1e-16)  # gradients are those of the loss over its start, and may be small
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Descent:
     """How one start ended.
@@ -335,10 +338,6 @@ def _status(stop: StoppingRule, loss: float, floor: float, steps: int, stalled: 
     """How a descent ends; where the lower bound is met that is told before the noise level."""
     met = stop.converged(loss, loss - floor)
     return Status.CONVERGED if met else stop.status(loss, loss - floor, steps, stalled)
-
-
-LEAST = 16.0
-"""Nats below its row's largest at which an earlier model's logits start at the least: they can rise."""
 
 
 def starts(

@@ -4,16 +4,14 @@ Instead of the marginals that some table has, all tables over the cliques are al
 overlap (the local polytope, which holds the marginal polytope). The loss is minimised there by
 the same solvers, so that its optimum, and the certified lower bound, lie at or below that of every table.
 
+`LocalProblem` states this to the solvers. Its vector of potentials holds the outer regions' tables. Messages
+that are added to one region's table and taken from another's change no solution, so those which settle
+one point are kept in its potentials: the next point starts from them and takes few sweeps more. Solvers
+that go on from `Evaluation.potentials` need know nothing of it.
+
 References:
     McKenna, Pradhan, Sheldon and Miklau (2021), Relaxed marginal consistency for differentially
     private query answering.
-
-Minimising a loss over locally consistent tables, as a problem that the solvers know.
-
-The vector of potentials holds the outer regions' tables. Messages that are added to one region's table and
-taken from another's change no solution, so that those which settle one point are kept in its potentials:
-the next point starts from them and takes few sweeps more. Solvers that go on from `Evaluation.potentials`
-need know nothing of it.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ from pgmjax.estimation.solvers.loop import Solution, solve
 from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Vector, rounding
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule
 from pgmjax.inference.ops.tables import host_join
-from pgmjax.inference.oracles import belief_propagation as sweeps
+from pgmjax.inference.oracles import belief_propagation
 from pgmjax.inference.oracles.belief_propagation import CoverBP, forecast
 from pgmjax.inference.oracles.choose import memory_limit
 from pgmjax.inference.plan.forecast import Forecast, require_memory
@@ -57,6 +55,9 @@ FIRST_SMOOTHING = 8.0  # standard deviations, as in an exact fit
 STEP_TOL, STEP_SWEEPS = 1e-9, 20  # of the messages in one step of the solver, which keeps them
 END_TOL, END_SWEEPS = 1e-11, 5000
 CONSISTENT = 1e-6  # residual above which there is a warning
+
+# For the certificate: each temperature is the last over 10 ** 0.5.
+TEMPERATURES, COOLING_SWEEPS = 17, 10
 
 
 class InconsistentWarning(UserWarning):
@@ -329,10 +330,6 @@ def _spread(problem: LocalProblem, weights: np.ndarray, table: np.ndarray) -> fl
     return float(((most - least) / weights).max())
 
 
-# For the certificate: each temperature is the last over 10 ** 0.5.
-TEMPERATURES, COOLING_SWEEPS = 17, 10
-
-
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class HeldLoss:
@@ -387,9 +384,9 @@ class LocalProblem(Problem):
         """Log-beliefs of the outer regions [length] and their residual (probability)."""
         maps = self.oracle.maps  # type: ignore[attr-defined]
         weight = jnp.asarray(maps.weight, potentials.dtype)[maps.table]
-        start = sweeps.normalised(maps, (potentials + self.fixed) / weight)
+        start = belief_propagation.normalised(maps, (potentials + self.fixed) / weight)
         x, _, residual, _ = self.oracle.settle(start)  # type: ignore[attr-defined]
-        return sweeps.normalised(maps, x), residual
+        return belief_propagation.normalised(maps, x), residual
 
     def marginals(self, potentials: Vector) -> Vector:
         """Pseudo-marginals of the outer regions (probabilities)."""
@@ -414,6 +411,8 @@ class LocalProblem(Problem):
         maps = self.oracle.maps  # type: ignore[attr-defined]
         weight = jnp.asarray(maps.weight, point.loss.dtype)[maps.table]
         centred = self.gauge.centred(point.gradient, point.marginals)
-        base = sweeps.normalised(maps, point.potentials / weight)
-        best = sweeps.assignment_bound(maps, self.fixed - centred, TEMPERATURES, COOLING_SWEEPS, base)
+        base = belief_propagation.normalised(maps, point.potentials / weight)
+        best = belief_propagation.assignment_bound(
+            maps, self.fixed - centred, TEMPERATURES, COOLING_SWEEPS, base
+        )
         return jnp.maximum(jnp.vdot(centred, point.marginals) + best, 0) + rounding(point)

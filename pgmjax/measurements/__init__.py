@@ -1,4 +1,9 @@
-"""Noisy answers, the distributions of their noise, and the total that they tell."""
+"""Noisy answers about a table: what estimation is given, and all that it sees of the table.
+
+- `linear`: noisy answers to a linear query, and their standard deviation. `transcript`: a game of DualQuery.
+- `noise`: the discrete distributions that noise is drawn from.
+- `total`: the number of records, estimated. `marginals`: noisy counts over any attributes, for plots.
+"""
 
 from pgmjax._internal.moved import names_of
 

@@ -133,7 +133,7 @@ def _block(tables: Tables, key: Any, rows: int) -> Any:
 
 
 def _inverse(cumulated: Any, base: Any, size: Any, position: Any) -> Any:
-    """As `conditionals.inverse`: a binary search of all rows together, as many steps as the size needs."""
+    """As `sampling.inverse`: a binary search of all rows together, as many steps as the size needs."""
     steps = 32 - jax.lax.clz(size - 1)
 
     def halve(n: Any, found: Any) -> Any:

@@ -1,6 +1,7 @@
-"""The graphical model: what an estimation gives and what new queries are asked of.
+"""The graphical model: the result of an exact fit, and what new queries are asked of.
 
-Marginals of a model over many cliques at once, for mechanisms that weigh many candidates a round.
+`many_marginals` gives the marginals of many cliques at once, for mechanisms that weigh many candidates a
+round.
 """
 
 from __future__ import annotations

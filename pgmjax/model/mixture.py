@@ -1,6 +1,6 @@
-"""The mixture of products: what `fit_mixture` gives and what new queries are asked of.
+"""The mixture of products: the result of `fit_mixture`, and what new queries are asked of.
 
-Mixtures on disk: a folder with `model.json` and `model.npz`, readable without this library.
+On disk it is a folder with `model.json` and `model.npz`, readable without this library.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from pgmjax.inference.plan.structure import Structure
 from pgmjax.model import answering, io
 from pgmjax.model.rows import ModelRows, RowCheck, known_codes
 from pgmjax.queries import DenseMatrix, Query
+
+FORMAT, FORMAT_VERSION = "pgmjax.mixture", 1
+Parts = tuple[Domain, np.ndarray, tuple[np.ndarray, ...], float, tuple[Clique, ...]]
 
 _BLOCK = 1 << 22  # numbers of rows times components at once
 
@@ -332,11 +335,6 @@ def _normalised(said: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     logs -= ops.host_logsumexp(logs, (logs.ndim - 1,))[..., None]
     logs.flags.writeable = False
     return logs
-
-
-FORMAT, FORMAT_VERSION = "pgmjax.mixture", 1
-
-Parts = tuple[Domain, np.ndarray, tuple[np.ndarray, ...], float, tuple[Clique, ...]]
 
 
 def save(folder: Any, parts: Parts) -> None:

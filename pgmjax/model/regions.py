@@ -1,16 +1,15 @@
-"""The result of approximate estimation: tables that agree where they overlap.
+"""The region model, the result of approximate estimation: tables that agree where they overlap.
 
-A forest of regions: the part of locally consistent tables that one distribution has exactly.
+Rows are drawn from a forest of regions, the part of the tables that one distribution has exactly. Regions
+are taken one after another, each with what is new in it and one part that an earlier one holds. The product
+of the conditional distributions of the new given the part is a distribution whose junction tree is no
+larger than the regions, and whose marginals on them are theirs.
 
-Regions are taken one after another, each with what is new in it and one part that an earlier one holds.
-The product of the conditional distributions of the new given the part is a distribution whose
-junction tree is no larger than the regions, and whose marginals on them are theirs.
+On disk a model is a folder with `model.json` and `model.npz`, readable without this library.
 
 References:
     Chow and Liu (1968), Approximating discrete probability distributions with dependence trees: with
     pairs as regions this is their tree.
-
-Models of regions on disk: a folder with `model.json` and `model.npz`, readable without this library.
 """
 
 from __future__ import annotations
@@ -35,6 +34,9 @@ from pgmjax.queries import Query
 
 METHOD = "convex belief propagation"
 FITTING_SWEEPS, FITTED = 200, 1e-10
+
+FORMAT, FORMAT_VERSION = "pgmjax.regions", 1
+Parts = tuple[Domain, CliqueVector, float, float, float, float]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -257,11 +259,6 @@ def _log_conditional(table: np.ndarray, clique: Clique, part: frozenset[str]) ->
     uniform = 1 / np.prod([table.shape[i] for i in new])
     with np.errstate(divide="ignore"):
         return np.log(np.where(given > 0, table / np.where(given > 0, given, 1), uniform))
-
-
-FORMAT, FORMAT_VERSION = "pgmjax.regions", 1
-
-Parts = tuple[Domain, CliqueVector, float, float, float, float]
 
 
 def save(folder: Any, parts: Parts) -> None:

@@ -1,6 +1,6 @@
-"""The rows of a model: drawn, completed, written to a file and checked.
+"""Rows of a model: drawn, completed, written to a file, and checked against it.
 
-Whether rows follow a model: the distance of their marginals from the model's, and what to expect of it.
+A check compares a marginal of rows with the model's, and says what distance is to be expected by chance.
 """
 
 from __future__ import annotations

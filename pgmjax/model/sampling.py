@@ -1,19 +1,15 @@
 """Synthetic rows and the most likely row: walking back through an elimination.
 
 Each variable is drawn given those eliminated after it, for a block of rows at a time, so that the
-number of rows does not matter to memory.
+number of rows does not matter to memory. A conditional distribution of moderate size is made once and
+serves every block. A larger one is made anew for the parents that a block really holds, a piece at a time,
+so that memory stays bounded.
 
-The distribution of each variable given those drawn before it, ready for many rows at a time.
-
-A table of moderate size is made once and serves every block of rows. A larger one is made anew for
-the parents that a block really holds, a piece at a time, so that memory stays bounded.
-
-Whole numbers of rows for every clique of a model, as close to its marginals as whole numbers allow.
-
-The rows of a clique are dealt to its cells at even steps from one random start (systematic
-sampling), so that each cell gets its expected number rounded up or down, and that number on average.
-A clique below takes the rows of its separator as they were dealt above. The rows themselves are
-then drawn from these counts without replacement, block by block.
+With the method `round`, whole numbers of rows are dealt to the cells of each clique, as close to the
+model's marginals as whole numbers allow: at even steps from one random start (systematic sampling), so that
+each cell gets its expected number rounded up or down, and that number on average. A clique below takes the
+rows of its separator as they were dealt above. The rows themselves are then drawn from these counts
+without replacement, block by block.
 """
 
 from __future__ import annotations
@@ -32,6 +28,12 @@ from pgmjax.inference.plan.structure import Variables
 
 METHODS = ("multinomial", "round")
 BLOCK_ROWS = 1 << 18
+
+KEPT_CELLS = 1 << 22  # of one table that is made once
+PIECE_CELLS = 1 << 20  # of a piece of a table that is made anew
+
+_ROW_BITS = 20  # a block has at most 2**20 rows
+_KEY_BITS = 22  # and a kept table at most 2**22 groups of parents
 
 
 def sample(model: HostModel, rows: int, seed: int, method: str = "multinomial") -> list[np.ndarray]:
@@ -66,7 +68,7 @@ def blocks(model: HostModel, rows: int, seed: int, method: str = "multinomial") 
         rows: how many.
         seed: for the generator; the same seed gives the same rows. Not noise: it protects nothing.
         method: `multinomial` draws rows independently; `round` deals all rows to the cells of each
-            clique as evenly as whole numbers allow (see `rounding`), which has less sampling
+            clique as evenly as whole numbers allow (see `allocate`), which has less sampling
             error. Where a table is too large to be kept, each block is dealt by itself.
 
     Returns:
@@ -141,10 +143,6 @@ def mode(model: HostModel) -> list[int]:
         log_weights = bucket.log_weights({u: found[u] for u in bucket.parents})
         found[bucket.variable] = np.argmax(log_weights, axis=1)
     return [int(found[v][0]) for v in range(len(model.structure.sizes))]
-
-
-KEPT_CELLS = 1 << 22  # of one table that is made once
-PIECE_CELLS = 1 << 20  # of a piece of a table that is made anew
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -260,10 +258,6 @@ def inverse(cumulated: np.ndarray, group: np.ndarray, position: np.ndarray) -> n
         found += step * (flat[probe] <= position)
         step >>= 1
     return found
-
-
-_ROW_BITS = 20  # a block has at most 2**20 rows
-_KEY_BITS = 22  # and a kept table at most 2**22 groups of parents
 
 
 def allocate(

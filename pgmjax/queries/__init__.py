@@ -1,10 +1,14 @@
-"""Linear queries on a clique, from blocks of one attribute each.
+"""Linear queries on a clique, from blocks of one attribute each, and workloads of them.
 
-Blocks: `identity`, `total`, `point`, `subset`, `range`, `ranges`, `all_ranges`, `prefix`,
-`compression`, `mean`, `moments`, `matrix`. They combine to `Product` (`kronecker`, `marginal`) and
-`WeightedSum`; `DenseMatrix` is any matrix over joint cells. Every query knows its L1, L2 and
-L-infinity sensitivity under a stated neighbouring relation. `quantise` rounds one with real entries to
-integers, which is what can be measured.
+Blocks: `identity`, `total`, `point`, `subset`, `range`, `ranges`, `all_ranges`, `prefix`, `compression`,
+`mean`, `moments`, `matrix`. They combine to `Product` (`kronecker`, `marginal`) and `WeightedSum`;
+`DenseMatrix` is any matrix over joint cells. Every query knows its L1, L2 and L-infinity sensitivity under
+a stated neighbouring relation. `quantise` rounds one with real entries to integers, which is what can be
+measured.
+
+- `block`, `blocks`: queries on one attribute. `query`, `product`, `sums`: queries on a clique.
+- `columns`, `sensitivity`: exact sensitivities. `integers`: exact answers. `quantise`: rounding.
+- `spec`, `text`: queries as they are written. `workload`: what a release must answer. `rows`: single rows.
 """
 
 from pgmjax.queries.block import AttributeQuery, FrozenArray

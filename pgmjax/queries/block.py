@@ -1,6 +1,7 @@
 """The interface of a query on one attribute: a matrix that knows its size only when it is bound.
 
-A read-only array that can be hashed and compared, so that it may be static under `jax.jit`.
+`FrozenArray` holds the numbers of one: read-only, hashed and compared, so that a query may be static under
+`jax.jit`.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class AttributeQuery(abc.ABC):
         return self._max_distance(size, power)
 
     def row_extremes(self, size: int) -> tuple[Extremes, ...]:
-        """Return the least and largest entry of every row that matters, see `queries.extremes`."""
+        """Return the least and largest entry of every row that matters, see `columns.of_matrix`."""
         self.check(size)
         return self._row_extremes(size)
 

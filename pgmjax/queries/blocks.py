@@ -1,12 +1,11 @@
-"""Query blocks that pick codes: every code, all of them, one, some.
+"""Query blocks on one attribute: single codes, neighbouring codes, groups of codes, numbers, any matrix.
 
-Query blocks of neighbouring codes: ranges and cumulative counts.
+`Identity`, `Total`, `Subset` and `Point` pick codes; `Range`, `Ranges`, `AllRanges` and `Prefix` count
+neighbouring ones; `Compression`, `Mean`, `Moments` and `Matrix` have other entries.
 
 The running-sum form of `prefix` in float32 was compared with the matrix product: both err by about
 1e-7 of the total for up to 20,000 codes (XLA sums by a tree), so small sizes take the product, which
 compiles six times faster, and long ones the running sum.
-
-Query blocks beyond 0 and 1 for single codes: compression, mean, moments, any matrix.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ from pgmjax._internal import checks
 from pgmjax.queries import columns
 from pgmjax.queries.block import SMALL_MATRIX, AttributeQuery, FrozenArray, contract
 from pgmjax.queries.columns import Exact, Extremes
+
+_LARGEST_EXACT = 2**53
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,26 +170,6 @@ class Point(AttributeQuery):
         return self.code
 
 
-def items(values: Any) -> tuple[Any, ...]:
-    """Return a sequence as a tuple; refuse text and what is no sequence."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise TypeError(f"expected a sequence of integers, got {type(values).__name__}.")
-    return tuple(values)
-
-
-def check_code(code: int, size: int, attribute: str, kind: str) -> None:
-    """Refuse a code that an attribute of `size` codes does not have."""
-    if code >= size:
-        raise ValueError(f"the {kind} query names code {code}, but {attribute} has codes 0..{size - 1}.")
-
-
-def cut(table: Any, axis: int, low: int, high: int) -> Any:
-    """Return the part of a table with codes low..high-1 on one axis."""
-    index = [slice(None)] * table.ndim
-    index[axis] = slice(low, high)
-    return table[tuple(index)]
-
-
 @dataclasses.dataclass(frozen=True)
 class Range(AttributeQuery):
     """How many have a code from `low` to `high`, both included: one row.
@@ -328,40 +309,6 @@ class Prefix(AttributeQuery):
 
     def _row_extremes(self, size: int) -> tuple[Extremes, ...]:
         return columns.MIXED if size > 1 else columns.CONSTANT
-
-
-def _bounds(pair: Any) -> tuple[int, int]:
-    pair = items(pair)
-    if len(pair) != 2:
-        raise ValueError(f"a range is a pair (low, high), got {len(pair)} numbers.")
-    low = checks.integer("the low end of a range", pair[0], low=0)
-    return low, checks.integer("the high end of a range (included)", pair[1], low=low)
-
-
-def _range_matrix(bounds: np.ndarray, size: int) -> np.ndarray:
-    codes = np.arange(size)
-    return ((codes >= bounds[:, :1]) & (codes <= bounds[:, 1:])).astype(np.int64)
-
-
-def _apply_ranges(bounds: np.ndarray, table: Any, axis: int, xp: Any) -> Any:
-    """Answer ranges as differences of cumulative sums, or by one product where that is small."""
-    size = table.shape[axis]
-    if xp is not np and len(bounds) * size <= SMALL_MATRIX:
-        return contract(_range_matrix(bounds, size), table, axis, xp)
-    sums = xp.cumsum(table, axis=axis)
-    sums = xp.concatenate([xp.zeros_like(cut(sums, axis, 0, 1)), sums], axis=axis)
-    return xp.take(sums, bounds[:, 1] + 1, axis=axis) - xp.take(sums, bounds[:, 0], axis=axis)
-
-
-def _max_cover(bounds: np.ndarray, size: int) -> int:
-    """Return how many of the ranges cover the code that most ranges cover."""
-    change = np.zeros(size + 1, np.int64)
-    np.add.at(change, bounds[:, 0], 1)
-    np.add.at(change, bounds[:, 1] + 1, -1)
-    return int(np.cumsum(change).max())
-
-
-_LARGEST_EXACT = 2**53
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -555,6 +502,57 @@ class Matrix(AttributeQuery):
 
     def _arguments(self) -> Any:
         return self.entries.array.tolist()
+
+
+def items(values: Any) -> tuple[Any, ...]:
+    """Return a sequence as a tuple; refuse text and what is no sequence."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"expected a sequence of integers, got {type(values).__name__}.")
+    return tuple(values)
+
+
+def check_code(code: int, size: int, attribute: str, kind: str) -> None:
+    """Refuse a code that an attribute of `size` codes does not have."""
+    if code >= size:
+        raise ValueError(f"the {kind} query names code {code}, but {attribute} has codes 0..{size - 1}.")
+
+
+def cut(table: Any, axis: int, low: int, high: int) -> Any:
+    """Return the part of a table with codes low..high-1 on one axis."""
+    index = [slice(None)] * table.ndim
+    index[axis] = slice(low, high)
+    return table[tuple(index)]
+
+
+def _bounds(pair: Any) -> tuple[int, int]:
+    pair = items(pair)
+    if len(pair) != 2:
+        raise ValueError(f"a range is a pair (low, high), got {len(pair)} numbers.")
+    low = checks.integer("the low end of a range", pair[0], low=0)
+    return low, checks.integer("the high end of a range (included)", pair[1], low=low)
+
+
+def _range_matrix(bounds: np.ndarray, size: int) -> np.ndarray:
+    codes = np.arange(size)
+    return ((codes >= bounds[:, :1]) & (codes <= bounds[:, 1:])).astype(np.int64)
+
+
+def _apply_ranges(bounds: np.ndarray, table: Any, axis: int, xp: Any) -> Any:
+    """Answer ranges as differences of cumulative sums, or by one product where that is small."""
+    size = table.shape[axis]
+    if xp is not np and len(bounds) * size <= SMALL_MATRIX:
+        return contract(_range_matrix(bounds, size), table, axis, xp)
+    sums = xp.cumsum(table, axis=axis)
+    sums = xp.concatenate([xp.zeros_like(cut(sums, axis, 0, 1)), sums], axis=axis)
+    return xp.take(sums, bounds[:, 1] + 1, axis=axis) - xp.take(sums, bounds[:, 0], axis=axis)
+
+
+def _max_cover(bounds: np.ndarray, size: int) -> int:
+    """Return how many of the ranges cover the code that most ranges cover."""
+    change = np.zeros(size + 1, np.int64)
+    np.add.at(change, bounds[:, 0], 1)
+    np.add.at(change, bounds[:, 1] + 1, -1)
+    return int(np.cumsum(change).max())
 
 
 def _frozen(values: Any, name: str, dimensions: int) -> FrozenArray:

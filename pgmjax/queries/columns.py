@@ -1,15 +1,14 @@
-"""Exact column norms and column distances of query matrices, from which sensitivities follow.
+"""Exact figures of query matrices, from which sensitivities follow: column norms, distances, row extremes.
 
 A matrix of floats is scaled by a power of two to integers, since every float is one over such a
 power. Results are then exact integers or fractions. Where integers of 64 bits would overflow and
 the matrix is too large for Python's own, floats are used and rounded up: a sensitivity may be too
 large by a relative 1e-9, never too small.
 
-The least and largest entry of every row of a query: how far one single answer can move.
-
-A row of a Kronecker product takes every product of an entry of each factor's row, so its least and
-largest entry are among the products of theirs. A row whose entries lie within those of another row
-cannot matter, not even within a product, nor does its sign, so few rows of each factor need be kept.
+The least and largest entry of every row say how far one single answer can move. A row of a Kronecker product
+takes every product of an entry of each factor's row, so its least and largest entry are among the
+products of theirs. A row whose entries lie within those of another row cannot matter, not even within a
+product, nor does its sign, so few rows of each factor need be kept.
 """
 
 from __future__ import annotations
@@ -27,42 +26,21 @@ Exact = int | Fraction | float
 MAX_PAIRWISE_COLUMNS = 4096
 """Up to this many columns all pairs are compared."""
 
+Number = int | Fraction
+Extremes = tuple[Number, Number]
+"""The least and the largest entry of a row, its sign chosen so that the largest is the farther from 0."""
+
+MIXED: tuple[Extremes, ...] = ((0, 1),)
+"""Rows of zeros and ones, one of which has both."""
+
+CONSTANT: tuple[Extremes, ...] = ((1, 1),)
+"""Rows of zeros only or of ones only."""
+
 _MAX_WORK = 4 * 10**9
 _MAX_PYTHON_WORK = 10**6
+_MAX_PAIRS = 20_000  # of rows that are compared for which matter
 _INT64 = 2**62
 _DOUBLE = 2**53
-
-
-def scaled(matrix: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return integers (int64 or Python's own) and an exponent: ``matrix == integers / 2**exponent``."""
-    if matrix.dtype.kind in "iub":
-        return matrix.astype(np.int64), 0
-    digits, shifts, exponent = _decomposed(matrix)
-    if _bits(digits, shifts) < 61:
-        return digits << shifts, exponent
-    wide = [int(digit) << int(shift) for digit, shift in zip(digits.flat, shifts.flat, strict=True)]
-    return np.array(wide, dtype=object).reshape(matrix.shape), exponent
-
-
-def _decomposed(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return odd digits, shifts >= 0 and an exponent: ``matrix == digits * 2**shifts / 2**exponent``."""
-    mantissas, exponents = np.frexp(matrix)
-    digits = (mantissas * float(_DOUBLE)).astype(np.int64)
-    lowest = digits & -digits
-    zeros = np.where(digits == 0, 0, np.round(np.log2(np.maximum(lowest, 1)))).astype(np.int64)
-    powers = np.where(digits == 0, 0, exponents.astype(np.int64) - 53 + zeros)
-    exponent = max(0, -int(powers.min()))
-    return digits >> zeros, powers + exponent, exponent
-
-
-def _bits(digits: np.ndarray, shifts: np.ndarray) -> float:
-    return float(np.max(np.log2(np.maximum(np.abs(digits), 1)) + shifts))
-
-
-def unscale(value: int, exponent: int) -> int | Fraction:
-    """Return ``value / 2**exponent``, as an int where it is one."""
-    result = Fraction(value, 2**exponent)
-    return int(result) if result.denominator == 1 else result
 
 
 def max_column(matrix: np.ndarray, power: int) -> Exact:
@@ -111,9 +89,46 @@ def max_distance(matrix: np.ndarray, power: int) -> Exact | None:
     return None if result is None else unscale(int(result), exponent * power)
 
 
+def scaled(matrix: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return integers (int64 or Python's own) and an exponent: ``matrix == integers / 2**exponent``."""
+    if matrix.dtype.kind in "iub":
+        return matrix.astype(np.int64), 0
+    digits, shifts, exponent = _decomposed(matrix)
+    if _bits(digits, shifts) < 61:
+        return digits << shifts, exponent
+    wide = [int(digit) << int(shift) for digit, shift in zip(digits.flat, shifts.flat, strict=True)]
+    return np.array(wide, dtype=object).reshape(matrix.shape), exponent
+
+
+def _decomposed(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return odd digits, shifts >= 0 and an exponent: ``matrix == digits * 2**shifts / 2**exponent``."""
+    mantissas, exponents = np.frexp(matrix)
+    digits = (mantissas * float(_DOUBLE)).astype(np.int64)
+    lowest = digits & -digits
+    zeros = np.where(digits == 0, 0, np.round(np.log2(np.maximum(lowest, 1)))).astype(np.int64)
+    powers = np.where(digits == 0, 0, exponents.astype(np.int64) - 53 + zeros)
+    exponent = max(0, -int(powers.min()))
+    return digits >> zeros, powers + exponent, exponent
+
+
+def _bits(digits: np.ndarray, shifts: np.ndarray) -> float:
+    return float(np.max(np.log2(np.maximum(np.abs(digits), 1)) + shifts))
+
+
+def unscale(value: int, exponent: int) -> int | Fraction:
+    """Return ``value / 2**exponent``, as an int where it is one."""
+    result = Fraction(value, 2**exponent)
+    return int(result) if result.denominator == 1 else result
+
+
 def round_up(value: float, terms: int) -> float:
     """Return a float at least as large as the exact sum of `terms` terms that `value` approximates."""
     return value * (1.0 + 8.0 * (terms + 4) * 2.0**-53)
+
+
+def exact_sqrt_bound(value: Exact) -> float:
+    """Return a float that is at least the square root of `value`."""
+    return round_up(math.sqrt(float(value)), 4)
 
 
 def _one_row(row: np.ndarray, power: int) -> Exact:
@@ -185,24 +200,6 @@ def _through_products(integers: np.ndarray, power: int) -> int | None:
 def _indicators(row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     values = np.unique(row)
     return (row[None, :] >= values[1:, None]).astype(np.int64), np.diff(values)
-
-
-def exact_sqrt_bound(value: Exact) -> float:
-    """Return a float that is at least the square root of `value`."""
-    return round_up(math.sqrt(float(value)), 4)
-
-
-Number = int | Fraction
-Extremes = tuple[Number, Number]
-"""The least and the largest entry of a row, its sign chosen so that the largest is the farther from 0."""
-
-MIXED: tuple[Extremes, ...] = ((0, 1),)
-"""Rows of zeros and ones, one of which has both."""
-
-CONSTANT: tuple[Extremes, ...] = ((1, 1),)
-"""Rows of zeros only or of ones only."""
-
-_MAX_PAIRS = 20_000
 
 
 def of_matrix(matrix: np.ndarray) -> tuple[Extremes, ...]:

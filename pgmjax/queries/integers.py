@@ -1,9 +1,10 @@
-"""Exact integer answers where 64 bits may not hold them, without ever failing because of the counts.
+"""Exact integer answers of queries, without ever failing because of the counts.
 
 An error that is raised for large counts would tell that they are large. So nothing here fails on a
 table: answers that could pass 64 bits are worked out as Python integers.
 
-Queries whose entries are 0 and 1: each row says of a record whether it is counted.
+`check`, `answers_of` and `sum_of_rows` are for queries whose entries are 0 and 1: each row says of a record
+whether it is counted.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Queries on a grid: real matrices rounded to whole numbers before anything is measured.
+"""Quantised queries: real matrices rounded to whole multiples of a power of two before anything is measured.
 
-Noise is integer, so a query must be too. What is rounded is the query, which is public, never an
-answer: sensitivities follow exactly from the rounded matrix, and the released numbers are integers.
-
-Matrices rounded to multiples of a power of two, in exact arithmetic.
+Noise is integer, so a query must be too. What is rounded, in exact arithmetic, is the query, which is
+public, never an answer: sensitivities follow exactly from the rounded matrix, and the released numbers are
+integers.
 """
 
 from __future__ import annotations
@@ -27,6 +26,8 @@ from pgmjax.queries.sums import DenseMatrix, WeightedSum
 
 MAX_BITS = 32
 """The finest grid is 2**-32."""
+
+_LARGEST = 2.0**53
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +72,7 @@ def quantise(query: Query, domain: Domain, bits: int = 16) -> Quantised:
     Raises:
         TypeError: no query.
         ValueError: bits outside their range; entries that are not finite, or that reach beyond
-            `wide.LARGEST_ENTRY` (the message says how many bits would fit); a row of a matrix or of a
+            `integers.LARGEST_ENTRY` (the message says how many bits would fit); a row of a matrix or of a
             factor, a coefficient or the whole query that is rounded to zero, so that answers would be
             nothing but noise.
 
@@ -186,9 +187,6 @@ def _lost(rounded: _Rounded, domain: Domain) -> str:
     if rounded.query.linf_sensitivity(Relation.ADD_REMOVE, domain) == 0:
         return "all rows"
     return ""
-
-
-_LARGEST = 2.0**53
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

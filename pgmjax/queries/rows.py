@@ -1,7 +1,4 @@
-"""One row of a query, as a query of its own.
-
-A query's transpose: weights of its rows, spread over the cells that the rows count.
-"""
+"""Rows of a query: one of them as a query of its own, and weights of all spread over the cells they count."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.queries import columns as exact
+from pgmjax.queries import columns
 from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.columns import Exact
 
@@ -79,19 +79,19 @@ def _unseparated(factors: list[Bound], power: int) -> Exact:
 
 def _joint(factors: list[Bound], power: int) -> Exact | None:
     """Compare all pairs of joint columns, where the product is small."""
-    columns = math.prod(size for _, size in factors)
+    cells = math.prod(size for _, size in factors)
     rows = math.prod(block.rows(size) for block, size in factors)
-    if columns > exact.MAX_PAIRWISE_COLUMNS or rows * columns > _MAX_JOINT_ENTRIES:
+    if cells > columns.MAX_PAIRWISE_COLUMNS or rows * cells > _MAX_JOINT_ENTRIES:
         return None
-    scaled = [exact.scaled(block.matrix(size)) for block, size in factors]
+    scaled = [columns.scaled(block.matrix(size)) for block, size in factors]
     if math.prod(int(np.abs(integers).max()) for integers, _ in scaled) < _INT64:
-        result = exact.max_distance(kronecker_matrix([integers for integers, _ in scaled]), power)
+        result = columns.max_distance(kronecker_matrix([integers for integers, _ in scaled]), power)
         exponent = power * sum(shift for _, shift in scaled)
         if result is None or isinstance(result, float):
             return None if result is None else result / 2.0**exponent
-        return exact.unscale(int(result), exponent)
-    result = exact.max_distance(kronecker_matrix([block.matrix(size) for block, size in factors]), power)
-    return None if result is None else exact.round_up(float(result), 4 * len(factors))
+        return columns.unscale(int(result), exponent)
+    result = columns.max_distance(kronecker_matrix([block.matrix(size) for block, size in factors]), power)
+    return None if result is None else columns.round_up(float(result), 4 * len(factors))
 
 
 def kronecker_matrix(matrices: Sequence[np.ndarray]) -> np.ndarray:
@@ -109,7 +109,7 @@ def _by_factors(factors: list[Bound], power: int) -> Exact | None:
         size > _MAX_FACTOR_COLUMNS or block.rows(size) * size > _MAX_FACTOR_ENTRIES for block, size in factors
     ):
         return None
-    scaled = [exact.scaled(block.matrix(size)) for block, size in factors]
+    scaled = [columns.scaled(block.matrix(size)) for block, size in factors]
     matrices = [integers for integers, _ in scaled]
     if power == 1 and any(shift or np.abs(integers).max() > 1 for integers, shift in scaled):
         return None
@@ -127,7 +127,7 @@ def _by_factors(factors: list[Bound], power: int) -> Exact | None:
         return None
     sign = np.array([1, 1, -2] if power == 2 else [1, 1, -1, -1])
     best = max(int(((sign * column) @ combined).max()) for column in last.T)
-    return exact.unscale(best, 2 * sum(shift for _, shift in scaled))
+    return columns.unscale(best, 2 * sum(shift for _, shift in scaled))
 
 
 def _pairs(matrix: np.ndarray, power: int) -> np.ndarray:

@@ -1,8 +1,7 @@
-"""Query blocks in the form of a workload file: `"prefix"`, `{"range": [2, 5]}`, ...
+"""Queries as a user writes them: `"prefix"`, `{"range": [2, 5]}`, matrices, mappings of attributes.
 
-From what a user writes to a query on a clique.
-
-A query in a few words, for people: what is asked of each attribute.
+`from_spec` makes a block from its form in a workload file, `as_query` a query on a clique, and `in_words`
+says in a few words what a query asks of each attribute.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Weighted sums of Kronecker products, such as the difference of two ranges.
+"""Queries beyond a single product: weighted sums of Kronecker products, and any matrix over joint cells.
 
-Any matrix over the joint cells of a clique.
+The difference of two ranges is such a sum.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What a release must answer: queries on cliques, each with a weight.
+"""Workloads: what a release must answer, as queries on cliques, each with a weight.
 
-One query of a workload, and its form in a workload file.
-
-Workloads that many tables have in common: blocks on attributes, unions, random marginals.
+A `Workload` is listed entry by entry, read from a file, or made by rule: all marginals of some order, blocks
+on attributes, unions, random marginals. `Entry` is one query of it and its form in a workload file.
 """
 
 from __future__ import annotations
@@ -25,6 +24,8 @@ from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.junction_tree import total_cells
 from pgmjax.queries import DenseMatrix, Product, Query, WeightedSum, as_query, marginal
 from pgmjax.queries.spec import in_words
+
+_KEYS = ("clique", "queries", "matrix", "terms", "weight")
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -294,9 +295,6 @@ def _fitting(domain: Domain, cliques: list[Clique], max_cells: int) -> list[Cliq
         if domain.size(clique) <= max_cells and total_cells(domain.shape, trial) <= max_cells:
             kept.append(clique)
     return kept
-
-
-_KEYS = ("clique", "queries", "matrix", "terms", "weight")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,8 +1,12 @@
 """Strategies of the matrix mechanism (HDMM): which queries to measure so that a workload errs least.
 
-A strategy is chosen from the workload alone, before anything private is touched: `strategy` makes one
-by name, `candidates` all of them with their expected errors. `local_least_squares` and
-`global_least_squares` answer a workload from noisy answers without a model.
+A strategy is chosen from the workload alone, before anything private is touched: `strategy` makes one by
+name, `candidates` all of them with their expected errors. `local_least_squares` and `global_least_squares`
+answer a workload from noisy answers without a model.
+
+- `choose`: strategies by name. `strategy`: what they are. `grams`: what their errors need of a workload.
+- `attribute`, `fixed`: strategies of one attribute. `products`: OPT_kron and OPT_+.
+- `weighted_marginals`: OPT_M. `optimise`: the numerical search. `least_squares`: answers without a model.
 """
 
 from pgmjax.strategies.choose import NAMES, SPLITS, answered_alone, candidates, strategy

@@ -1,24 +1,18 @@
-"""The best strategy found of one attribute: optimised, or one of the fixed ones where that is better.
+"""The best strategy found for one attribute: optimised, or a fixed one where that is better.
 
-OPT_0: the best strategy of one attribute among the p-identities, for Laplace noise.
+For Laplace noise the search (OPT_0) is among p-identities. A p-identity is ``[I; Theta] D``: each code by
+itself and p weighted sums over codes, with columns scaled to L1 norm 1. It can answer any workload, and by
+the Woodbury identity its error and the gradient cost O(size^2 p).
 
-A p-identity is ``[I; Theta] D``: each code by itself and p weighted sums over codes, with columns
-scaled to L1 norm 1. It can answer any workload, and by the Woodbury identity its error and the
-gradient cost O(size^2 p).
+For Gaussian noise strategies may have any form. With columns of L2 norm 1 the error is ``tr(gram X^-1)``
+where X = A^T A has ones on its diagonal: a convex problem. X is written as V V^T with rows of V of length 1,
+which has no other local minima for a square V, and starts at the strategy that is best where the norms of
+columns do not matter.
 
 References:
     McKenna et al. 2018, "Optimizing error of high-dimensional statistical queries under differential
-    privacy", section 5.
-
-The best strategy of one attribute for Gaussian noise, of any form.
-
-With columns of L2 norm 1 the error is ``tr(gram X^-1)`` where X = A^T A has ones on its diagonal: a
-convex problem. X is written as V V^T with rows of V of length 1, which has no other local minima for
-a square V, and starts at the strategy that is best where the norms of columns do not matter.
-
-References:
-    Yuan et al. 2016, "Convex optimization for linear query processing under approximate differential
-    privacy".
+    privacy", section 5. Yuan et al. 2016, "Convex optimization for linear query processing under
+    approximate differential privacy".
 """
 
 from __future__ import annotations
@@ -42,6 +36,7 @@ MAX_SIZE = 2048
 
 _MAX_FULL_RANK = 512
 _SMALLEST_WEIGHT = 1e-4
+_FLOOR = 1e-6  # of eigenvalues, relative, where a full-rank search starts
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -70,17 +65,6 @@ class Factor:
     ) -> Factor:
         """Return a strategy with its inverse at sensitivity 1."""
         return cls(matrix, inverse_gram(matrix) * column_norm(matrix, norm) ** 2, weights, full)
-
-
-def is_total(gram: np.ndarray) -> bool:
-    """Return whether only the total is asked: all entries are equal."""
-    return bool(np.ptp(gram) <= 1e-9 * max(1e-300, float(np.abs(gram).max())))
-
-
-def is_identity(gram: np.ndarray) -> bool:
-    """Return whether only single codes are asked, equally often: a multiple of the identity."""
-    scale = float(gram[0, 0])
-    return bool(np.abs(gram - scale * np.eye(len(gram))).max() <= 1e-9 * max(1e-300, abs(scale)))
 
 
 def best_factor(
@@ -148,6 +132,17 @@ def fixed_factor(kind: str, gram: np.ndarray, norm: str) -> Factor:
         return Factor.of(fixed.total(len(gram)), norm)
     make = fixed.identity if is_identity(gram) else fixed.FIXED[kind]
     return Factor.of(make(len(gram)), norm)
+
+
+def is_total(gram: np.ndarray) -> bool:
+    """Return whether only the total is asked: all entries are equal."""
+    return bool(np.ptp(gram) <= 1e-9 * max(1e-300, float(np.abs(gram).max())))
+
+
+def is_identity(gram: np.ndarray) -> bool:
+    """Return whether only single codes are asked, equally often: a multiple of the identity."""
+    scale = float(gram[0, 0])
+    return bool(np.abs(gram - scale * np.eye(len(gram))).max() <= 1e-9 * max(1e-300, abs(scale)))
 
 
 def p_identity(theta: np.ndarray) -> np.ndarray:
@@ -230,7 +225,7 @@ def optimise_p_identity(
     Example:
         >>> from pgmjax.queries import prefix
         >>> from pgmjax.strategies.grams import block_gram
-        >>> weights, error = optimise(block_gram(prefix(), 32), restarts=2)
+        >>> weights, error = optimise_p_identity(block_gram(prefix(), 32), restarts=2)
         >>> weights.shape, error < 32 * 3.6**2
         ((2, 32), True)
     """
@@ -255,9 +250,6 @@ def check_gram(gram: Any) -> np.ndarray:
     return gram
 
 
-_FLOOR = 1e-6
-
-
 def full_rank_error(gram: Any, vectors: Any) -> Any:
     """Return ``tr(gram (A^T A)^-1)`` where column i of A is row i of `vectors`, scaled to length 1."""
     columns = vectors / jnp.linalg.norm(vectors, axis=1, keepdims=True)
@@ -280,7 +272,7 @@ def optimise_full_rank(
         A [size, size] with columns of L2 norm 1, entries of either sign; the total expected squared error.
 
     Example:
-        >>> matrix, error = optimise(np.eye(3))
+        >>> matrix, error = optimise_full_rank(np.eye(3))
         >>> round(error, 6)
         3.0
     """

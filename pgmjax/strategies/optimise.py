@@ -1,10 +1,10 @@
-"""Minimising a JAX function on the host: SciPy's L-BFGS-B drives, the device computes.
+"""Numerical minimisation for strategies: one search driven from the host, or many as one program.
 
-Local searches from many starts as one program: side by side on an accelerator, in turn on a CPU.
-
-L-BFGS directions of optax with an Armijo line search, one evaluation a turn, so that searches side by side
-do not wait for each other's line searches. Weights are the squares of what is searched: none falls below
-zero, and no bounds are needed. A driver on the host would cost more than the evaluations of small attributes.
+`minimise` runs SciPy's L-BFGS-B on the host while the device computes. `best_end` runs local searches from
+many starts as one program: side by side on an accelerator, in turn on a CPU. Its searches take L-BFGS
+directions of optax with an Armijo line search, one evaluation a turn, so that searches side by side do not
+wait for each other's line searches. Weights are the squares of what is searched: none falls below zero, and
+no bounds are needed. A driver on the host would cost more than the evaluations of small attributes.
 
 References:
     Nocedal and Wright 2006, "Numerical optimization", algorithms 3.1 and 7.4.
@@ -24,6 +24,14 @@ import optax
 from pgmjax._internal import jit
 
 _TOLERANCE = 1e-7  # a search stops when a step lowers the value by less than this fraction
+
+# Of the searches that run as one program.
+_LEAST_START = 1e-6
+"""A weight of zero would stay there: its root has no slope."""
+
+_LBFGS = optax.scale_by_lbfgs(memory_size=10)
+_ARMIJO = 1e-4
+_LEAST_STEP = 1e-12
 
 
 def minimise(
@@ -67,14 +75,6 @@ def minimise(
 @functools.partial(jax.jit, static_argnums=0)
 def _value_and_gradient(error: Callable[..., Any], given: tuple[Any, ...], weights: Any) -> tuple[Any, Any]:
     return jax.value_and_grad(lambda each: error(*given, each))(weights)
-
-
-_LEAST_START = 1e-6
-"""A weight of zero would stay there: its root has no slope."""
-
-_LBFGS = optax.scale_by_lbfgs(memory_size=10)
-_ARMIJO = 1e-4
-_LEAST_STEP = 1e-12
 
 
 class _State(NamedTuple):

@@ -1,20 +1,15 @@
-"""OPT_kron: one product strategy for a union of product workloads, attribute by attribute.
+"""Product strategies: one for a whole workload (OPT_kron), or one for each group of its entries (OPT_+).
 
 The error of a product strategy on a union of products is a sum of products of errors of one
 attribute. With all attributes but one held, it is the error of that attribute's strategy on a
 weighted sum of Gram matrices, which OPT_0 lowers; sweeps go on until nothing is gained.
 
-References:
-    McKenna et al. 2018, section 6.
-
-Strategies that answer each group of a workload on its own: OPT_+, trees, wavelets, cells.
-
-Entries on the same attributes form a group with one product strategy. The budget is split between
-groups so that their errors add up to the least: with Laplace noise in proportion to ``error**(1/3)``,
-with Gaussian noise (rho) to ``error**(1/2)``.
+Entries on the same attributes form a group with one product strategy: optimised, or a tree, a wavelet or all
+cells. The budget is split between groups so that their errors add up to the least: with Laplace noise in
+proportion to ``error**(1/3)``, with Gaussian noise (rho) to ``error**(1/2)``.
 
 References:
-    McKenna et al. 2018, section 6.2 (OPT_+); McKenna et al. 2019, section 5.1.
+    McKenna et al. 2018, sections 6 (OPT_kron) and 6.2 (OPT_+); McKenna et al. 2019, section 5.1.
 """
 
 from __future__ import annotations
@@ -46,7 +41,7 @@ def optimise(
     restarts: int = 5,
     seed: int = 0,
 ) -> tuple[dict[str, Factor], float]:
-    """Return a strategy for each attribute, and the error of their product in units (see `errors`).
+    """Return a strategy for each attribute, and the error of their product in units (see `strategy`).
 
     Args:
         terms: the Gram matrix of the workload, a sum of products.
@@ -106,7 +101,7 @@ def _once(
 
 
 def product_error(terms: Sequence[Term], factors: Mapping[str, Factor]) -> float:
-    """Return the error of a product of strategies, in units (see `errors`)."""
+    """Return the error of a product of strategies, in units (see `strategy`)."""
     return trace(terms, {name: factor.inverse for name, factor in factors.items()})
 
 

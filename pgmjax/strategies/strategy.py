@@ -1,13 +1,11 @@
-"""A strategy: the queries that are measured for a workload, and what error that will bring.
-
-Expected squared error of the matrix mechanism, by formula: no noise is drawn.
+"""Strategies of the matrix mechanism: the queries measured for a workload, and their expected error.
 
 Measured are the rows of a strategy A; the workload is answered by least squares. With Laplace noise
 the total expected squared error is ``(2 / epsilon^2) |A|_1^2 tr(W^T W (A^T A)^+)``, with Gaussian
 noise ``(1 / (2 rho)) |A|_2^2 tr(...)``, where ``|A|_p`` is the largest norm of a column. The
-functions here return what stands behind the first factor, "in units": multiply by
-``2 / epsilon**2`` or ``1 / (2 rho)``. They hold for the continuous laws of the papers and add/remove
-neighbours; what a release will really have is said by `HDMM.expected_errors`.
+functions here evaluate these formulas, no noise is drawn, and return what stands behind the first factor,
+"in units": multiply by ``2 / epsilon**2`` or ``1 / (2 rho)``. They hold for the continuous distributions of
+the papers and add/remove neighbours; what a release will really have is said by `HDMM.expected_errors`.
 
 References:
     Li et al. 2015, "The matrix mechanism"; McKenna et al. 2018, "Optimizing error of high-dimensional
@@ -34,6 +32,9 @@ from pgmjax.strategies.weighted_marginals import Spectrum
 
 _SMALLEST_VARIANCE = 1e-100
 """Noise at a large epsilon has a variance of 0 in floats; one over it must leave room for sums."""
+
+NORMS = ("l1", "l2")
+_SUPPORT = 1e-8
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -178,10 +179,6 @@ def to_spec(strategy: Strategy) -> list[dict[str, Any]]:
         {"query": query.to_spec(), "share": share}
         for query, share in zip(strategy.queries, strategy.shares, strict=True)
     ]
-
-
-NORMS = ("l1", "l2")
-_SUPPORT = 1e-8
 
 
 def column_norm(strategy: np.ndarray, norm: str) -> float:

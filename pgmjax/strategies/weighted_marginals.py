@@ -99,7 +99,7 @@ class Spectrum:
 def optimise(
     spectrum: Spectrum, norm: str = "l1", *, restarts: int = 5, seed: int = 0
 ) -> tuple[np.ndarray, float]:
-    """Return the weights of the best marginals found [marginals], and the error in units (see `errors`).
+    """Return the weights of the best marginals found [marginals], and the error in units (see `strategy`).
 
     Weights are of a sum (l1) or sum of squares (l2) of 1; a marginal's noise is one over its weight.
 

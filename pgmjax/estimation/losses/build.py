@@ -1,6 +1,7 @@
-"""From what a user names as a loss to a bound one.
+"""Losses by name: from what a user gives as a loss to one that is bound to measurements.
 
-The loss that the noise of measurements alone would give: where a fit begins to follow it.
+`noise_level` is the loss that the noise of the measurements alone would give, where a fit begins to follow
+the noise.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from pgmjax.estimation.losses.l2 import L2
 from pgmjax.measurements.linear import LinearMeasurement
 
 _BY_NAME: dict[str, type[Loss]] = {"l2": L2, "l1": L1}
+
+# E|x| of noise of variance 1.
+_GAUSSIAN = math.sqrt(2 / math.pi)
+_LAPLACE = math.sqrt(0.5)
 
 
 def names() -> tuple[str, ...]:
@@ -103,10 +108,6 @@ def stack(bound: Sequence[BoundLoss]) -> BoundLoss:
             f"only losses of one structure (cliques, queries) can be stacked, got {len(structures)}."
         )
     return jax.tree_util.tree_map(lambda *leaves: np.stack(leaves), *bound)
-
-
-_GAUSSIAN = math.sqrt(2 / math.pi)  # E|x| of a law of variance 1
-_LAPLACE = math.sqrt(0.5)
 
 
 def noise_level(loss: Any, measurements: Sequence[LinearMeasurement]) -> float:

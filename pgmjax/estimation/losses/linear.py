@@ -5,7 +5,7 @@ Both quotients are formed in float64 on the host. In float32 a total of 1e9 with
 gives residuals up to 1e12 and squares up to 1e24, far below the largest float32 (3e38); what could
 pass it is refused when the loss is bound.
 
-How strongly a weighted linear query bends a squared loss: the constants of gradient steps.
+`curvature` bounds how strongly a weighted query bends a squared loss, for the step size of gradient methods.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from pgmjax.queries import DenseMatrix, Product, Query
 from pgmjax.queries.block import contract
 
 Asked = tuple[tuple[int, Query], ...]
+
+_MAX_ENTRIES = 4_000_000  # of a matrix that is squared for `curvature`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -263,9 +265,6 @@ def _check_range(
             f"the loss of the measurement on {measurement.clique} could reach 1e{reach:.0f}, above what "
             f"{dtype} holds (1e{limit:.0f}): {remedy}check that stddev and values are in counts."
         )
-
-
-_MAX_ENTRIES = 4_000_000
 
 
 def curvature(query: Query, domain: Domain, weights: np.ndarray) -> float:

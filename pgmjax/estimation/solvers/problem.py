@@ -1,9 +1,8 @@
-"""The problem that every solver solves: a convex loss over the marginals of a model.
+"""The minimisation problem that every solver solves, and the interface of a solver.
 
-All tables of a kind (potentials, marginals, gradients) stand in one vector, so that what a solver
-does to them is compiled once, whatever the number of cliques.
-
-What a solver is: a state, and a step from one to the next.
+`Problem` is a convex loss over the marginals of a model. All tables of a kind (potentials, marginals,
+gradients) stand in one vector, so that what a solver does to them is compiled once, whatever the number of
+cliques. A `Solver` is a state and a step from one state to the next.
 """
 
 from __future__ import annotations

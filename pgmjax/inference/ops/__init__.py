@@ -1,4 +1,9 @@
-"""Operations on log-space tables: the semirings that inference runs on, and their executors."""
+"""Operations on log-space tables: the semirings that inference runs on, and their executors.
+
+- `tables`: reductions of tables, and the executor of a contraction path.
+- `log_matmul_exp`: the matrix product in log space; `exact_product` and `fast_product` are forms of it.
+- `sweep`: a contraction forwards, and backwards for all marginals.
+"""
 
 from pgmjax.inference.ops.fast_product import fast_backward, fast_forward
 from pgmjax.inference.ops.log_matmul_exp import choose_form, log_matmul_exp

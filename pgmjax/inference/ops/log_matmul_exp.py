@@ -3,7 +3,8 @@
 One primitive carries inference: every step of a contraction is such a product, and its gradient two
 more. Minus infinity is an exact zero: where no k has a finite term so is the result, with zero gradient.
 
-The guarded form: the fast product, and the exact one for the rows where it is not enough.
+A product is computed in one of three forms: exact (`exact_product`), fast (`fast_product`, which may
+underflow), or guarded: fast, with the exact form for the rows where that is not enough.
 """
 
 from __future__ import annotations
@@ -23,74 +24,9 @@ Form = Literal["auto", "exact", "fast", "guarded"]
 FORMS = ("auto", "exact", "fast", "guarded")
 GUARDED_CELLS = 1 << 17  # products of fewer terms take less time in the exact form than three products do
 
-
-def choose_form(batch: int, rows: int, inner: int, columns: int) -> Form:
-    """The form that "auto" takes for a product of these sizes: "exact" or "guarded".
-
-    Example:
-        >>> choose_form(1, 256, 256, 256), choose_form(1, 10, 10, 10)
-        ('guarded', 'exact')
-    """
-    large = batch * rows * inner * columns >= GUARDED_CELLS and min(rows, inner, columns) >= 4
-    return "guarded" if large else "exact"
-
-
-def forward(left: jax.Array, right: jax.Array, form: Form = "auto") -> jax.Array:
-    """The product itself, without a gradient rule.
-
-    Args:
-        left: log values [b, m, k], float32 or float64; finite or minus infinity.
-        right: log values [b, k, n] of the same type.
-        form: "exact", the on-line log-sum-exp; "fast", one matrix product, where an entry that underflows
-            takes an upper bound (see `fast_product.fast_forward`); "guarded", the fast form with the exact
-            one where that matters; "auto", exact or guarded by size.
-
-    Returns:
-        Log values [b, m, n].
-
-    Raises:
-        TypeError: if the tables are not of one floating type.
-        ValueError: if the shapes do not fit each other, or the form is not known.
-    """
-    form = _checked(left, right, form)
-    if form == "fast":
-        return fast_product.fast_forward(left, right)[0]
-    return (exact_product.exact_forward if form == "exact" else guarded_forward)(left, right)
-
-
-def backward(
-    left: jax.Array, right: jax.Array, out: jax.Array, weight: jax.Array, form: Form = "auto"
-) -> tuple[jax.Array, jax.Array]:
-    """The product's gradient: sums of `weight * exp(left + right - out)` over n and over m.
-
-    With `weight` the probabilities of the cells (m, n), the results are those of (m, k) and (k, n).
-
-    Args:
-        left: log values [b, m, k].
-        right: log values [b, k, n].
-        out: the product [b, m, n]; of the fast form if `form` is "fast".
-        weight: what every entry of `out` counts [b, m, n]; for the fast form no row or column of its
-            absolute values may sum to more than about 1.
-        form: as for `forward`.
-
-    Returns:
-        The gradients by left [b, m, k] and by right [b, k, n].
-
-    Raises:
-        TypeError: if the tables are not of one floating type.
-        ValueError: if the shapes do not fit each other, or the form is not known.
-    """
-    form = _checked(left, right, form)
-    for name, table in (("out", out), ("weight", weight)):
-        if table.shape != (*left.shape[:2], right.shape[2]):
-            expected = (*left.shape[:2], right.shape[2])
-            raise ValueError(f"expected {name} of shape {expected}, got {table.shape}")
-    kinds = {
-        "exact": exact_product.exact_backward,
-        "fast": fast_product.fast_backward,
-        "guarded": guarded_backward,
-    }
-    return kinds[form](left, right, out, weight)
+# Of the guarded form.
+Tables = tuple[jax.Array, jax.Array]
+CHUNK_CELLS = 1 << 14  # cells of (m, n) recomputed together: few, since one wrong entry costs its chunk
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
@@ -182,8 +118,73 @@ def _checked(left: jax.Array, right: jax.Array, form: Form) -> Form:
     return choose_form(batch, rows, inner, right.shape[2]) if form == "auto" else form
 
 
-Tables = tuple[jax.Array, jax.Array]
-CHUNK_CELLS = 1 << 14  # cells of (m, n) recomputed together: few, since one wrong entry costs its chunk
+def choose_form(batch: int, rows: int, inner: int, columns: int) -> Form:
+    """The form that "auto" takes for a product of these sizes: "exact" or "guarded".
+
+    Example:
+        >>> choose_form(1, 256, 256, 256), choose_form(1, 10, 10, 10)
+        ('guarded', 'exact')
+    """
+    large = batch * rows * inner * columns >= GUARDED_CELLS and min(rows, inner, columns) >= 4
+    return "guarded" if large else "exact"
+
+
+def forward(left: jax.Array, right: jax.Array, form: Form = "auto") -> jax.Array:
+    """The product itself, without a gradient rule.
+
+    Args:
+        left: log values [b, m, k], float32 or float64; finite or minus infinity.
+        right: log values [b, k, n] of the same type.
+        form: "exact", the on-line log-sum-exp; "fast", one matrix product, where an entry that underflows
+            takes an upper bound (see `fast_product.fast_forward`); "guarded", the fast form with the exact
+            one where that matters; "auto", exact or guarded by size.
+
+    Returns:
+        Log values [b, m, n].
+
+    Raises:
+        TypeError: if the tables are not of one floating type.
+        ValueError: if the shapes do not fit each other, or the form is not known.
+    """
+    form = _checked(left, right, form)
+    if form == "fast":
+        return fast_product.fast_forward(left, right)[0]
+    return (exact_product.exact_forward if form == "exact" else guarded_forward)(left, right)
+
+
+def backward(
+    left: jax.Array, right: jax.Array, out: jax.Array, weight: jax.Array, form: Form = "auto"
+) -> tuple[jax.Array, jax.Array]:
+    """The product's gradient: sums of `weight * exp(left + right - out)` over n and over m.
+
+    With `weight` the probabilities of the cells (m, n), the results are those of (m, k) and (k, n).
+
+    Args:
+        left: log values [b, m, k].
+        right: log values [b, k, n].
+        out: the product [b, m, n]; of the fast form if `form` is "fast".
+        weight: what every entry of `out` counts [b, m, n]; for the fast form no row or column of its
+            absolute values may sum to more than about 1.
+        form: as for `forward`.
+
+    Returns:
+        The gradients by left [b, m, k] and by right [b, k, n].
+
+    Raises:
+        TypeError: if the tables are not of one floating type.
+        ValueError: if the shapes do not fit each other, or the form is not known.
+    """
+    form = _checked(left, right, form)
+    for name, table in (("out", out), ("weight", weight)):
+        if table.shape != (*left.shape[:2], right.shape[2]):
+            expected = (*left.shape[:2], right.shape[2])
+            raise ValueError(f"expected {name} of shape {expected}, got {table.shape}")
+    kinds = {
+        "exact": exact_product.exact_backward,
+        "fast": fast_product.fast_backward,
+        "guarded": guarded_backward,
+    }
+    return kinds[form](left, right, out, weight)
 
 
 def guarded_forward(left: jax.Array, right: jax.Array) -> jax.Array:

@@ -6,9 +6,7 @@ marginal: with the joint marginal `p = weight * exp(left + right - result)` of a
 once, so that no two contributions ever meet. Automatic differentiation reaches the same numbers
 through twice the number of compiled operations.
 
-Large products, whose union must not be stored, go through `Products`.
-
-Ways of computing the large products of a contraction, for `ops.sweep`.
+Large products, whose union must not be stored, go through one of `EXACT`, `FAST` and `MAXIMUM`.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ Tables combine by adding logarithms; a reduction says how axes go. `logsumexp` a
 the device and are differentiable; their NumPy twins run on the host, in float64, without compiling
 anything. Minus infinity is an exact zero everywhere: it has zero gradient and never makes a NaN.
 
-Tables of several shapes in one vector, each in row-major order.
-
-Work that is done only where it is needed, also under `vmap`.
+Tables of several shapes can stand in one vector, each in row-major order (`split`, `join`). `computed_if`
+and `held_back` keep work on tables from being done where it is not needed, also under `vmap`.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ import numpy as np
 from pgmjax.inference.plan.contraction import ContractionPath
 
 Table = Any  # a jax or numpy array
+Tables = Any  # a tuple of arrays, or one
 Reduce = Callable[[Table, tuple[int, ...]], Table]
 
 
@@ -192,9 +192,6 @@ def host_join(tables: Sequence[Any], dtype: Any, length: int | None = None) -> n
     if parts:
         np.concatenate(parts, out=vector[:size], casting="unsafe")
     return vector
-
-
-Tables = Any  # a tuple of arrays, or one
 
 
 def computed_if(

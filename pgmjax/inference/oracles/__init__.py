@@ -1,4 +1,11 @@
-"""Oracles: marginals, log-partition and most likely value of a model, from its log-potentials."""
+"""Oracles: marginals, log-partition and most likely value of a model, from its log-potentials.
+
+- `base`: the interface. `choose`: the oracle of a structure, by name or by cost.
+- Exact: `contraction`, `levels` (many small cliques), `sliced` (little memory), `message_passing`, and
+  `brute_force`, the reference of all others.
+- Approximate: `belief_propagation`.
+- On the host, a question at a time, with nothing to compile: `host`.
+"""
 
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, CoverBP, LoopyBP

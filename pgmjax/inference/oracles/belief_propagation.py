@@ -4,15 +4,6 @@ Memory and time of a sweep are those of the cliques' own tables, whatever loops 
 pseudo-marginals: tables that agree with one another where they overlap (to the residual that is
 reported), which need not be those of any joint distribution.
 
-References:
-    Yedidia, Freeman and Weiss (2005), Constructing free-energy approximations and generalized belief
-    propagation algorithms; Wainwright, Jaakkola and Willsky (2005), A new class of upper bounds on the log
-    partition function; Globerson and Jaakkola (2007), Approximate inference using conditional entropy
-    decompositions; McKenna, Pradhan, Sheldon and Miklau (2021), Relaxed marginal consistency for
-    differentially private query answering.
-
-Sweeps of message passing over the inner regions of a region graph.
-
 All outer tables are one log vector `x`, with belief(region) proportional to exp(x). A step handles one colour
 of inner regions, which touch different cells, and a sweep all of them in order.
 
@@ -22,8 +13,12 @@ of inner regions, which touch different cells, and a sweep all of them in order.
   messages. It is belief propagation where they are Bethe's; there is no promise that it converges.
 
 References:
-    Yedidia, Freeman and Weiss (2005), section V; Hazan and Shashua (2010), Norm-product belief
-    propagation; Meltzer, Globerson and Weiss (2009), Convergent message passing algorithms.
+    Yedidia, Freeman and Weiss (2005), Constructing free-energy approximations and generalized belief
+    propagation algorithms, in particular section V; Wainwright, Jaakkola and Willsky (2005), A new class of
+    upper bounds on the log partition function; Globerson and Jaakkola (2007), Approximate inference using
+    conditional entropy decompositions; Meltzer, Globerson and Weiss (2009), Convergent message passing
+    algorithms; Hazan and Shashua (2010), Norm-product belief propagation; McKenna, Pradhan, Sheldon and
+    Miklau (2021), Relaxed marginal consistency for differentially private query answering.
 """
 
 from __future__ import annotations

@@ -1,27 +1,22 @@
 """Inference for one question at a time, on the host in float64, with nothing to compile.
 
 A fit asks one structure the same question thousands of times, which is what compiled oracles are
-for. A user asks a finished model something new each time: here each question costs its contraction
-and no more.
+for. A user asks a finished model something new each time. `HostModel` answers each question by a contraction
+of its own. `HostTree` answers many from a junction tree calibrated once, and shares the work between two
+cliques of the tree among all questions that need it.
 
-Any marginal of a calibrated model, the work between two cliques of the tree shared by all that need it.
+`calibrate` makes one pass up and one down. The pass up turns log-potentials into the distribution of each
+tree clique given what it shares with its parent; the pass down gives the tree cliques' own marginals. Only
+the pass up works with logarithms: what it leaves are probabilities.
 
-A marginal is a product over the part of the tree between its attributes. What a subtree contributes is a
-message: the probability of the attributes asked for in it, given the separator above. Messages are kept
-while they fit, so that of all pairs of a chain each costs one small product, not a walk. All factors are
-probabilities: nothing overflows, and conditional ones sum to 1.
-
-References:
-    Koller and Friedman, Probabilistic Graphical Models (2009), section 10.3.3 (queries outside a clique).
-
-A junction tree calibrated on the host: one pass up, one pass down, in float64.
-
-The pass up turns log-potentials into the distribution of each tree clique given what it shares with its
-parent; the pass down gives the tree cliques' own marginals. Only the pass up works with logarithms: what it
-leaves are probabilities.
+A marginal of `HostTree` is a product over the part of the tree between its attributes. What a subtree
+contributes is a message: the probability of the attributes asked for in it, given the separator above.
+Messages are kept while they fit, so that of all pairs of a chain each costs one small product, not a walk.
+All factors are probabilities: nothing overflows, and conditional ones sum to 1.
 
 References:
-    Koller and Friedman, Probabilistic Graphical Models (2009), sections 10.2 and 10.3.
+    Koller and Friedman, Probabilistic Graphical Models (2009), sections 10.2, 10.3 and, for queries outside
+    a clique, 10.3.3.
 """
 
 from __future__ import annotations

@@ -6,13 +6,11 @@ leaves to the root and keeps each node's conditional distribution given its sepa
 and multiplies it by the separator's marginal. Messages are recentred by their maximum, marginals of
 separators are normalised, and no table is divided by another: float32 keeps its digits on long chains.
 
+A step of a scan handles some nodes of every class at once. Tables are [width, above, both, below, neither]
+after what the variables of an axis are shared with; see `pgmjax.inference.plan.level_tree`.
+
 References:
     Koller and Friedman, Probabilistic Graphical Models (2009), chapter 10.
-
-The two sweeps of message passing by levels, each one scan over padded tables.
-
-A step handles some nodes of every class at once. Tables are [width, above, both, below, neither] after
-what the variables of an axis are shared with; see `pgmjax.inference.plan.level_tree`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Contraction plans: in which order the tables of a model are multiplied and summed out.
 
-The executors in `pgmjax.ops` run a path with any semiring: log-sum-exp for marginals, maximum for
+The executors in `pgmjax.inference.ops` run a path with any semiring: log-sum-exp for marginals, maximum for
 the most likely assignment.
 """
 
@@ -10,8 +10,7 @@ import functools
 from collections.abc import Sequence
 
 from pgmjax._internal import checks
-from pgmjax.inference.plan import junction_tree as elim
-from pgmjax.inference.plan import search
+from pgmjax.inference.plan import junction_tree, search
 from pgmjax.inference.plan.path import ContractionPath, Merges, Product, Step, build
 from pgmjax.inference.plan.search import Weights
 from pgmjax.inference.plan.structure import Structure, Variables
@@ -114,7 +113,7 @@ def _plan_part(
 
 
 def _find(structure: Structure, output: Variables, find: str, weights: Weights) -> tuple[Merges, str]:
-    orders = [elim.eliminate(structure, rule, output) for rule in elim.RULES]
+    orders = [junction_tree.eliminate(structure, rule, output) for rule in junction_tree.RULES]
     paths = [
         build(structure, output, search.from_elimination(structure, e), f"{e.rule} elimination")
         for e in orders

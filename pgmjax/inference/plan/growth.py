@@ -1,25 +1,22 @@
-"""What adding a clique would cost, without planning anew: for mechanisms that weigh many candidates.
+"""The cost of adding a clique without planning anew, for mechanisms that weigh many candidates.
 
 The base model's junction tree is kept but for the part between the variables of the new clique. Three
 ways of changing that part are priced and the cheapest counts: carry the variables along the tree to
 where they meet; cut the tree at a narrow separator and carry that to both sides; eliminate the part
 anew. Each gives a junction tree of the grown model, so the figure is that of a tree that exists: never
 less than the best triangulation needs. It is no bound on what greedy elimination from scratch
-(`elimination.total_cells`) finds, which may be smaller or larger: on random models of 10 to 100
+(`junction_tree.total_cells`) finds, which may be smaller or larger: on random models of 10 to 100
 attributes the median ratio to it was 1.00, one in ten was above 1.0 to 2.2, the worst 12.
+
+A variable that is carried from node `x` to its neighbour `y` joins, at `x`, the separators through
+which the carried ones arrive and leave. That clique stands beside that of the node, or takes its place
+where it contains it, and falls away where a neighbouring one contains it. `Carrier` keeps these prices,
+on a `CliqueForest`, whose cliques are bits of integers.
 
 References:
     Blair and Peyton, An introduction to chordal graphs and clique trees (1993), for the trees. Ibarra,
     Fully dynamic algorithms for chordal graphs and split graphs, ACM Transactions on Algorithms 4
     (2008), for the path between two vertices that an added edge affects.
-
-Carrying variables along a junction tree to where they meet, and what that adds to its cells.
-
-A variable that is carried from node `x` to its neighbour `y` joins, at `x`, the separators through
-which the carried ones arrive and leave. That clique stands beside that of the node, or takes its place
-where it contains it, and falls away where a neighbouring one contains it.
-
-A junction forest for quick questions: cliques as bits of integers, and ways between them.
 """
 
 from __future__ import annotations
@@ -39,8 +36,15 @@ from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Structure, Variables
 
+# Cells more, and the cliques (as bits) that come; those that go are negative.
+Change = tuple[int, tuple[int, ...]]
+
 _MOST = np.iinfo(np.int64).max
 _REGION = 32  # variables of a part that is worth eliminating anew
+
+# Of what is remembered between candidates.
+_MOST_FLOWS = 200_000
+_MOST_SIZES = 100_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -256,12 +260,6 @@ def _eliminated(near: dict[int, int], cells: Callable[[int], int]) -> list[int]:
     return made
 
 
-_MOST_FLOWS = 200_000
-
-# Cells more, and the cliques (as bits) that come; those that go are negative.
-Change = tuple[int, tuple[int, ...]]
-
-
 @dataclasses.dataclass(frozen=True)
 class Flow:
     """What carrying variables along the tree, over one edge in one direction, adds to it so far.
@@ -408,9 +406,6 @@ def _settled_log(flow: Flow, clique: int) -> tuple[int, ...]:
     if flow.front & ~clique:
         return flow.log if flow.old else (*flow.log, flow.front)
     return (*flow.log, -flow.front) if flow.old else flow.log
-
-
-_MOST_SIZES = 100_000
 
 
 def members(mask: int) -> Variables:

@@ -1,10 +1,8 @@
-"""Junction trees (forests, where a model is disconnected) as plain data.
+"""Junction trees (forests, where a model is disconnected) and the elimination orders that make them.
 
 Axes of all tables follow one order of the variables, last eliminated first. The variables that a
 clique shares with its parent then lead its table and the others trail: messages reduce trailing
-axes and no table is ever transposed.
-
-Elimination orders by greedy min-fill and min-weight.
+axes and no table is ever transposed. Orders are greedy, by min-fill or min-weight.
 
 References:
     Koller and Friedman, Probabilistic Graphical Models (2009), section 9.4.3.
@@ -19,6 +17,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from pgmjax.inference.plan.structure import Structure, Variables
+
+RULES = ("min-fill", "min-weight")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,9 +103,6 @@ def _assemble(
         for c in structure.cliques
     )
     return JunctionTree(structure, tuple(cliques), tuple(parent), tuple(separator), home, elimination.rule)
-
-
-RULES = ("min-fill", "min-weight")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,8 @@
-"""A junction tree whose nodes all look alike: one separator above, one below, at most one measured clique.
+"""Level trees: junction trees whose nodes all look alike, grouped into a few shapes and scheduled.
 
-Message passing over such a tree is one small program run for every node. Three rewritings bring a
-junction tree there, none of which changes the distribution:
+A node has one separator above, one below and at most one measured clique, so that message passing is one
+small program run for every node. Three rewritings bring a junction tree there (`build`), none of which
+changes the distribution:
 
 - the tree is rooted at its centre, at a separator that is peeled down to one variable, so that sweeps
   are short and no node near the root has an odd shape;
@@ -11,15 +12,13 @@ junction tree there, none of which changes the distribution:
 
 A clique measured beside the one that fills a node becomes a child of its own.
 
-The shapes of a level tree's nodes, padded to a few classes.
+`classify` pads the nodes to a few shapes. The variables of a node fall into four groups: shared with the
+parent only, with parent and children, with the children only, with neither. Its table has one axis for each
+group. Messages then need no transposing: the one to the parent sums the last two axes out, the one to
+the children the first and the last. Nodes of similar shape form a class and are padded to its shape, so that
+the number of compiled operations depends on the number of classes alone.
 
-The variables of a node fall into four groups: shared with the parent only, with parent and children,
-with the children only, with neither. Its table has one axis for each group. Messages then need no
-transposing: the one to the parent sums the last two axes out, the one to the children the first and
-the last. Nodes of similar shape form a class and are padded to its shape, so that the number of
-compiled operations depends on the number of classes alone.
-
-When each node of a level tree is visited: a list schedule with a fixed width for each class.
+`schedule` says when each node is visited: a list schedule with a fixed width for each class.
 
 References:
     Hu, Parallel sequencing and assembly line problems (1961): highest level first.
@@ -41,6 +40,14 @@ from pgmjax.inference.plan.structure import Structure, Variables
 
 Separator = frozenset[int]
 NOTHING: Separator = frozenset()
+Shape = tuple[int, int, int, int]
+Groups = tuple[Variables, Variables, Variables, Variables]
+
+MOST_CLASSES = 4
+# What one class more costs in each step, in cells that could be computed meanwhile, and how much
+# padding is accepted to save one.
+CELLS_A_STEP = 4000
+PADDING = 0.5
 
 
 @dataclasses.dataclass
@@ -262,16 +269,6 @@ def _add_up(nodes: list[Node], heights: list[int], i: int, fan_in: int) -> None:
         heights.append(taken[-1][0] + 1)
         heapq.heappush(queue, (heights[adder], adder))
     nodes[i].children = [child for _, child in queue]
-
-
-Shape = tuple[int, int, int, int]
-Groups = tuple[Variables, Variables, Variables, Variables]
-
-MOST_CLASSES = 4
-# What one class more costs in each step, in cells that could be computed meanwhile, and how much
-# padding is accepted to save one.
-CELLS_A_STEP = 4000
-PADDING = 0.5
 
 
 @dataclasses.dataclass(frozen=True)

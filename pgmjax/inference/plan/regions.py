@@ -1,17 +1,11 @@
-"""Region graphs: what approximate inference works on where no exact plan fits.
+"""Region graphs, their counting numbers and their index maps: the plan of approximate inference.
 
 The largest cliques are the outer regions, their intersections (or single attributes) the inner ones.
 Every inner region has an edge to each outer region that contains it, and tables over outer regions count
 as consistent when they agree on every inner one. Memory is that of the outer regions, whatever loops there
 are.
 
-References:
-    Yedidia, Freeman and Weiss (2005), Constructing free-energy approximations and generalized belief
-    propagation algorithms (the cluster variation method and Bethe's form, here in two layers).
-
-Counting numbers: how often the entropy of each region counts in an approximation of the whole's.
-
-The entropy of a distribution is approximated by a sum over regions, sum_r c_r H(b_r). Three choices:
+Counting numbers approximate the entropy of a distribution by a sum over regions, sum_r c_r H(b_r):
 
 - `one_per_attribute`: every region counts once altogether (Bethe, Kikuchi): exact where the regions form a
   junction tree, neither concave nor a bound elsewhere.
@@ -20,18 +14,18 @@ The entropy of a distribution is approximated by a sum over regions, sum_r c_r H
 - `cover`: outer regions alone, with weights that cover each attribute once. Concave, and a bound from
   above too, by Shearer's lemma. Not exact on trees, but its messages always converge.
 
+`index_maps` lays a graph out in vectors. One vector holds the tables of all outer regions. Messages of inner
+regions that share no outer region touch different cells, so that such regions form a colour and are done in
+one operation; colours of about the same size are padded to one shape and form a block, through which a
+scan goes. The number of compiled operations so depends on the number of blocks, which goes with the
+logarithm of how much colours differ in size, and not on the number of regions.
+
 References:
-    Yedidia, Freeman and Weiss (2005), section V; Wainwright, Jaakkola and Willsky (2005), A new class of
-    upper bounds on the log partition function; Globerson and Jaakkola (2007), Approximate inference using
-    conditional entropy decompositions; Friedgut (2004), Hypergraphs, entropy, and inequalities (Shearer).
-
-Where everything of a region graph stands in vectors: the index maps that sweeps over it run on.
-
-A vector holds the tables of all outer regions. Messages of inner regions that share no outer region
-touch different cells, so that such regions form a colour and are done in one operation; colours of
-about the same size are padded to one shape and form a block, through which a scan goes. The number of
-compiled operations so depends on the number of blocks, which goes with the logarithm of how much
-colours differ in size, and not on the number of regions.
+    Yedidia, Freeman and Weiss (2005), Constructing free-energy approximations and generalized belief
+    propagation algorithms (the cluster variation method and Bethe's form, here in two layers; section V for
+    counting numbers); Wainwright, Jaakkola and Willsky (2005), A new class of upper bounds on the log
+    partition function; Globerson and Jaakkola (2007), Approximate inference using conditional entropy
+    decompositions; Friedgut (2004), Hypergraphs, entropy, and inequalities (Shearer).
 """
 
 from __future__ import annotations
@@ -47,6 +41,10 @@ import numpy as np
 from pgmjax.inference.plan.structure import Structure, Variables
 
 INNER = ("intersections", "attributes")
+
+# Of index maps.
+RATIO = 4  # colours within such a factor of one another's size are padded to one shape
+LEAST = 4096  # cells below which size no longer tells in time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -280,10 +278,6 @@ def _chain(graph: RegionGraph, used: np.ndarray) -> Iterator[tuple[int, int | No
         for other in {other for variable in fresh for other in near[variable]}:
             if not sets[other] <= known:
                 heapq.heappush(heap, offer(other))
-
-
-RATIO = 4  # colours within such a factor of one another's size are padded to one shape
-LEAST = 4096  # cells below which size no longer tells in time
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

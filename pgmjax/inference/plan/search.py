@@ -1,19 +1,14 @@
-"""Where paths come from: elimination orders, opt_einsum, exhaustive and local search, cotengra.
+"""Search for contraction paths: elimination orders, opt_einsum, cotengra, exhaustive and local search.
 
-The cheapest tree of products over a few tables, by dynamic programming over their subsets.
-
-Only subsets that can be part of a tree cheaper than a known one are ever held; with a good known
-tree they are few (about a thousand of 32,768 for fifteen three-way marginals of Adult).
+`optimal_merges` finds the cheapest tree of products over a few tables by dynamic programming over their
+subsets. Only subsets that can be part of a tree cheaper than a known one are ever held; with a good known
+tree they are few (about a thousand of 32,768 for fifteen three-way marginals of Adult). `refined_merges`
+improves a tree locally: it rebuilds parts of a few tables at least weight, until none gains.
 
 References:
     Pfeifer, Haegeman and Verstraete, Faster identification of optimal contraction sequences for
-    tensor networks, Physical Review E 90, 033315 (2014).
-
-Improve a tree of products locally: rebuild parts of a few tables at least weight, until none gains.
-
-References:
-    Gray and Kourtis, Hyper-optimized tensor network contraction, Quantum 5, 410 (2021),
-    "subtree reconfiguration".
+    tensor networks, Physical Review E 90, 033315 (2014). Gray and Kourtis, Hyper-optimized tensor network
+    contraction, Quantum 5, 410 (2021), "subtree reconfiguration".
 """
 
 from __future__ import annotations
@@ -27,7 +22,7 @@ import numpy as np
 import opt_einsum
 
 from pgmjax._internal import checks
-from pgmjax.inference.plan import junction_tree as elim
+from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.path import ContractionPath, Merges, build
 from pgmjax.inference.plan.structure import Structure, Variables
 
@@ -37,8 +32,19 @@ REFINED_TABLES = 64
 WORTHWHILE = 1e6  # weight of a path below which no time goes into a better one
 COTENGRA_TRIALS = 64
 
+# Of the exhaustive search.
+LIMIT = 62  # tables, and variables that differ in where they occur: bits of an integer
+MAX_PAIRS = 2_000_000
+_BITS = 12
 
-def from_elimination(structure: Structure, elimination: elim.Elimination) -> Merges:
+# Of the local search.
+PART = 9  # tables of a part
+PASSES = 3
+NEGLIGIBLE = 0.01  # parts that weigh less of the whole are left alone
+PAIRS = 100_000
+
+
+def from_elimination(structure: Structure, elimination: junction_tree.Elimination) -> Merges:
     """Merges that a bucket elimination makes: for each variable its tables two by two, small first."""
     tables = {i: frozenset(c) for i, c in enumerate(structure.cliques)}
     where: dict[int, set[int]] = {}
@@ -194,11 +200,6 @@ def weight(path: ContractionPath, weights: Weights) -> float:
     return sum(weights.union * cells(s.union) + weights.stored * cells(s.kept) for s in products)
 
 
-LIMIT = 62  # tables, and variables that differ in where they occur: bits of an integer
-MAX_PAIRS = 2_000_000
-_BITS = 12
-
-
 @dataclasses.dataclass(frozen=True)
 class Weights:
     """What a product costs, in any unit.
@@ -345,12 +346,6 @@ def _products(sizes: Sequence[float]) -> np.ndarray:
     for i, size in enumerate(sizes):
         table[1 << i : 2 << i] = table[: 1 << i] * size
     return table
-
-
-PART = 9  # tables of a part
-PASSES = 3
-NEGLIGIBLE = 0.01  # parts that weigh less of the whole are left alone
-PAIRS = 100_000
 
 
 def refined_merges(
