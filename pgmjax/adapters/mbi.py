@@ -2,9 +2,8 @@
 
 Objects are taken for what they have, not for their class: a measurement has `noisy_measurement`, `clique`,
 `stddev` and `query`, a domain `attributes` and `shape`. So mbi 2.0.0, mbi 1.1.0 and objects of one's own all
-do.
-
-From the function that an mbi measurement calls its query to a query of this library.
+do. An mbi measurement calls its query as a function; `measurement` finds out which query of this library that
+is.
 """
 
 from __future__ import annotations
@@ -40,6 +39,11 @@ __all__ = [
 
 _FIELDS = ("noisy_measurement", "clique", "stddev")
 _IMPOSSIBLE = 200.0  # nats below the smallest potential: mbi's message passing takes no minus infinity
+
+MOST_CELLS = 4096
+"""The most cells of a marginal whose query is found out cell by cell."""
+
+_TOLERANCE = 1e-5  # queries may compute in float32
 
 
 def domain_from_mbi(domain: Any) -> Domain:
@@ -283,11 +287,6 @@ def _real(mbi_module: Any, tables: MbiCliqueVector) -> Any:
         zeros = mbi_module.Factor.zeros(factor.domain)
         factors[clique] = mbi_module.Factor(factor.domain, zeros.values + factor.values)
     return mbi_module.CliqueVector(tables.domain, tables.cliques, factors)
-
-
-MOST_CELLS = 4096
-"""The most cells of a marginal whose query is found out cell by cell."""
-_TOLERANCE = 1e-5  # queries may compute in float32
 
 
 def measurement(

@@ -4,13 +4,10 @@ A bound above the claim proves a bug, up to the false-alarm level. A bound below
 composed algorithm hides a factor of two from any number of runs that can be afforded. Use it on
 primitives and on tiny cases, as a smoke alarm beside the exact and the replayed audits.
 
-Events that tell two neighbours apart: chosen on one half of the outputs, counted on the other.
-
 Which outputs count as an event is free to be chosen from the data, as long as the outputs that test
-it are others. Numbers are cut by a threshold, both ways; outputs that come again and again are
-ordered by how much likelier the first neighbour makes them, and cut there.
-
-Exact limits of an event's probability from how often it was seen.
+it are others: events are chosen on one half of the outputs and counted on the other. Numbers are cut by a
+threshold, both ways; outputs that come again and again are ordered by how much likelier the first neighbour
+makes them, and cut there. The limits of an event's probability are exact.
 
 References:
     Clopper and Pearson 1934, "The use of confidence or fiducial limits illustrated in the case of the
@@ -31,6 +28,11 @@ from pgmjax._internal.progress import Progress
 from pgmjax.random import generator
 
 _SIDES = 4  # two directions, each with a bound from below and one from above
+
+_MOST_CUTS = 1000  # more are thinned out evenly in rank
+_FEW_VALUES = 64  # numbers with at most so many different values are also ordered by likelihood ratio
+
+Counts = tuple[np.ndarray, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,12 +226,6 @@ def _worth(
 ) -> np.ndarray:
     """The bound that the choosing halves would give, were they allowed to."""
     return bound(held, of, other, of_other)
-
-
-_MOST_CUTS = 1000  # more are thinned out evenly in rank
-_FEW_VALUES = 64  # numbers with at most so many different values are also ordered by likelihood ratio
-
-Counts = tuple[np.ndarray, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)

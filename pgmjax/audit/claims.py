@@ -1,4 +1,4 @@
-"""What calls cost by their sensitivities and noise scales alone, against what a mechanism claims to spend."""
+"""The cost of calls by their sensitivities and noise scales alone, against a mechanism's claim."""
 
 from __future__ import annotations
 

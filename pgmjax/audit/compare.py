@@ -1,13 +1,8 @@
-"""What a value consists of: everything in it that a reader of a result could see.
+"""Comparison of two results in everything that a reader could see, bit for bit.
 
 `parts_of` takes a value apart by its type, never by what the value says of itself: no `==`, no
-`__array__`, no iterator of a subclass is asked.
-
-The parts of a value, for comparison.
-
-What tables and arrays of other libraries consist of; none of them is imported for it.
-
-Comparison of two results in everything that a reader could see, bit for bit.
+`__array__`, no iterator of a subclass is asked. Tables and arrays of other libraries are taken apart without
+importing these libraries.
 """
 
 from __future__ import annotations
@@ -38,6 +33,140 @@ BY_IDENTITY = (enum.Enum, type, types.BuiltinFunctionType, types.ModuleType, typ
 _BY_STATEMENT = 1 << 9  # the flag of classes that are made when a program runs
 
 _NOTHING = object()
+
+Part = tuple[str, Any]
+
+
+def differences(first: Any, second: Any, name: str = "result") -> list[str]:
+    """Return the names of the parts in which two results differ, arrays and floats bit for bit.
+
+    Looks into dataclasses, attributes, slots, mappings (their keys in order, with their types), sequences,
+    sets, arrays of NumPy and JAX, tables of pandas, Arrow and Polars, and functions; never asks `==` of
+    what it looks into. Values that a `functools.cached_property` keeps are left out. Classes and members
+    of enumerations are the same only if they are the same object.
+
+    Args:
+        first: a result.
+        second: the other one.
+        name: what the result is called in the names of its parts.
+
+    Raises:
+        TypeError: a part whose contents are out of sight, such as a generator.
+
+    Example:
+        >>> differences({"a": [1, 2.0]}, {"a": [1, -2.0]})
+        ["result['a'][1]"]
+        >>> differences({1: "a"}, {True: "a"})
+        ['result (keys)']
+    """
+    return _walk(name, first, second, {})
+
+
+def _walk(name: str, first: Any, second: Any, seen: dict[tuple[int, int], Any]) -> list[str]:
+    """`seen` holds the pairs that were looked into, so that cycles end and no identity is used again."""
+    found = []
+    waiting = [(name, first, second)]
+    while waiting:
+        part, left, right = waiting.pop()
+        if left is right or (id(left), id(right)) in seen:
+            continue
+        seen[id(left), id(right)] = left, right
+        if type(left) is not type(right):
+            found.append(f"{part} (type)")
+            continue
+        if isinstance(left, BY_IDENTITY):
+            found.append(part)
+            continue
+        mine, other = parts_of(left), parts_of(right)
+        outside = [
+            part + label
+            for (label, a), (_, b) in zip(mine.frame, other.frame, strict=True)
+            if _walk("", a, b, seen)
+        ]
+        if outside:
+            found.append(outside[0])
+        elif mine.mark != other.mark or len(mine.inside) != len(other.inside):
+            found.append(part)
+        else:
+            pairs = zip(reversed(mine.inside), reversed(other.inside), strict=True)
+            waiting += [(part + label, a, b) for (label, a), (_, b) in pairs]
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """What a value consists of.
+
+    Attributes:
+        inside: each part with what to write behind the value's name.
+        frame: parts that must agree before those inside can be compared one by one, such as lengths.
+        mark: what no longer falls into parts, to be compared as it is.
+    """
+
+    inside: tuple[Part, ...] = ()
+    frame: tuple[Part, ...] = ()
+    mark: str | bytes = ""
+
+    def __add__(self, more: Parts) -> Parts:
+        return Parts(self.inside + more.inside, self.frame + more.frame, self.mark or more.mark)
+
+
+def parts_of(value: Any) -> Parts:
+    """Return what a value consists of.
+
+    Raises:
+        TypeError: its contents are out of sight, as those of generators and of most classes written in C.
+    """
+    for base in type(value).__mro__:
+        library = LIBRARIES.get(base.__module__.partition(".")[0])
+        found = None if library is None else library(value)
+        if found is not None:
+            return found
+    for kinds, take in _KINDS:
+        if isinstance(value, kinds):
+            return take(value) if type(value) in _WHOLE else take(value) + _attributes(value)
+    if not all(map(_in_sight, type(value).__mro__)) or not _has_attributes(value):
+        raise TypeError(
+            f"A result holds a {type(value).__module__}.{type(value).__qualname__}, which shows nothing of "
+            "what is in it, so that two runs cannot be compared: return arrays, numbers, texts, lists, dicts "
+            "or dataclasses of these."
+        )
+    return _attributes(value)
+
+
+def _in_sight(base: type) -> bool:
+    """Whether a class keeps all that it keeps in attributes, as those made by a class statement do."""
+    made = bool(base.__flags__ & _BY_STATEMENT)
+    return base is object or (made and not isinstance(vars(base).get("__new__"), types.BuiltinFunctionType))
+
+
+def _has_attributes(value: Any) -> bool:
+    return hasattr(value, "__dict__") or any("__slots__" in vars(base) for base in type(value).__mro__)
+
+
+def _attributes(value: Any) -> Parts:
+    """Fields, `__dict__` and slots; what is only kept for later (`cached_property`) left out."""
+    kept = getattr(value, "__dict__", {})
+    inside = []
+    for name in dict.fromkeys(_names(value)):
+        if isinstance(inspect.getattr_static(type(value), name, None), functools.cached_property):
+            continue
+        held = kept[name] if name in kept else getattr(value, name, _NOTHING)
+        if held is not _NOTHING:
+            inside.append((f".{name}", held))
+    return Parts(tuple(inside), ((" (attributes)", tuple(name for name, _ in inside)),))
+
+
+def _names(value: Any) -> Iterator[str]:
+    if dataclasses.is_dataclass(value):
+        yield from (field.name for field in dataclasses.fields(value))
+    for base in type(value).__mro__:
+        slots = vars(base).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__"):
+                hidden = name.startswith("__") and not name.endswith("__")
+                yield f"_{base.__name__.lstrip('_')}{name}" if hidden else name
+    yield from getattr(value, "__dict__", ())
 
 
 def _mark(value: str | bytes) -> Parts:
@@ -127,86 +256,8 @@ _KINDS: tuple[tuple[Any, Callable[[Any], Parts]], ...] = (
     (types.SimpleNamespace, lambda value: Parts()),
 )
 
+
 _WHOLE = {kind for given, _ in _KINDS[:-2] for kind in (given if isinstance(given, tuple) else (given,))}
-
-
-def parts_of(value: Any) -> Parts:
-    """Return what a value consists of.
-
-    Raises:
-        TypeError: its contents are out of sight, as those of generators and of most classes written in C.
-    """
-    for base in type(value).__mro__:
-        library = LIBRARIES.get(base.__module__.partition(".")[0])
-        found = None if library is None else library(value)
-        if found is not None:
-            return found
-    for kinds, take in _KINDS:
-        if isinstance(value, kinds):
-            return take(value) if type(value) in _WHOLE else take(value) + _attributes(value)
-    if not all(map(_in_sight, type(value).__mro__)) or not _has_attributes(value):
-        raise TypeError(
-            f"A result holds a {type(value).__module__}.{type(value).__qualname__}, which shows nothing of "
-            "what is in it, so that two runs cannot be compared: return arrays, numbers, texts, lists, dicts "
-            "or dataclasses of these."
-        )
-    return _attributes(value)
-
-
-def _in_sight(base: type) -> bool:
-    """Whether a class keeps all that it keeps in attributes, as those made by a class statement do."""
-    made = bool(base.__flags__ & _BY_STATEMENT)
-    return base is object or (made and not isinstance(vars(base).get("__new__"), types.BuiltinFunctionType))
-
-
-def _has_attributes(value: Any) -> bool:
-    return hasattr(value, "__dict__") or any("__slots__" in vars(base) for base in type(value).__mro__)
-
-
-def _attributes(value: Any) -> Parts:
-    """Fields, `__dict__` and slots; what is only kept for later (`cached_property`) left out."""
-    kept = getattr(value, "__dict__", {})
-    inside = []
-    for name in dict.fromkeys(_names(value)):
-        if isinstance(inspect.getattr_static(type(value), name, None), functools.cached_property):
-            continue
-        held = kept[name] if name in kept else getattr(value, name, _NOTHING)
-        if held is not _NOTHING:
-            inside.append((f".{name}", held))
-    return Parts(tuple(inside), ((" (attributes)", tuple(name for name, _ in inside)),))
-
-
-def _names(value: Any) -> Iterator[str]:
-    if dataclasses.is_dataclass(value):
-        yield from (field.name for field in dataclasses.fields(value))
-    for base in type(value).__mro__:
-        slots = vars(base).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in ("__dict__", "__weakref__"):
-                hidden = name.startswith("__") and not name.endswith("__")
-                yield f"_{base.__name__.lstrip('_')}{name}" if hidden else name
-    yield from getattr(value, "__dict__", ())
-
-
-Part = tuple[str, Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class Parts:
-    """What a value consists of.
-
-    Attributes:
-        inside: each part with what to write behind the value's name.
-        frame: parts that must agree before those inside can be compared one by one, such as lengths.
-        mark: what no longer falls into parts, to be compared as it is.
-    """
-
-    inside: tuple[Part, ...] = ()
-    frame: tuple[Part, ...] = ()
-    mark: str | bytes = ""
-
-    def __add__(self, more: Parts) -> Parts:
-        return Parts(self.inside + more.inside, self.frame + more.frame, self.mark or more.mark)
 
 
 def _jax(value: Any) -> Parts | None:
@@ -268,59 +319,3 @@ LIBRARIES: dict[str, Callable[[Any], Parts | None]] = {
     "pyarrow": _arrow,
 }
 """By the first name of a module, how values of its classes fall into parts; None for those that do not."""
-
-
-def differences(first: Any, second: Any, name: str = "result") -> list[str]:
-    """Return the names of the parts in which two results differ, arrays and floats bit for bit.
-
-    Looks into dataclasses, attributes, slots, mappings (their keys in order, with their types), sequences,
-    sets, arrays of NumPy and JAX, tables of pandas, Arrow and Polars, and functions; never asks `==` of
-    what it looks into. Values that a `functools.cached_property` keeps are left out. Classes and members
-    of enumerations are the same only if they are the same object.
-
-    Args:
-        first: a result.
-        second: the other one.
-        name: what the result is called in the names of its parts.
-
-    Raises:
-        TypeError: a part whose contents are out of sight, such as a generator.
-
-    Example:
-        >>> differences({"a": [1, 2.0]}, {"a": [1, -2.0]})
-        ["result['a'][1]"]
-        >>> differences({1: "a"}, {True: "a"})
-        ['result (keys)']
-    """
-    return _walk(name, first, second, {})
-
-
-def _walk(name: str, first: Any, second: Any, seen: dict[tuple[int, int], Any]) -> list[str]:
-    """`seen` holds the pairs that were looked into, so that cycles end and no identity is used again."""
-    found = []
-    waiting = [(name, first, second)]
-    while waiting:
-        part, left, right = waiting.pop()
-        if left is right or (id(left), id(right)) in seen:
-            continue
-        seen[id(left), id(right)] = left, right
-        if type(left) is not type(right):
-            found.append(f"{part} (type)")
-            continue
-        if isinstance(left, BY_IDENTITY):
-            found.append(part)
-            continue
-        mine, other = parts_of(left), parts_of(right)
-        outside = [
-            part + label
-            for (label, a), (_, b) in zip(mine.frame, other.frame, strict=True)
-            if _walk("", a, b, seen)
-        ]
-        if outside:
-            found.append(outside[0])
-        elif mine.mark != other.mark or len(mine.inside) != len(other.inside):
-            found.append(part)
-        else:
-            pairs = zip(reversed(mine.inside), reversed(other.inside), strict=True)
-            waiting += [(part + label, a, b) for (label, a), (_, b) in pairs]
-    return found

@@ -1,12 +1,9 @@
-"""Exact audits without sampling: what a finite mechanism reveals, read off its probabilities.
+"""Exact audits without sampling: what a mechanism reveals, read off its probabilities.
 
-A finite mechanism is a channel: a matrix [inputs, outputs] of P(output | input), each row a law.
-Nothing here has a false alarm: what comes back is the mechanism's own figure, to float64.
-
-Exact audits of the laws that mechanisms draw from: integer noise, and selection by scores.
-
-Integer noise has infinitely many outputs, whose likelihood ratio is known in closed form; a selection
-is a finite channel for each score vector, and every small one is tried.
+A finite mechanism is a channel: a matrix [inputs, outputs] of P(output | input), each row a distribution.
+Integer noise has infinitely many outputs, whose likelihood ratio is known in closed form; a selection is a
+finite channel for each score vector, and every small one is tried. Nothing here has a false alarm: what comes
+back is the mechanism's own figure, to float64.
 """
 
 from __future__ import annotations
@@ -22,59 +19,8 @@ from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 
 _ROUNDING = 1e-9  # how far a row may be from summing to one
 
-
-def _channel(channel: np.ndarray) -> np.ndarray:
-    matrix = np.asarray(channel, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.size == 0:
-        raise ValueError(f"A channel is a matrix [inputs, outputs], got an array of shape {matrix.shape}.")
-    if not (np.all(matrix >= 0) and np.all(np.abs(matrix.sum(axis=1) - 1) <= _ROUNDING)):
-        raise ValueError("Each row of a channel holds probabilities: at least 0, with a sum of 1.")
-    return matrix
-
-
-def _ordered_pairs(inputs: int, neighbours: np.ndarray | None) -> np.ndarray:
-    """Both orders of each pair of neighbouring inputs, int [pairs, 2]."""
-    if neighbours is None:
-        return np.array(list(itertools.permutations(range(inputs), 2)), dtype=np.int64).reshape(-1, 2)
-    pairs = np.asarray(neighbours)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
-        raise ValueError(f"neighbours is an integer array [pairs, 2] of rows, got shape {pairs.shape}.")
-    if np.any((pairs < 0) | (pairs >= inputs)):
-        raise ValueError(f"neighbours names a row that is not in 0..{inputs - 1}.")
-    return np.concatenate([pairs, pairs[:, ::-1]])
-
-
-def _log_ratio(first: np.ndarray, second: np.ndarray) -> float:
-    """The largest log(first / second) over the last axis, inf where only the first is positive."""
-    produced = first > 0
-    if np.any(produced & (second <= 0)):
-        return math.inf
-    ratio = np.log(first, where=produced, out=np.zeros_like(first))
-    return float(np.max(ratio - np.log(second, where=produced, out=np.zeros_like(second)), initial=0.0))
-
-
-def same_support(first: np.ndarray, second: np.ndarray) -> bool:
-    """Say whether two laws over the same outputs can produce the same outputs.
-
-    Args:
-        first: probabilities [outputs] under one input.
-        second: probabilities [outputs] under its neighbour.
-
-    Returns:
-        True where both are zero at the same places. If not, one output proves the input, and no
-        finite epsilon holds.
-
-    Raises:
-        ValueError: the shapes differ.
-
-    Example:
-        >>> same_support([0.5, 0.5, 0.0], [0.0, 0.5, 0.5])
-        False
-    """
-    one, other = np.asarray(first), np.asarray(second)
-    if one.shape != other.shape:
-        raise ValueError(f"Two laws over the same outputs have one shape, got {one.shape} and {other.shape}.")
-    return bool(np.array_equal(one > 0, other > 0))
+_MOST_VECTORS = 500_000
+_WIDEST = 50_000_000
 
 
 def channel_epsilon(channel: np.ndarray, neighbours: np.ndarray | None = None) -> float:
@@ -101,39 +47,6 @@ def channel_epsilon(channel: np.ndarray, neighbours: np.ndarray | None = None) -
     matrix = _channel(channel)
     pairs = _ordered_pairs(len(matrix), neighbours)
     return max((_log_ratio(matrix[i], matrix[j]) for i, j in pairs), default=0.0)
-
-
-def metric_epsilon(channel: np.ndarray, distances: np.ndarray) -> float:
-    """Return the epsilon per unit of distance of a finite mechanism (metric differential privacy).
-
-    Args:
-        channel: P(output | input) [inputs, outputs].
-        distances: [inputs, inputs], in the metric's unit; pairs at distance 0 must have one law.
-
-    Returns:
-        The largest log ratio over distance, in nats per unit; inf where supports differ.
-
-    Raises:
-        ValueError: not a matrix of laws, or the distances are negative or not symmetric.
-
-    References:
-        Chatzikokolakis et al. 2013, "Broadening the scope of differential privacy using metrics".
-
-    Example:
-        >>> round(metric_epsilon([[0.75, 0.25], [0.25, 0.75]], [[0, 2], [2, 0]]), 6)
-        0.549306
-    """
-    matrix, between = _channel(channel), np.asarray(distances, dtype=np.float64)
-    if between.shape != (len(matrix),) * 2 or not (
-        np.all(between >= 0) and np.array_equal(between, between.T)
-    ):
-        raise ValueError(f"distances is a symmetric matrix of shape {(len(matrix),) * 2} of numbers >= 0.")
-    worst = 0.0
-    for i, j in itertools.permutations(range(len(matrix)), 2):
-        ratio = _log_ratio(matrix[i], matrix[j])
-        if ratio > 0:
-            worst = max(worst, ratio / between[i, j] if between[i, j] > 0 else math.inf)
-    return float(worst)
 
 
 def channel_delta(channel: np.ndarray, epsilon: float, neighbours: np.ndarray | None = None) -> float:
@@ -196,8 +109,61 @@ def channel_renyi(channel: np.ndarray, order: float, neighbours: np.ndarray | No
     return float(worst)
 
 
-_MOST_VECTORS = 500_000
-_WIDEST = 50_000_000
+def metric_epsilon(channel: np.ndarray, distances: np.ndarray) -> float:
+    """Return the epsilon per unit of distance of a finite mechanism (metric differential privacy).
+
+    Args:
+        channel: P(output | input) [inputs, outputs].
+        distances: [inputs, inputs], in the metric's unit; pairs at distance 0 must have one law.
+
+    Returns:
+        The largest log ratio over distance, in nats per unit; inf where supports differ.
+
+    Raises:
+        ValueError: not a matrix of laws, or the distances are negative or not symmetric.
+
+    References:
+        Chatzikokolakis et al. 2013, "Broadening the scope of differential privacy using metrics".
+
+    Example:
+        >>> round(metric_epsilon([[0.75, 0.25], [0.25, 0.75]], [[0, 2], [2, 0]]), 6)
+        0.549306
+    """
+    matrix, between = _channel(channel), np.asarray(distances, dtype=np.float64)
+    if between.shape != (len(matrix),) * 2 or not (
+        np.all(between >= 0) and np.array_equal(between, between.T)
+    ):
+        raise ValueError(f"distances is a symmetric matrix of shape {(len(matrix),) * 2} of numbers >= 0.")
+    worst = 0.0
+    for i, j in itertools.permutations(range(len(matrix)), 2):
+        ratio = _log_ratio(matrix[i], matrix[j])
+        if ratio > 0:
+            worst = max(worst, ratio / between[i, j] if between[i, j] > 0 else math.inf)
+    return float(worst)
+
+
+def same_support(first: np.ndarray, second: np.ndarray) -> bool:
+    """Say whether two laws over the same outputs can produce the same outputs.
+
+    Args:
+        first: probabilities [outputs] under one input.
+        second: probabilities [outputs] under its neighbour.
+
+    Returns:
+        True where both are zero at the same places. If not, one output proves the input, and no
+        finite epsilon holds.
+
+    Raises:
+        ValueError: the shapes differ.
+
+    Example:
+        >>> same_support([0.5, 0.5, 0.0], [0.0, 0.5, 0.5])
+        False
+    """
+    one, other = np.asarray(first), np.asarray(second)
+    if one.shape != other.shape:
+        raise ValueError(f"Two laws over the same outputs have one shape, got {one.shape} and {other.shape}.")
+    return bool(np.array_equal(one > 0, other > 0))
 
 
 def noise_epsilon(law: Law, shift: int) -> float:
@@ -213,7 +179,7 @@ def noise_epsilon(law: Law, shift: int) -> float:
         Gaussian, whose ratio is unbounded; 0 where the answers do not differ.
 
     Raises:
-        TypeError: not a law of `pgmjax.laws`, or the shift is no integer.
+        TypeError: not a law of `pgmjax.measurements.noise`, or the shift is no integer.
 
     Example:
         >>> from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
@@ -239,7 +205,7 @@ def noise_delta(law: Law, shift: int, epsilon: float) -> float:
         The sum over all integers k of max(P(k) - exp(epsilon) P(k - shift), 0), without cancellation.
 
     Raises:
-        TypeError: not a law of `pgmjax.laws`, or the shift is no integer.
+        TypeError: not a law of `pgmjax.measurements.noise`, or the shift is no integer.
         ValueError: a negative epsilon, or a sum of too many terms.
 
     References:
@@ -267,14 +233,6 @@ def noise_delta(law: Law, shift: int, epsilon: float) -> float:
     else:
         loss = moved * (moved - 2 * values) / (2 * law.scale**2)
     return math.fsum(masses * np.maximum(-np.expm1(epsilon - loss), 0))
-
-
-def _known(law: Law) -> None:
-    if not isinstance(law, DiscreteLaplace | DiscreteGaussian):
-        raise TypeError(
-            f"Exact figures are known for DiscreteLaplace and DiscreteGaussian, got {type(law).__name__}; "
-            "for another law give its probabilities to channel_epsilon as rows of a channel."
-        )
 
 
 def selection_epsilon(
@@ -330,6 +288,44 @@ def selection_epsilon(
         with np.errstate(invalid="ignore"):  # impossible under both: -inf less -inf says nothing
             worst = max(worst, float(np.nanmax(np.abs(centre - shifted))))
     return worst
+
+
+def _channel(channel: np.ndarray) -> np.ndarray:
+    matrix = np.asarray(channel, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise ValueError(f"A channel is a matrix [inputs, outputs], got an array of shape {matrix.shape}.")
+    if not (np.all(matrix >= 0) and np.all(np.abs(matrix.sum(axis=1) - 1) <= _ROUNDING)):
+        raise ValueError("Each row of a channel holds probabilities: at least 0, with a sum of 1.")
+    return matrix
+
+
+def _ordered_pairs(inputs: int, neighbours: np.ndarray | None) -> np.ndarray:
+    """Both orders of each pair of neighbouring inputs, int [pairs, 2]."""
+    if neighbours is None:
+        return np.array(list(itertools.permutations(range(inputs), 2)), dtype=np.int64).reshape(-1, 2)
+    pairs = np.asarray(neighbours)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
+        raise ValueError(f"neighbours is an integer array [pairs, 2] of rows, got shape {pairs.shape}.")
+    if np.any((pairs < 0) | (pairs >= inputs)):
+        raise ValueError(f"neighbours names a row that is not in 0..{inputs - 1}.")
+    return np.concatenate([pairs, pairs[:, ::-1]])
+
+
+def _log_ratio(first: np.ndarray, second: np.ndarray) -> float:
+    """The largest log(first / second) over the last axis, inf where only the first is positive."""
+    produced = first > 0
+    if np.any(produced & (second <= 0)):
+        return math.inf
+    ratio = np.log(first, where=produced, out=np.zeros_like(first))
+    return float(np.max(ratio - np.log(second, where=produced, out=np.zeros_like(second)), initial=0.0))
+
+
+def _known(law: Law) -> None:
+    if not isinstance(law, DiscreteLaplace | DiscreteGaussian):
+        raise TypeError(
+            f"Exact figures are known for DiscreteLaplace and DiscreteGaussian, got {type(law).__name__}; "
+            "for another law give its probabilities to channel_epsilon as rows of a channel."
+        )
 
 
 def _log_laws(

@@ -1,17 +1,14 @@
-"""Goodness of fit: whether draws follow the discrete law they claim, each draw by itself.
+"""Goodness of fit: whether draws follow the discrete distribution they claim, each draw by itself.
 
 All tests are chi-square tests of counts in bins that each expect ten draws or more; thin tails are
 folded inward first, as a bin with a tiny expectation would cry wolf at a single draw. A chi-square
 test also rejects noise that was drawn once and used many times, in any order: copies inflate every
-deviation. Two copies are found by `audit.repetition`, which looks at the order of draws.
+deviation. Two copies are found by `audit.repeated`, which looks at the order of draws.
 
 How far a p-value can be trusted was computed exactly for Poisson counts in 20 bins that all expect the
 same: where it says 1e-6 the truth is 9e-6 at expectations of 10, 3e-6 at 30 and 1.5e-6 at 100; where
-it says 1e-9, 7e-8, 1e-8 and 2.5e-9. With 100,000 draws or more bins expect 100 where the law allows.
-
-Bins of a chi-square test on the integers: tails folded inward until every bin expects enough.
-
-How many draws a goodness-of-fit test needs to see a fault of a given size.
+it says 1e-9, 7e-8, 1e-8 and 2.5e-9. With 100,000 draws or more bins expect 100 where the distribution allows.
+`draws_needed` says how many draws a test needs to see a fault of a given size.
 """
 
 from __future__ import annotations
@@ -23,6 +20,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from pgmjax._internal import checks
+
+LEAST = 10.0  # draws that each bin expects at least
+_MOST_BINS = 1000  # more bins see finer detail and need more draws to see a wrong scale
+_WIDEST = 20_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,91 +144,11 @@ def two_sample(first: np.ndarray, second: np.ndarray) -> Goodness:
     return dataclasses.replace(result, bins=edges.size - 1)
 
 
-def _integers(name: str, values: np.ndarray) -> np.ndarray:
-    array = np.asarray(values)
-    if not np.issubdtype(array.dtype, np.integer):
-        raise TypeError(f"{name} must be integers, got an array of {array.dtype}.")
-    if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"{name} must be one row of integers [n], got shape {array.shape}.")
-    return array
-
-
-def _chi_square(seen: np.ndarray, expected: np.ndarray, freedom: int | None = None) -> Goodness:
-    statistic = float(((seen - expected) ** 2 / expected).sum())
-    chi2 = checks.optional("scipy.stats", extra="privacy").chi2
-    p_value = float(chi2.sf(statistic, seen.size - 1 if freedom is None else freedom))
-    return Goodness(p_value, statistic, seen.size, int(seen.sum()))
-
-
-LEAST = 10.0  # draws that each bin expects at least
-_MOST_BINS = 1000  # more bins see finer detail and need more draws to see a wrong scale
-_WIDEST = 20_000_000
-
-
-class IntegerLaw(Protocol):
-    """What is tested against: a law on the integers, such as those of `pgmjax.laws`."""
-
-    @property
-    def stddev(self) -> float:
-        """The standard deviation; the window of bins is 40 of them on both sides of zero."""
-        ...
-
-    def probabilities(self, values: np.ndarray) -> np.ndarray:
-        """Return the probability of each integer in `values` [n]."""
-        ...
-
-
-def check_law(masses: np.ndarray) -> None:
-    """Refuse what is no law: negative entries, NaN, or a sum that is not one."""
-    if not (np.all(masses >= 0) and abs(masses.sum() - 1) <= 1e-9):
-        raise ValueError("The law's probabilities must be at least 0 and sum to one.")
-
-
-def window(law: IntegerLaw) -> tuple[int, np.ndarray]:
-    """The first of the integers that hold all of the law but 1e-17 or so, and their probabilities."""
-    half = math.ceil(40 * law.stddev) + 10
-    if half > _WIDEST:
-        raise ValueError(
-            f"The law has a standard deviation of {law.stddev:g}, at most {_WIDEST // 40} is tested."
-        )
-    masses = np.asarray(law.probabilities(np.arange(-half, half + 1)), dtype=np.float64)
-    check_law(masses)
-    return -half, masses
-
-
-def edges_of(expected: np.ndarray, draws: int) -> np.ndarray:
-    """Edges of bins from 0 to the number of values: tails folded inward until every bin expects enough."""
-    # a thousandth of the draws where that leaves bins: far p-values are then close to their word
-    for least in (max(LEAST, expected.sum() / _MOST_BINS), LEAST):
-        middle = int(np.argmax(expected))
-        left = steps(expected[:middle], least)
-        right = expected.size - steps(expected[:middle:-1], least)[::-1]
-        if expected[left[-1] : right[0]].sum() < least:  # the bin in the middle takes in a neighbour
-            left, right = (left[:-1], right) if left.size > 1 else (left, right[1:])
-        if left.size and right.size and left.size + right.size >= 3:
-            return np.concatenate([left, right])
-    raise ValueError(too_few(draws))
-
-
-def steps(expected: np.ndarray, least: float) -> np.ndarray:
-    """Edges from the left, each bin expecting at least `least`; what follows the last edge is left over."""
-    reached = np.concatenate([[0.0], np.cumsum(expected)])
-    edges = [0]
-    while reached[-1] - reached[edges[-1]] >= least:
-        edges.append(min(int(np.searchsorted(reached, reached[edges[-1]] + least)), expected.size))
-    return np.array(edges)
-
-
-def too_few(draws: int) -> str:
-    """Return the message for draws that fill fewer than two bins."""
-    return f"With {draws} draws fewer than two bins expect {LEAST:g} of them: take more draws."
-
-
 def draws_needed(law: Any, off_by: float, *, alpha: float = 1e-6, power: float = 0.99) -> int:
     """Return how many draws `goodness_of_fit` needs to see that a scale is wrong.
 
     Args:
-        law: the claimed law, a frozen dataclass with a `scale` (those of `pgmjax.laws`).
+        law: the claimed law, a frozen dataclass with a `scale` (those of `pgmjax.measurements.noise`).
         off_by: the real scale over the claimed one; > 0 and not 1.
         alpha: false-alarm level of the test.
         power: probability with which the wrong scale must be seen.
@@ -279,3 +200,78 @@ def _power(law: IntegerLaw, real: IntegerLaw, draws: int, alpha: float) -> float
     within = (spread**2).sum() - 2 * (common**2 * spread).sum() + (common**2).sum() ** 2
     threshold = stats.chi2.isf(alpha, edges.size - 2)
     return float(stats.norm.sf((threshold - mean) / math.sqrt(4 * across + 2 * within)))
+
+
+class IntegerLaw(Protocol):
+    """What is tested against: a law on the integers, such as those of `pgmjax.measurements.noise`."""
+
+    @property
+    def stddev(self) -> float:
+        """The standard deviation; the window of bins is 40 of them on both sides of zero."""
+        ...
+
+    def probabilities(self, values: np.ndarray) -> np.ndarray:
+        """Return the probability of each integer in `values` [n]."""
+        ...
+
+
+def window(law: IntegerLaw) -> tuple[int, np.ndarray]:
+    """The first of the integers that hold all of the law but 1e-17 or so, and their probabilities."""
+    half = math.ceil(40 * law.stddev) + 10
+    if half > _WIDEST:
+        raise ValueError(
+            f"The law has a standard deviation of {law.stddev:g}, at most {_WIDEST // 40} is tested."
+        )
+    masses = np.asarray(law.probabilities(np.arange(-half, half + 1)), dtype=np.float64)
+    check_law(masses)
+    return -half, masses
+
+
+def edges_of(expected: np.ndarray, draws: int) -> np.ndarray:
+    """Edges of bins from 0 to the number of values: tails folded inward until every bin expects enough."""
+    # a thousandth of the draws where that leaves bins: far p-values are then close to their word
+    for least in (max(LEAST, expected.sum() / _MOST_BINS), LEAST):
+        middle = int(np.argmax(expected))
+        left = steps(expected[:middle], least)
+        right = expected.size - steps(expected[:middle:-1], least)[::-1]
+        if expected[left[-1] : right[0]].sum() < least:  # the bin in the middle takes in a neighbour
+            left, right = (left[:-1], right) if left.size > 1 else (left, right[1:])
+        if left.size and right.size and left.size + right.size >= 3:
+            return np.concatenate([left, right])
+    raise ValueError(too_few(draws))
+
+
+def steps(expected: np.ndarray, least: float) -> np.ndarray:
+    """Edges from the left, each bin expecting at least `least`; what follows the last edge is left over."""
+    reached = np.concatenate([[0.0], np.cumsum(expected)])
+    edges = [0]
+    while reached[-1] - reached[edges[-1]] >= least:
+        edges.append(min(int(np.searchsorted(reached, reached[edges[-1]] + least)), expected.size))
+    return np.array(edges)
+
+
+def check_law(masses: np.ndarray) -> None:
+    """Refuse what is no law: negative entries, NaN, or a sum that is not one."""
+    if not (np.all(masses >= 0) and abs(masses.sum() - 1) <= 1e-9):
+        raise ValueError("The law's probabilities must be at least 0 and sum to one.")
+
+
+def too_few(draws: int) -> str:
+    """Return the message for draws that fill fewer than two bins."""
+    return f"With {draws} draws fewer than two bins expect {LEAST:g} of them: take more draws."
+
+
+def _integers(name: str, values: np.ndarray) -> np.ndarray:
+    array = np.asarray(values)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"{name} must be integers, got an array of {array.dtype}.")
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{name} must be one row of integers [n], got shape {array.shape}.")
+    return array
+
+
+def _chi_square(seen: np.ndarray, expected: np.ndarray, freedom: int | None = None) -> Goodness:
+    statistic = float(((seen - expected) ** 2 / expected).sum())
+    chi2 = checks.optional("scipy.stats", extra="privacy").chi2
+    p_value = float(chi2.sf(statistic, seen.size - 1 if freedom is None else freedom))
+    return Goodness(p_value, statistic, seen.size, int(seen.sum()))

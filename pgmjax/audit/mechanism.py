@@ -1,6 +1,6 @@
-"""L1 of an audit for a whole mechanism, on small made-up tables.
+"""The audit of a whole mechanism by record and replay (L1), on small made-up tables.
 
-A mechanism as it is audited: which class, under which relation, with which claim.
+An `AuditCase` says which class is audited, under which relation, and with which claim.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 WORKLOAD = Workload([["a", "b"], ["b", "c"], {"clique": ["c"], "queries": {"c": "prefix"}}])
+
+_STEPS = 5
+_TAKEN = ("epsilon", "relation", "delta", "backend")
 
 
 def replay_mechanism(
@@ -79,10 +82,6 @@ def replay_case(
     return check_pairs(
         lambda data: case.make().run(data, workload), tables, epsilon=case.epsilon, delta=case.delta
     )
-
-
-_STEPS = 5
-_TAKEN = ("epsilon", "relation", "delta", "backend")
 
 
 @dataclasses.dataclass(frozen=True)

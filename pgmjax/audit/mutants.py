@@ -14,10 +14,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax import mechanisms, random
-from pgmjax.audit import contracts, primitives
-from pgmjax.audit import mutations as answers
-from pgmjax.audit import mutations as changes
-from pgmjax.audit import mutations as contract
+from pgmjax.audit import contracts, mutations, primitives
 from pgmjax.audit.mechanism import replay_mechanism
 from pgmjax.audit.replay import check_pairs
 from pgmjax.audit.specimen import SelectAndMeasure
@@ -146,23 +143,23 @@ class _Alone:
 
 
 _MECHANISMS = (
-    Mutant("every part of a split budget is the whole", "L1", changes.double_spend, "any", replayed),
+    Mutant("every part of a split budget is the whole", "L1", mutations.double_spend, "any", replayed),
     Mutant(
         "the true total under add/remove",
         "L1",
-        changes.true_total,
+        mutations.true_total,
         "any",
         replayed,
         relation=Relation.ADD_REMOVE,
     ),
-    Mutant("the domain taken from the table", "L1", changes.domain_from_data, "specimen", replayed),
-    Mutant("early stop on the true error", "L1", changes.early_stop, "specimen", replayed_on_many_tables),
-    Mutant("the true error among the results", "L1", changes.true_error, "specimen", replayed),
-    Mutant("the range of the codes among the results", "L1", changes.true_range, "specimen", replayed),
+    Mutant("the domain taken from the table", "L1", mutations.domain_from_data, "specimen", replayed),
+    Mutant("early stop on the true error", "L1", mutations.early_stop, "specimen", replayed_on_many_tables),
+    Mutant("the true error among the results", "L1", mutations.true_error, "specimen", replayed),
+    Mutant("the range of the codes among the results", "L1", mutations.true_range, "specimen", replayed),
     Mutant(
         "Laplace sensitivity of the other relation",
         "L1",
-        changes.wrong_relation,
+        mutations.wrong_relation,
         "any",
         replayed,
         relation=Relation.REPLACE_ONE,
@@ -170,25 +167,25 @@ _MECHANISMS = (
     Mutant(
         "selection sensitivity of the other relation",
         "L1",
-        changes.wrong_score,
+        mutations.wrong_score,
         "select",
         replayed,
         relation=Relation.REPLACE_ONE,
     ),
-    Mutant("the bound on weights forgotten", "L1", changes.forgotten_weight, "any", replayed, weights=True),
-    Mutant("the L2 norm where Laplace noise needs L1", "L1", changes.wrong_norm, "queries", replayed),
-    Mutant("the L2 sensitivity where its square belongs", "L1", changes.unsquared, "any", replayed),
-    Mutant("a sensitivity of zero", "L1", changes.zero_sensitivity, "any", replayed),
-    Mutant("noise smaller by the number of records", "L1", changes.noise_over_n, "any", replayed),
+    Mutant("the bound on weights forgotten", "L1", mutations.forgotten_weight, "any", replayed, weights=True),
+    Mutant("the L2 norm where Laplace noise needs L1", "L1", mutations.wrong_norm, "queries", replayed),
+    Mutant("the L2 sensitivity where its square belongs", "L1", mutations.unsquared, "any", replayed),
+    Mutant("a sensitivity of zero", "L1", mutations.zero_sensitivity, "any", replayed),
+    Mutant("noise smaller by the number of records", "L1", mutations.noise_over_n, "any", replayed),
     Mutant(
-        "rho taken for the standard deviation", "L1", changes.rho_as_scale, "any", replayed_at_large_epsilon
+        "rho taken for the standard deviation", "L1", mutations.rho_as_scale, "any", replayed_at_large_epsilon
     ),
-    Mutant("selection without the half", "L1", changes.no_half, "select", replayed),
-    Mutant("floating-point noise", "L1", changes.float_noise, "any", replayed),
+    Mutant("selection without the half", "L1", mutations.no_half, "select", replayed),
+    Mutant("floating-point noise", "L1", mutations.float_noise, "any", replayed),
     Mutant(
         "counts wrap around at 32 bits",
         "L1",
-        changes.narrow_counts,
+        mutations.narrow_counts,
         "any",
         replayed_with_heavy_records,
         weights=True,
@@ -196,66 +193,66 @@ _MECHANISMS = (
     Mutant(
         "a sensitivity wraps around at 64 bits",
         "L1",
-        changes.wrapped_squares,
+        mutations.wrapped_squares,
         "queries",
         replayed_with_large_entries,
         relation=Relation.REPLACE_ONE,
     ),
     Mutant(
-        "counts through 32-bit floats", "L1", changes.single_precision, "none", replayed_with_full_weights
+        "counts through 32-bit floats", "L1", mutations.single_precision, "none", replayed_with_full_weights
     ),
 )
 
 _RESPONSE = primitives.response_keeps_its_epsilon
 _SAMPLERS = (
-    Mutant("no noise on empty cells", "L2", changes.quiet_zeros, "none", noise),
-    Mutant("drawn again until not negative", "L2", changes.only_positive, "none", noise),
-    Mutant("the sampler's scale halved", "L2", changes.half_scale, "none", noise),
-    Mutant("the sampler's scale a tenth too wide", "L2", changes.wide_noise, "none", noise),
-    Mutant("no noise at all", "L2", changes.no_noise, "none", noise),
-    Mutant("a fixed seed inside the primitive", "L2", changes.fixed_seed, "none", noise),
-    Mutant("every call draws the same stream", "L2", changes.same_stream, "none", noise),
-    Mutant("noise drawn once and tiled", "L2", changes.tiled_noise, "none", noise),
-    Mutant("the sampler of selections twice too sharp", "L2", contract.sharp_choice, "none", choices),
-    Mutant("a fixed seed inside the selection", "L2", contract.fixed_choice, "none", choices),
-    _primitive("a lie may be the truth", "L2", contract.truthful_lies, _RESPONSE),
-    _primitive("every call tells the same lies", "L2", contract.fixed_lies, _RESPONSE),
-    _primitive("truth told too often", "L0", contract.too_true, _RESPONSE),
-    _primitive("scales rounded down", "L0", contract.nearest_scale, contracts.scales_cover_their_budget),
+    Mutant("no noise on empty cells", "L2", mutations.quiet_zeros, "none", noise),
+    Mutant("drawn again until not negative", "L2", mutations.only_positive, "none", noise),
+    Mutant("the sampler's scale halved", "L2", mutations.half_scale, "none", noise),
+    Mutant("the sampler's scale a tenth too wide", "L2", mutations.wide_noise, "none", noise),
+    Mutant("no noise at all", "L2", mutations.no_noise, "none", noise),
+    Mutant("a fixed seed inside the primitive", "L2", mutations.fixed_seed, "none", noise),
+    Mutant("every call draws the same stream", "L2", mutations.same_stream, "none", noise),
+    Mutant("noise drawn once and tiled", "L2", mutations.tiled_noise, "none", noise),
+    Mutant("the sampler of selections twice too sharp", "L2", mutations.sharp_choice, "none", choices),
+    Mutant("a fixed seed inside the selection", "L2", mutations.fixed_choice, "none", choices),
+    _primitive("a lie may be the truth", "L2", mutations.truthful_lies, _RESPONSE),
+    _primitive("every call tells the same lies", "L2", mutations.fixed_lies, _RESPONSE),
+    _primitive("truth told too often", "L0", mutations.too_true, _RESPONSE),
+    _primitive("scales rounded down", "L0", mutations.nearest_scale, contracts.scales_cover_their_budget),
     _primitive(
-        "a conversion without delta's term", "L0", contract.short_formula, primitives.conversions_hold
+        "a conversion without delta's term", "L0", mutations.short_formula, primitives.conversions_hold
     ),
 )
 
 _KEPT, _ONCE = primitives.responses_keep_their_epsilon, primitives.records_answer_once
 _RESPONSES = (
-    _primitive("the whole epsilon for each of two bits", "L0", answers.whole_epsilon_a_bit, _KEPT),
-    _primitive("one coin for all bits of a record", "L2", answers.shared_coin, _KEPT),
-    _primitive("every call turns the same bits over", "L2", answers.fixed_bits, _KEPT),
-    _primitive("records that tell the truth", "L2", answers.honest_records, _KEPT),
-    _primitive("records that answer again", "contract", answers.answers_again, _ONCE),
-    _primitive("responses where records come and go", "contract", answers.any_relation, _ONCE),
+    _primitive("the whole epsilon for each of two bits", "L0", mutations.whole_epsilon_a_bit, _KEPT),
+    _primitive("one coin for all bits of a record", "L2", mutations.shared_coin, _KEPT),
+    _primitive("every call turns the same bits over", "L2", mutations.fixed_bits, _KEPT),
+    _primitive("records that tell the truth", "L2", mutations.honest_records, _KEPT),
+    _primitive("records that answer again", "contract", mutations.answers_again, _ONCE),
+    _primitive("responses where records come and go", "contract", mutations.any_relation, _ONCE),
 )
 
 _PROMISES = tuple(
     _primitive(name, "contract", apply, check)
     for name, apply, check in (
-        ("budgets in floating point", contract.float_budget, primitives.budgets_add_up),
-        ("a float budget read in binary", contract.binary_tenths, contracts.decimals_are_exact),
-        ("a query that fails is free", contract.free_failure, primitives.a_failed_query_is_paid),
-        ("an error that quotes the table", contract.telling_error, primitives.a_failed_query_is_paid),
-        ("an epsilon that is not a number", contract.any_epsilon, primitives.bad_numbers_are_refused),
-        ("a delta that is not a number", contract.any_delta, contracts.bad_inputs_are_refused),
-        ("a category outside made a random one", contract.any_category, primitives.bad_numbers_are_refused),
-        ("a score that is not a number", contract.any_scores, primitives.bad_numbers_are_refused),
+        ("budgets in floating point", mutations.float_budget, primitives.budgets_add_up),
+        ("a float budget read in binary", mutations.binary_tenths, contracts.decimals_are_exact),
+        ("a query that fails is free", mutations.free_failure, primitives.a_failed_query_is_paid),
+        ("an error that quotes the table", mutations.telling_error, primitives.a_failed_query_is_paid),
+        ("an epsilon that is not a number", mutations.any_epsilon, primitives.bad_numbers_are_refused),
+        ("a delta that is not a number", mutations.any_delta, contracts.bad_inputs_are_refused),
+        ("a category outside made a random one", mutations.any_category, primitives.bad_numbers_are_refused),
+        ("a score that is not a number", mutations.any_scores, primitives.bad_numbers_are_refused),
         (
             "a code outside moved into the domain",
-            contract.any_code,
+            mutations.any_code,
             contracts.bad_inputs_are_refused,
         ),
-        ("a budget under both relations", contract.mixed_relations, contracts.relations_do_not_mix),
-        ("counts read before noise is drawn", changes.late_noise, contracts.noise_comes_before_counts),
-        ("repeatable noise called secure", contract.always_secure, contracts.insecure_noise_says_so),
+        ("a budget under both relations", mutations.mixed_relations, contracts.relations_do_not_mix),
+        ("counts read before noise is drawn", mutations.late_noise, contracts.noise_comes_before_counts),
+        ("repeatable noise called secure", mutations.always_secure, contracts.insecure_noise_says_so),
     )
 )
 

@@ -1,8 +1,7 @@
-"""The changes that make mutants of mechanisms and measurements, each a `with` block with one thing wrong.
+"""The changes that make mutants, each a `with` block with one thing wrong.
 
-The changes that make mutants of choices, responses, accounts and refusals; see `mutations`.
-
-The changes that make mutants of what records answer for themselves; see `mutations`.
+First those of mechanisms and measurements, then those of choices, responses, accounts and refusals, last
+those of what records answer for themselves.
 """
 
 from __future__ import annotations

@@ -1,17 +1,12 @@
-"""Checks of the noise as it is installed: what passes the choke point follows the law that is claimed.
+"""Checks of the noise as it is installed: what passes the choke point follows the distribution claimed.
 
 They draw through `privacy.PrivateTable` on made-up tables, so that whatever stands between a backend and
 a release is checked with it. Each raises `AuditFailure`, and passes in silence otherwise.
 
-Checks of responses that records give for themselves, through the choke point of the installed library.
-
-Each raises `primitives.AuditFailure`, and passes in silence otherwise.
-
-Noise that was drawn once and used twice: forked workers, threads, a seed taken again.
-
+Noise that was drawn once and used twice (forked workers, threads, a seed taken again) is found by `repeated`.
 The signs of independent symmetric noise are fair coins. At a distance (lag) at which draws are copies,
 signs agree. The signs of all pairs at one lag form fair coins again, independent of each other (the
-pairs are the edges of paths), so the agreements at each lag follow an exact binomial law. All lags
+pairs are the edges of paths), so the agreements at each lag follow an exact binomial distribution. All lags
 are looked at in one pass of Fourier transforms.
 """
 
@@ -49,6 +44,10 @@ ALPHA = 1e-9
 _CELLS = 60_000
 _CHOICES = 1_000
 _LARGEST_DELTA = Fraction(1, 1000)
+
+_SIZE = 3
+_RECORDS = 60_000
+_DOMAIN = Domain({"a": _SIZE})
 
 
 class AuditFailure(AssertionError):
@@ -241,11 +240,6 @@ def must_refuse(act: Callable[[], Any], what: str, errors: Any) -> None:
     except errors:
         return
     raise AuditFailure(f"{what[0].upper()}{what[1:]} was accepted.")
-
-
-_SIZE = 3
-_RECORDS = 60_000
-_DOMAIN = Domain({"a": _SIZE})
 
 
 def responses_keep_their_epsilon(backend: NoiseBackend | None = None) -> None:

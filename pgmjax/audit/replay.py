@@ -175,7 +175,7 @@ def check_pairs(
 
     Args:
         run: takes a table and returns the release; must be deterministic but for its noise.
-        neighbours: pairs of tables, such as `tables.neighbours` gives.
+        neighbours: pairs of tables, such as `specimen.neighbours` gives.
         epsilon: what the mechanism claims to spend, None if it claims none.
         rho: what it claims to spend in zCDP, None if it claims none.
         delta: with more than 0, epsilon is that of (epsilon, delta), and the calls may keep to it by

@@ -1,4 +1,4 @@
-"""What an audit of mechanisms and primitives found, as records and as a table."""
+"""The findings of an audit of mechanisms and primitives, as records and as a table."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""The smallest mechanism that does everything an adaptive one does, to audit and to break.
+"""The specimen: the smallest mechanism that does everything an adaptive one does, to audit and to break.
 
 It is the skeleton of MWEM without its estimation: choose the marginal that is known worst, measure it,
-repeat. Mutants change its steps one at a time.
-
-Made-up neighbouring tables to audit on.
+repeat. Mutants change its steps one at a time. `neighbours` makes pairs of neighbouring tables to audit on.
 """
 
 from __future__ import annotations
@@ -27,6 +25,10 @@ from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Distances
 from pgmjax.queries import marginal
 from pgmjax.queries.workload import Workload
+
+KINDS = ("random", "nearly empty", "all alike", "extreme")
+_SIZES = 28
+_STRIDES = (11, 7)  # prime to the number of sizes: small numbers of pairs have sizes far apart
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -121,11 +123,6 @@ class SelectAndMeasure:
 
     def _remarks(self, table: PrivateTable, estimates: dict[Clique, np.ndarray]) -> tuple[Any, ...]:
         return ()
-
-
-KINDS = ("random", "nearly empty", "all alike", "extreme")
-_SIZES = 28
-_STRIDES = (11, 7)  # prime to the number of sizes: small numbers of pairs have sizes far apart
 
 
 def neighbours(

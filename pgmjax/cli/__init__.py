@@ -1,5 +1,8 @@
 """The command `pgmjax`: release a table under differential privacy, and ask the release.
 
+Each file is a command (`query` also holds `mechanisms`), but for `process`, signals and standard streams, and
+`spending`, the record of what a run has paid.
+
 Exit codes: 0 done, 1 failed (not for what was asked), 2 bad input or usage, 130 interrupted.
 """
 

@@ -1,6 +1,7 @@
-"""Ctrl-C and SIGTERM as KeyboardInterrupt, and remembered where that gets lost.
+"""The command as a process: signals as KeyboardInterrupt, and standard streams that may fail.
 
-The standard streams, which may be closed, full, or have a reader who has left.
+Ctrl-C and SIGTERM are remembered where an exception would get lost. A stream may be closed, full, or have a
+reader who has left.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`pgmjax query`: ask a release; the answers come from its model and cost no privacy.
 
-`pgmjax mechanisms`: which mechanisms there are, and their options.
+`pgmjax mechanisms` lists the mechanisms and their options.
 """
 
 from __future__ import annotations

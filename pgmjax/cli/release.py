@@ -1,6 +1,6 @@
 """`pgmjax release`: from a table to a folder with everything that may be published.
 
-Options of a mechanism as words of the command line: NAME=VALUE.
+Options of a mechanism are words of the command line, NAME=VALUE, see `read`.
 """
 
 from __future__ import annotations

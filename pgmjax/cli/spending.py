@@ -1,4 +1,4 @@
-"""What a run has paid, and a place for paid answers that could not become a release."""
+"""The spending of a run, and a place for paid answers that could not become a release."""
 
 from __future__ import annotations
 

@@ -1,39 +1,32 @@
-"""Newton's method for a fit, from mirror descent to the last digit.
+"""Solvers of a differentiable fit: `optimum` by Newton's method, `descend` by a fixed number of steps.
 
-A proximal step minimises the loss, linearised in nothing but the model, plus h * KL(p || current model): for
-large h it is a step of mirror descent, for h = 0 one of Newton. In the coordinates of `problem` it solves
+Implicit. A proximal step minimises the loss, linearised in nothing but the model, plus h * KL(p || current
+model): for large h it is a step of mirror descent, for h = 0 one of Newton. In the coordinates of `problem`
+it solves
 
     S (N^2 S + prior_weight + h) d = -S g
 
 by conjugate gradients, whose products ask the oracle twice. A step that does not lower the objective enough
 is shortened; h falls with every step that does and rises with every other, as in Levenberg and Marquardt's
-method.
-
-References:
-    Beck and Teboulle 2003 (proximal steps in Kullback-Leibler divergence); More 1978, "The
-    Levenberg-Marquardt algorithm".
-
-The optimum as a function of the numbers, and its derivative from the conditions of optimality.
-
-At an interior optimum D^(1/2) g (see `problem`) is one of the vectors v of answers for which Q^T v is the
-same at all joint states. Which these are does not change with the numbers, so that
+method. The derivative of the optimum comes from the conditions of optimality: at an interior optimum
+D^(1/2) g is one of the vectors v of answers for which Q^T v is the same at all joint states. Which these are
+does not change with the numbers, so that
 
     S (N^2 S + prior_weight) dk = -D^(1/2) Q C Q^T d(D^(1/2) g),
 
 where the last change is that by the numbers, k held. Conjugate gradients solve it; no matrix is formed, and
 nothing of the way to the optimum is kept.
 
-References:
-    Blondel et al. 2022, "Efficient and modular implicit differentiation".
-
-A fixed number of accelerated mirror descent steps, differentiated step by step.
+Unrolled. Accelerated mirror descent, differentiated step by step:
 
     k <- l - g(l) / (curvature + prior_weight),    l = k + t / (t + 3) (k - k before)
 
 Between the passes only k is kept of every step: what the oracle needs going backwards it computes again.
 
 References:
-    McKenna et al. 2019, Algorithm 1 (the step); Nesterov 1983 (the extrapolation).
+    Implicit: Beck and Teboulle 2003 (proximal steps in Kullback-Leibler divergence); More 1978, "The
+    Levenberg-Marquardt algorithm"; Blondel et al. 2022, "Efficient and modular implicit differentiation".
+    Unrolled: McKenna et al. 2019, Algorithm 1 (the step); Nesterov 1983 (the extrapolation).
 """
 
 from __future__ import annotations
@@ -59,18 +52,38 @@ _REFUSED = 20  # steps in a row after which it ends where it is
 _FLOOR = 1e-6  # probability added to an answer, where it says how to scale
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class _State:
-    point: Any  # k [rows] of the best model so far
-    change: Any  # the step from there that is tried next [rows]
-    objective: Any
-    steepness: Any
-    promise: Any  # how far that step is said to lower the objective
-    damping: Any  # h
-    ended: Any
-    steps: Any
-    refused: Any
+def optimum(problem: FitProblem, numbers: FitParameters, max_steps: int) -> tuple[jax.Array, jax.Array]:
+    """Return the k [rows] of the optimum and the steps; the derivative is NaN off an interior optimum."""
+
+    @jax.custom_jvp
+    def found(numbers: FitParameters) -> tuple[jax.Array, jax.Array]:
+        point, steps = minimise(problem, numbers, max_steps)
+        return point, steps.astype(point.dtype)  # integers have no tangents
+
+    @found.defjvp
+    def _along(primals: Any, tangents: Any) -> Any:
+        numbers = once(primals[0])
+        point, steps = found(numbers)
+        moved = jax.jvp(lambda given: problem.slopes(given, point), (numbers,), tangents)[1]
+        change = _change(problem, numbers, point, moved)
+        interior = problem.diagnostics(numbers, point, steps).interior
+        return (point, steps), (change * jnp.where(interior, 1, jnp.nan), jnp.zeros_like(steps))
+
+    point, steps = found(numbers)
+    return point, jax.lax.stop_gradient(steps).astype(jnp.int32)
+
+
+def _change(problem: FitProblem, numbers: FitParameters, point: jax.Array, moved: jax.Array) -> jax.Array:
+    """Return dk for a change of the slopes [rows], as a linear map that can be transposed."""
+    here = Standing.at(problem, numbers, point)
+
+    def solve(right: jax.Array) -> jax.Array:
+        rounding = float(jnp.finfo(right.dtype).eps)
+        solution, left = here.solve(right, 0.0, tolerance=rounding**0.6, max_steps=LAST)
+        return jnp.where(left <= rounding**0.3, solution, jnp.nan)  # else conjugate gradients got stuck
+
+    # In this order the transpose ends with the covariance, which takes out what moves no marginal.
+    return -symmetric(solve, here.root * symmetric(here.covariance, moved))
 
 
 def minimise(problem: FitProblem, numbers: FitParameters, max_steps: int) -> tuple[jax.Array, jax.Array]:
@@ -125,6 +138,20 @@ def _step(problem: FitProblem, numbers: FitParameters, state: _State) -> _State:
         refused=state.refused + 1,
     )
     return jax.tree.map(lambda new, old: jnp.where(taken, new, old), after, stay)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class _State:
+    point: Any  # k [rows] of the best model so far
+    change: Any  # the step from there that is tried next [rows]
+    objective: Any
+    steepness: Any
+    promise: Any  # how far that step is said to lower the objective
+    damping: Any  # h
+    ended: Any
+    steps: Any
+    refused: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,40 +224,6 @@ class Standing:
         )
         size = jnp.linalg.norm(wanted)
         return scale * found, left / jnp.where(size > 0, size, 1)
-
-
-def optimum(problem: FitProblem, numbers: FitParameters, max_steps: int) -> tuple[jax.Array, jax.Array]:
-    """Return the k [rows] of the optimum and the steps; the derivative is NaN off an interior optimum."""
-
-    @jax.custom_jvp
-    def found(numbers: FitParameters) -> tuple[jax.Array, jax.Array]:
-        point, steps = minimise(problem, numbers, max_steps)
-        return point, steps.astype(point.dtype)  # integers have no tangents
-
-    @found.defjvp
-    def _along(primals: Any, tangents: Any) -> Any:
-        numbers = once(primals[0])
-        point, steps = found(numbers)
-        moved = jax.jvp(lambda given: problem.slopes(given, point), (numbers,), tangents)[1]
-        change = _change(problem, numbers, point, moved)
-        interior = problem.diagnostics(numbers, point, steps).interior
-        return (point, steps), (change * jnp.where(interior, 1, jnp.nan), jnp.zeros_like(steps))
-
-    point, steps = found(numbers)
-    return point, jax.lax.stop_gradient(steps).astype(jnp.int32)
-
-
-def _change(problem: FitProblem, numbers: FitParameters, point: jax.Array, moved: jax.Array) -> jax.Array:
-    """Return dk for a change of the slopes [rows], as a linear map that can be transposed."""
-    here = Standing.at(problem, numbers, point)
-
-    def solve(right: jax.Array) -> jax.Array:
-        rounding = float(jnp.finfo(right.dtype).eps)
-        solution, left = here.solve(right, 0.0, tolerance=rounding**0.6, max_steps=LAST)
-        return jnp.where(left <= rounding**0.3, solution, jnp.nan)  # else conjugate gradients got stuck
-
-    # In this order the transpose ends with the covariance, which takes out what moves no marginal.
-    return -symmetric(solve, here.root * symmetric(here.covariance, moved))
 
 
 def descend(problem: FitProblem, numbers: FitParameters, steps: int) -> jax.Array:

@@ -1,6 +1,6 @@
-"""What was answered so far: linear queries, their noisy answers and the noise that was added.
+"""A history: linear queries, their noisy answers and the noise that was added.
 
-Covariances of noise that answers have in common: checked where they enter, put together on append.
+Covariances of noise that answers have in common are checked where they enter and put together on append.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from pgmjax.history.rows import Rows
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import Law
 from pgmjax.queries import Query
+
+_ROUNDING = 1e-9
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -283,9 +285,6 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
 
 def _named(relation: Relation | None) -> str:
     return "none stated" if relation is None else relation.value
-
-
-_ROUNDING = 1e-9
 
 
 def checked(values: Any, stddevs: np.ndarray) -> np.ndarray | None:

@@ -1,6 +1,6 @@
 """Beliefs about a record before any answer: attributes independent of one another.
 
-From noisy counts, some of them negative, to counts that a distribution may be made of.
+Noisy counts, some of them negative, are smoothed to counts that a distribution may be made of.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from pgmjax.privacy.exact import exact_epsilon, exact_rho
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import marginal
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
+
+SMOOTHINGS = ("posterior-mean", "truncate")
+_FAR = -50  # from here on down a series is the more accurate
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -197,10 +200,6 @@ def _probabilities(name: str, values: Any, size: int) -> np.ndarray:
     array /= total
     array.flags.writeable = False
     return array
-
-
-SMOOTHINGS = ("posterior-mean", "truncate")
-_FAR = -50  # from here on down a series is the more accurate
 
 
 def positive_counts(measurement: LinearMeasurement, smoothing: str, pseudocount: float) -> np.ndarray:

@@ -1,7 +1,5 @@
 """Rows of a query matrix over the whole domain, in factored form: never written out.
 
-From queries to terms: every row a sum of coefficients times one vector an attribute.
-
 This is the polynomial form of the paper: row i of a query matrix, as a function of a cell t, is the
 sum over its terms of ``coefficient * product over attributes k of vector_k[t_k]``. Distinct vectors of
 an attribute are kept once; number 0 is the vector of ones, of attributes that a term does not name.
@@ -29,27 +27,8 @@ from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 MAX_JOINT_CELLS = 4_000_000
 """Up to this many cells of its attributes a row of several terms has its entries looked through."""
 
-
-@dataclasses.dataclass(frozen=True)
-class Group:
-    """The terms that name the same attributes.
-
-    Attributes:
-        attributes: places of the attributes in the domain, ascending; none for constants.
-        terms: numbers of the terms, ascending [terms].
-        rows: the rows that have any of them, ascending [rows].
-        starts: where each row's terms start in `terms` [rows].
-    """
-
-    attributes: tuple[int, ...]
-    terms: np.ndarray
-    rows: np.ndarray
-    starts: np.ndarray
-
-    @property
-    def single(self) -> bool:
-        """Whether every row has one term."""
-        return len(self.rows) == len(self.terms)
+Part = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Owner, coefficients and index of some terms."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -251,6 +230,28 @@ class Rows:
 
 
 @dataclasses.dataclass(frozen=True)
+class Group:
+    """The terms that name the same attributes.
+
+    Attributes:
+        attributes: places of the attributes in the domain, ascending; none for constants.
+        terms: numbers of the terms, ascending [terms].
+        rows: the rows that have any of them, ascending [rows].
+        starts: where each row's terms start in `terms` [rows].
+    """
+
+    attributes: tuple[int, ...]
+    terms: np.ndarray
+    rows: np.ndarray
+    starts: np.ndarray
+
+    @property
+    def single(self) -> bool:
+        """Whether every row has one term."""
+        return len(self.rows) == len(self.terms)
+
+
+@dataclasses.dataclass(frozen=True)
 class Terms:
     """The terms of some rows, as plain arrays.
 
@@ -324,10 +325,6 @@ def terms_of(queries: Iterable[Query], domain: Domain) -> Terms:
             parts.extend(_of_products(query, domain, places, tables, start))
         start += query.num_rows(domain)
     return assemble(start, parts, [table.array() for table in tables])
-
-
-Part = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Owner, coefficients and index of some terms."""
 
 
 def assemble(num_rows: int, parts: list[Part], vectors: list[np.ndarray]) -> Terms:

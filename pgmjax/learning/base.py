@@ -2,8 +2,7 @@
 
 A learner is a frozen dataclass of settings; what it has learned is another object, so that settings can be
 compared, written down and used again. Both take released numbers only: whatever they do is post-processing.
-
-Checks of what learners are given: encodings, answers, weights.
+`Examples` checks the encodings, answers and weights that learners are given.
 """
 
 from __future__ import annotations
@@ -14,40 +13,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-
-
-class NotDescribedError(ValueError):
-    """The settings of a learner, or what it has learned, cannot be written down."""
-
-
-class FittedLearner(abc.ABC):
-    """What a learner has learned.
-
-    Attributes:
-        learner: the settings it was made with.
-        dimensions: the length of an encoding.
-    """
-
-    learner: Learner
-    dimensions: int
-
-    @abc.abstractmethod
-    def predict(self, encodings: Any) -> np.ndarray:
-        """Return predicted answers.
-
-        Args:
-            encodings: [queries, dimensions], float64.
-
-        Returns:
-            float64 [queries], or [batch, queries] where a batch of answers was learned from.
-
-        Raises:
-            ValueError: encodings of another length, or not finite.
-        """
-
-    def arrays(self) -> dict[str, np.ndarray] | None:
-        """Return all that was learned as named arrays, or None where it must be learned again on loading."""
-        return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,6 +60,40 @@ class Learner(abc.ABC):
             ValueError: arrays that are not its own.
         """
         raise NotDescribedError(f"the learner {self.name!r} keeps no arrays: fit it again.")
+
+
+class FittedLearner(abc.ABC):
+    """What a learner has learned.
+
+    Attributes:
+        learner: the settings it was made with.
+        dimensions: the length of an encoding.
+    """
+
+    learner: Learner
+    dimensions: int
+
+    @abc.abstractmethod
+    def predict(self, encodings: Any) -> np.ndarray:
+        """Return predicted answers.
+
+        Args:
+            encodings: [queries, dimensions], float64.
+
+        Returns:
+            float64 [queries], or [batch, queries] where a batch of answers was learned from.
+
+        Raises:
+            ValueError: encodings of another length, or not finite.
+        """
+
+    def arrays(self) -> dict[str, np.ndarray] | None:
+        """Return all that was learned as named arrays, or None where it must be learned again on loading."""
+        return None
+
+
+class NotDescribedError(ValueError):
+    """The settings of a learner, or what it has learned, cannot be written down."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

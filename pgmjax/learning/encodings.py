@@ -1,6 +1,6 @@
 """Queries as vectors, which is what a learner learns from.
 
-The rows of a query written out, over all cells or attribute by attribute.
+A row of a query is written out over all cells or attribute by attribute.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Learners that are linear in the encoding: least squares and ridge regression.
 
-Weighted least squares with a penalty on the coefficients, and the choice of that penalty.
+Both weight the examples; ridge regression chooses its penalty by leave-one-out error.
 """
 
 from __future__ import annotations
@@ -14,50 +14,9 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.learning.base import Examples, FittedLearner, Learner, encoded_queries
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class FittedLinear(FittedLearner):
-    """Coefficients, one an entry of the encoding, with a constant behind them where there is one.
-
-    Attributes:
-        learner: the settings.
-        coefficients: float64 [dimensions], or [batch, dimensions]; one longer with a constant.
-    """
-
-    learner: Linear | Ridge
-    coefficients: np.ndarray
-
-    @property
-    def dimensions(self) -> int:  # type: ignore[override]
-        """The length of an encoding."""
-        return self.coefficients.shape[-1] - self.learner.intercept
-
-    def predict(self, encodings: Any) -> np.ndarray:
-        """Return encodings times coefficients."""
-        rows = encoded_queries(encodings, self.dimensions)
-        slopes = self.coefficients[..., : self.dimensions]
-        constant = self.coefficients[..., self.dimensions :] if self.learner.intercept else 0.0
-        return slopes @ rows.T + constant
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return the coefficients."""
-        return {"coefficients": self.coefficients}
-
-
-def restored(learner: Linear | Ridge, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedLinear:
-    """Return what a linear learner learned from its arrays."""
-    found = np.asarray(arrays.get("coefficients", ()), np.float64)
-    expected = dimensions + learner.intercept
-    if found.ndim not in (1, 2) or found.shape[-1] != expected or not np.isfinite(found).all():
-        raise ValueError(
-            f"the learner {learner.name!r} keeps `coefficients`, {expected} finite numbers a row, got shape "
-            f"{found.shape}."
-        )
-    return FittedLinear(learner, found)
-
-
-def _with_constant(rows: np.ndarray, intercept: bool) -> np.ndarray:
-    return np.hstack([rows, np.ones((len(rows), 1))]) if intercept else rows
+_PENALTIES = np.logspace(-6, 6, 49)
+_CONDITION = 1e-10
+_SPARSE = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,6 +102,51 @@ class Ridge(Learner):
         return restored(self, arrays, dimensions)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class FittedLinear(FittedLearner):
+    """Coefficients, one an entry of the encoding, with a constant behind them where there is one.
+
+    Attributes:
+        learner: the settings.
+        coefficients: float64 [dimensions], or [batch, dimensions]; one longer with a constant.
+    """
+
+    learner: Linear | Ridge
+    coefficients: np.ndarray
+
+    @property
+    def dimensions(self) -> int:  # type: ignore[override]
+        """The length of an encoding."""
+        return self.coefficients.shape[-1] - self.learner.intercept
+
+    def predict(self, encodings: Any) -> np.ndarray:
+        """Return encodings times coefficients."""
+        rows = encoded_queries(encodings, self.dimensions)
+        slopes = self.coefficients[..., : self.dimensions]
+        constant = self.coefficients[..., self.dimensions :] if self.learner.intercept else 0.0
+        return slopes @ rows.T + constant
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the coefficients."""
+        return {"coefficients": self.coefficients}
+
+
+def restored(learner: Linear | Ridge, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedLinear:
+    """Return what a linear learner learned from its arrays."""
+    found = np.asarray(arrays.get("coefficients", ()), np.float64)
+    expected = dimensions + learner.intercept
+    if found.ndim not in (1, 2) or found.shape[-1] != expected or not np.isfinite(found).all():
+        raise ValueError(
+            f"the learner {learner.name!r} keeps `coefficients`, {expected} finite numbers a row, got shape "
+            f"{found.shape}."
+        )
+    return FittedLinear(learner, found)
+
+
+def _with_constant(rows: np.ndarray, intercept: bool) -> np.ndarray:
+    return np.hstack([rows, np.ones((len(rows), 1))]) if intercept else rows
+
+
 def ridge(rows: np.ndarray, answers: np.ndarray, weights: np.ndarray, penalty: float | None) -> np.ndarray:
     """Return coefficients [batch, dimensions] at a penalty, or at the best for each row of answers."""
     if penalty is not None:
@@ -153,11 +157,6 @@ def ridge(rows: np.ndarray, answers: np.ndarray, weights: np.ndarray, penalty: f
         chosen = penalties == each
         found[chosen] = least_squares(rows, answers[chosen], weights, float(each))
     return found
-
-
-_PENALTIES = np.logspace(-6, 6, 49)
-_CONDITION = 1e-10
-_SPARSE = 0.1
 
 
 def least_squares(

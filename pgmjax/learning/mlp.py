@@ -1,7 +1,4 @@
-"""A multilayer perceptron, many of which are trained at once on the device.
-
-Training of many networks of one shape in one compiled program.
-"""
+"""A multilayer perceptron, many of which are trained at once on the device, in one compiled program."""
 
 from __future__ import annotations
 
@@ -23,6 +20,14 @@ from pgmjax.random import generator
 
 ORDER_SEED = 0
 """Of the orders of examples: the same for all, so that a row of a batch learns as it would alone."""
+
+Layers = list[tuple[np.ndarray, np.ndarray]]
+"""Weights [batch, in, out] and constants [batch, out] of each layer."""
+
+CPU_NETWORKS = 32
+"""So many networks are trained at once on a CPU: their weights and moments stay in its cache."""
+
+CPU_THREADS = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,14 +184,6 @@ class FittedMLP(FittedLearner):
         return named
 
 
-Layers = list[tuple[np.ndarray, np.ndarray]]
-"""Weights [batch, in, out] and constants [batch, out] of each layer."""
-
-CPU_NETWORKS = 32
-"""So many networks are trained at once on a CPU: their weights and moments stay in its cache."""
-CPU_THREADS = 2
-
-
 def start(sizes: Sequence[int], seeds: Sequence[int]) -> Layers:
     """Return starting weights and constants, uniform within the square root of 6 / (in + out) around 0.
 
@@ -286,7 +283,7 @@ def _loss(layers: Any, rows: Any, targets: Any, weights: Any, penalty: Any) -> A
     return (0.5 * jnp.sum(weights * (values[:, 0] - targets) ** 2) + 0.5 * penalty * squares) / count
 
 
-# XLA's own options: those of `compiling.jit` compile a second sooner and train half as long again.
+# XLA's own options: those of `_internal.jit.jit` compile a second sooner and train half as long again.
 @jax.jit
 def _trained(
     layers: Any, inputs: Any, targets: Any, weights: Any, order: Any, learning_rate: Any, penalty: Any

@@ -1,6 +1,6 @@
 """A trained model that answers fresh queries: post-processing of released answers.
 
-A trained model on disk: settings as JSON, numbers as NumPy arrays, never pickle.
+On disk it is settings as JSON and numbers as NumPy arrays, never pickle.
 """
 
 from __future__ import annotations
@@ -31,75 +31,11 @@ from pgmjax.queries.workload import Workload
 MAX_TRACED = 5000
 """The most training answers of which error bounds of single answers are worked out."""
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Part:
-    """One learner with what it was taught.
-
-    Attributes:
-        clique: the attributes it answers for.
-        encodings: float64 [training queries, dimensions].
-        answers: the noisy answers it learned from, float64 [training queries] (counts).
-        stddevs: of their noise [training queries].
-        scales: what released answers and their noise were divided by [training queries].
-        fitted: what was learned.
-        law: of the noise as released, where all answers have the same; None otherwise.
-    """
-
-    clique: Clique
-    encodings: np.ndarray
-    answers: np.ndarray
-    stddevs: np.ndarray
-    scales: np.ndarray
-    fitted: FittedLearner
-    law: Law | None = None
-
-    @classmethod
-    def fit(
-        cls, lesson: Lesson, measurements: Sequence[LinearMeasurement], learner: Learner, seed: int = 0
-    ) -> Part:
-        """Learn a lesson from the noisy answers to its queries, in their order.
-
-        Answers with less noise weigh more, by one over its variance.
-
-        Raises:
-            ValueError: answers of another number than the lesson has queries.
-        """
-        answers = np.concatenate([each.flat_values() for each in measurements])
-        stddevs = np.concatenate([each.row_stddevs() for each in measurements])
-        if answers.size != len(lesson.encodings):
-            raise ValueError(
-                f"the lesson on {lesson.clique} has {len(lesson.encodings)} training queries, got "
-                f"{answers.size} answers."
-            )
-        answers, stddevs = answers / lesson.scales, stddevs / lesson.scales
-        laws = {each.law for each in measurements}
-        law = laws.pop() if len(laws) == 1 else None
-        fitted = learner.fit(lesson.encodings, answers, weights=weights_of(stddevs), seed=seed)
-        return cls(lesson.clique, lesson.encodings, answers, stddevs, lesson.scales, fitted, law)
-
-    def influence(self, encodings: np.ndarray) -> np.ndarray:
-        """Return how predictions depend on the training answers [queries, training queries].
-
-        Raises:
-            ValueError: a learner whose predictions are not linear in them, or too many answers.
-        """
-        learner = self.fitted.learner
-        if not learner.linear:
-            raise ValueError(
-                f"predictions of the learner {learner.name!r} are not linear in the training answers: no "
-                "bound of its noise is known; validate it."
-            )
-        if self.answers.size > MAX_TRACED:
-            raise ValueError(
-                f"bounds are worked out up to {MAX_TRACED:,} training answers, there are "
-                f"{self.answers.size:,}."
-            )
-        # what a linear learner says without any count, such as a constant, is no influence of an answer
-        weights = weights_of(self.stddevs)
-        units = np.vstack([np.zeros(self.answers.size), np.eye(self.answers.size)])
-        said = learner.fit(self.encodings, units, weights=weights).predict(encodings)
-        return (said[1:] - said[0]).T
+FORMAT = "pgmjax-predictor"
+FORMAT_VERSION = 1
+_LAWS: dict[str, type[Law]] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
+_LEARNED = "learned."
+_TAUGHT = ("encodings", "answers", "stddevs", "scales")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -186,32 +122,81 @@ class Predictor:
         return part.fitted.predict(self.encoding.encode(query, self.domain, part.clique))
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+    """One learner with what it was taught.
+
+    Attributes:
+        clique: the attributes it answers for.
+        encodings: float64 [training queries, dimensions].
+        answers: the noisy answers it learned from, float64 [training queries] (counts).
+        stddevs: of their noise [training queries].
+        scales: what released answers and their noise were divided by [training queries].
+        fitted: what was learned.
+        law: of the noise as released, where all answers have the same; None otherwise.
+    """
+
+    clique: Clique
+    encodings: np.ndarray
+    answers: np.ndarray
+    stddevs: np.ndarray
+    scales: np.ndarray
+    fitted: FittedLearner
+    law: Law | None = None
+
+    @classmethod
+    def fit(
+        cls, lesson: Lesson, measurements: Sequence[LinearMeasurement], learner: Learner, seed: int = 0
+    ) -> Part:
+        """Learn a lesson from the noisy answers to its queries, in their order.
+
+        Answers with less noise weigh more, by one over its variance.
+
+        Raises:
+            ValueError: answers of another number than the lesson has queries.
+        """
+        answers = np.concatenate([each.flat_values() for each in measurements])
+        stddevs = np.concatenate([each.row_stddevs() for each in measurements])
+        if answers.size != len(lesson.encodings):
+            raise ValueError(
+                f"the lesson on {lesson.clique} has {len(lesson.encodings)} training queries, got "
+                f"{answers.size} answers."
+            )
+        answers, stddevs = answers / lesson.scales, stddevs / lesson.scales
+        laws = {each.law for each in measurements}
+        law = laws.pop() if len(laws) == 1 else None
+        fitted = learner.fit(lesson.encodings, answers, weights=weights_of(stddevs), seed=seed)
+        return cls(lesson.clique, lesson.encodings, answers, stddevs, lesson.scales, fitted, law)
+
+    def influence(self, encodings: np.ndarray) -> np.ndarray:
+        """Return how predictions depend on the training answers [queries, training queries].
+
+        Raises:
+            ValueError: a learner whose predictions are not linear in them, or too many answers.
+        """
+        learner = self.fitted.learner
+        if not learner.linear:
+            raise ValueError(
+                f"predictions of the learner {learner.name!r} are not linear in the training answers: no "
+                "bound of its noise is known; validate it."
+            )
+        if self.answers.size > MAX_TRACED:
+            raise ValueError(
+                f"bounds are worked out up to {MAX_TRACED:,} training answers, there are "
+                f"{self.answers.size:,}."
+            )
+        # what a linear learner says without any count, such as a constant, is no influence of an answer
+        weights = weights_of(self.stddevs)
+        units = np.vstack([np.zeros(self.answers.size), np.eye(self.answers.size)])
+        said = learner.fit(self.encodings, units, weights=weights).predict(encodings)
+        return (said[1:] - said[0]).T
+
+
 def weights_of(stddevs: np.ndarray) -> np.ndarray | None:
     """Return one over the variances, relative to the largest weight; None where all are equal."""
     if np.ptp(stddevs) == 0:
         return None
     return (stddevs.min() / stddevs) ** 2
-
-
-FORMAT = "pgmjax-predictor"
-FORMAT_VERSION = 1
-_LAWS: dict[str, type[Law]] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
-_LEARNED = "learned."
-_TAUGHT = ("encodings", "answers", "stddevs", "scales")
-
-
-def check_writable(learner: Learner, encoding: Encoding) -> None:
-    """Refuse what could not be read back.
-
-    Raises:
-        ValueError: the learner's settings cannot be written down, or the encoding is none of this library.
-    """
-    learner.to_dict()
-    if ENCODINGS.get(encoding.name) is not type(encoding):
-        raise ValueError(
-            f"the encoding {encoding.name!r} is not one of {', '.join(ENCODINGS)}: a predictor with it "
-            "cannot be saved, since it could not be read back."
-        )
 
 
 def write(predictor: Predictor, folder: str | os.PathLike[str], *, seed: int = 0) -> None:
@@ -273,6 +258,20 @@ def read(folder: str | os.PathLike[str]) -> Predictor:
         return Predictor(Domain(record["domain"]), as_encoding(record["encoding"]), tuple(parts))
     except (KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}. Make or copy it again.") from error
+
+
+def check_writable(learner: Learner, encoding: Encoding) -> None:
+    """Refuse what could not be read back.
+
+    Raises:
+        ValueError: the learner's settings cannot be written down, or the encoding is none of this library.
+    """
+    learner.to_dict()
+    if ENCODINGS.get(encoding.name) is not type(encoding):
+        raise ValueError(
+            f"the encoding {encoding.name!r} is not one of {', '.join(ENCODINGS)}: a predictor with it "
+            "cannot be saved, since it could not be read back."
+        )
 
 
 def _part(path: pathlib.Path, about: dict[str, Any], seed: int) -> Part:

@@ -1,10 +1,8 @@
-"""Which learner is taken: the one that errs least on validation queries.
+"""Model selection: the learner that errs least on validation queries, and bounds on what its answers miss.
 
-How far noisy sums and learned answers can be from the truth, with stated confidence.
-
-The noise bounds hold for the discrete laws that are drawn: a discrete Laplace variable has at every point
-a moment generating function of at most ``1 / (1 - (t b)**2)``, that of the continuous law of scale b, and a
-discrete Gaussian one of at most ``exp(t**2 sigma**2 / 2)``.
+Bounds hold with stated confidence, and for the discrete distributions that are drawn: a discrete Laplace
+variable has at every point a moment generating function of at most ``1 / (1 - (t b)**2)``, that of the
+continuous distribution of scale b, and a discrete Gaussian one of at most ``exp(t**2 sigma**2 / 2)``.
 """
 
 from __future__ import annotations

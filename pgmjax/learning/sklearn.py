@@ -1,8 +1,7 @@
 """Any regressor of scikit-learn as a learner.
 
-Regressors of scikit-learn as plain data and back: names from its own list, parameters that JSON holds.
-
-Reading makes regressors of that list only and imports nothing that a file names.
+Regressors are written as plain data: names from scikit-learn's own list, parameters that JSON holds. Reading
+makes regressors of that list only and imports nothing that a file names.
 """
 
 from __future__ import annotations

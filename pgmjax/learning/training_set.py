@@ -1,8 +1,7 @@
-"""What is learned together: attributes, their training queries, and the queries' vectors.
+"""Training sets: the attributes that are learned together, and the queries that a model is trained on.
 
-Which queries a model is trained on: covering ones of low sensitivity, or random ones.
-
-How many random queries to train on: more of them need more noise each, fewer leave more to the model.
+Training queries are covering ones of low sensitivity, or random ones. More random queries need more noise
+each, fewer leave more to the model: `error_terms` gives both errors by their number.
 """
 
 from __future__ import annotations
@@ -30,6 +29,15 @@ from pgmjax.strategies.choose import strategy
 UNIVERSES = ("auto", "joint", "cliques")
 MAX_JOINT_CELLS = 1 << 12
 """Up to so many cells of all attributes one learner learns them all, unless another universe is asked for."""
+
+COVERING = ("identity", "tree", "hb", "opt_0")
+"""Those whose answers determine every cell (OPT_0: every query of the workload)."""
+
+RANDOM = ("random", "random_subsets")
+"""Those of which a number is drawn."""
+
+_ASKED = 256
+_OTHER_SEED = 1 << 31  # fresh queries are drawn apart from those of training
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -116,13 +124,6 @@ def _check_distinguished(
             f"the encoding {encoding.name!r} leaves training queries indistinguishable: {different:,} "
             f"different ones have {seen:,} vectors. Use the encoding 'cells', or another training."
         )
-
-
-COVERING = ("identity", "tree", "hb", "opt_0")
-"""Those whose answers determine every cell (OPT_0: every query of the workload)."""
-
-RANDOM = ("random", "random_subsets")
-"""Those of which a number is drawn."""
 
 
 def training_query(
@@ -230,10 +231,6 @@ def _top(size: int, depth: int) -> AttributeQuery:
         ends = [size * part // 2**level for part in range(2**level + 1)]
         bounds += [(low, above - 1) for low, above in itertools.pairwise(ends)]
     return ranges(bounds)
-
-
-_ASKED = 256
-_OTHER_SEED = 1 << 31  # fresh queries are drawn apart from those of training
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Answers to statistical queries, with what is known of their error.
 
-From sums over rows to answers: the one place where values and variances are put together.
+`Pieces` turns sums over rows into answers: the one place where values and variances are put together.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pgmjax._internal import checks
 from pgmjax.local.channel import Channel
 
 USELESS = ("refuse", "answer")
+
+_EXACT = 1e-9
 
 
 class UselessAnswerError(ValueError):
@@ -136,9 +138,6 @@ def refuse_useless(answers: Answers, useless: str) -> Answers:
         "better guess. Use fewer categories, more rows or a larger epsilon; "
         'useless="answer" gives them all the same.'
     )
-
-
-_EXACT = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)

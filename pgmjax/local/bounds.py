@@ -1,4 +1,4 @@
-"""What no mechanism can beat, and what randomised response reaches."""
+"""Bounds on the error: what no mechanism can beat, and what randomised response reaches."""
 
 from __future__ import annotations
 

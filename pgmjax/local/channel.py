@@ -1,10 +1,9 @@
-"""The numbers of a randomised response that unbiased estimates are made of.
+"""The numbers of a randomised response that unbiased estimators are made of.
 
-What a group of attributes answers about some of its attributes: a channel of two numbers.
-
-A record's answer is turned into a number for each cell: 1 for the cell that it names (direct encoding), or
-the sum of its bits there (unary encodings). Its mean is `matching` in the record's own cell and `other` in
-all others, so that counts have the expectation (matching - other) x + other n.
+`Channel` is the answer of a record as one category. `Factor` is what a group of attributes answers about some
+of its attributes: a record's answer is turned into a number for each cell, 1 for the cell that it names
+(direct encoding) or the sum of its bits there (unary encodings). Its mean is `matching` in the record's own
+cell and `other` in all others, so that counts have the expectation (matching - other) x + other n.
 """
 
 from __future__ import annotations

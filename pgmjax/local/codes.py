@@ -1,6 +1,6 @@
-"""What estimates are made from: perturbed codes in the order of the rows, and the law that drew them.
+"""Perturbed codes in the order of the rows, the distribution they were drawn from, and their universe.
 
-A product of attributes as one category, and back.
+A universe is a product of attributes as one category.
 """
 
 from __future__ import annotations

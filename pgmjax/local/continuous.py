@@ -1,6 +1,6 @@
-"""Cells of the unit cube, and how many make the error of answers about continuous attributes least.
+"""Continuous attributes in the unit cube, discretised: the grid of least error, and answers from it.
 
-Answers about continuous attributes: the noise of a discretised table, and what discretising costs.
+The error has two parts: the noise of the discretised table, and what discretising costs.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pgmjax.privacy.response import LARGEST_SIZE
 NORMS = ("max", "euclidean")
 MAX_CELLS = 1 << 22
 """The most cells whose midpoints are written out."""
+
 _BITS = LARGEST_SIZE.bit_length() - 1
 
 

@@ -1,6 +1,6 @@
 """Cuts of a graph whose edges answered by randomised response.
 
-The rows of a graph: one for each pair of vertices, numbered along the upper triangle.
+The rows of a graph are its pairs of vertices, numbered along the upper triangle.
 """
 
 from __future__ import annotations

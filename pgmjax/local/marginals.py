@@ -1,6 +1,6 @@
-"""A marginal as randomised responses tell it: unbiased counts, their covariance, and a measurement.
+"""Marginals from randomised responses: unbiased counts, their covariance, and a measurement.
 
-Sums over responses for many cliques in one pass over their blocks.
+`Tally` adds up the responses for many cliques in one pass over their blocks.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, identity
 LARGEST_COVARIANCE = 4096
 NOISE = "response"
 _LEAST_VARIANCE = 1e-12  # a record: where next to nobody lies, the difference below has no digits left
+
+_ENTRIES = 1 << 23  # of the largest array that a step makes of a block
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -80,7 +82,7 @@ class ResponseMarginal:
         return math.sqrt(self.rows * math.prod(worst))
 
     def predicted_error(self) -> float:
-        """Return a bound of the standard deviation of an estimated fraction; see `factor.predicted_error`."""
+        """Return a bound of an estimated fraction's standard deviation; see `channel.predicted_error`."""
         return predicted_error(self.factors, self.rows)
 
     def covariance(self, counts: np.ndarray | None = None) -> np.ndarray:
@@ -211,9 +213,6 @@ def _pairs(full: np.ndarray, axis: int, factor: Factor) -> np.ndarray:
     diagonal = np.arange(factor.size)
     products[diagonal, diagonal] = own * cells + other * (total - cells)
     return np.moveaxis(products, (0, 1), (axis, axis + 1))
-
-
-_ENTRIES = 1 << 23  # of the largest array that a step makes of a block
 
 
 class Tally:

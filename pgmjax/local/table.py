@@ -1,8 +1,7 @@
 """A perturbed table: every record's own randomised answer, to be published as it is.
 
-What the records of a table answered about one group of attributes, in the order of the table.
-
-Places for answers as they come, in memory or in files that may be larger than it.
+It has one column for each group of attributes, in the order of the table. `Storage` takes in answers as they
+come, in memory or in files that may be larger than it.
 """
 
 from __future__ import annotations
@@ -33,6 +32,8 @@ from pgmjax.privacy.response import RandomizedResponse, ResponseLaw, UnaryRespon
 FORMAT, FORMAT_VERSION = "pgmjax-perturbed-table", 1
 RECORD = "perturbed.json"
 _BLOCK_ROWS = 1 << 17
+
+ENCODINGS = {"direct": RandomizedResponse, "optimal-unary": UnaryResponse, "symmetric-unary": UnaryResponse}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -80,14 +81,14 @@ class PerturbedTable:
 
     @property
     def law(self) -> RandomizedResponse:
-        """The law of the one column's answers, of direct encoding; see `column`."""
+        """The law of the one column's answers, of direct encoding; see `ResponseColumn`."""
         column = self.column
         assert column.codes is not None  # refuses bits
         return column.law  # type: ignore[return-value]
 
     @property
     def codes(self) -> np.ndarray:
-        """The categories of the one column, unsigned integers [rows]; see `column`."""
+        """The categories of the one column, unsigned integers [rows]; see `ResponseColumn`."""
         return self.column.codes
 
     def blocks(self, rows: int = _BLOCK_ROWS) -> Iterator[tuple[np.ndarray, ...]]:
@@ -160,11 +161,6 @@ class PerturbedTable:
         return f"PerturbedTable({self.rows:,} records, {mark}; {columns})"
 
 
-def answers_name(number: int) -> str:
-    """Return the name of a column's file."""
-    return f"answers-{number}.npy"
-
-
 def load(folder: str | os.PathLike[str]) -> PerturbedTable:
     """Open a perturbed table; its answers are read from the files when they are used.
 
@@ -188,9 +184,6 @@ def load(folder: str | os.PathLike[str]) -> PerturbedTable:
         return PerturbedTable(domain, columns, rows, record["secure"], record["seed"], record["ledger"])
     except (KeyError, TypeError, ValueError, OSError, EOFError) as error:
         raise ValueError(f"{os.fspath(folder)} is damaged: {error} Make or copy it again.") from error
-
-
-ENCODINGS = {"direct": RandomizedResponse, "optimal-unary": UnaryResponse, "symmetric-unary": UnaryResponse}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -336,3 +329,8 @@ def _array(planned: Planned, rows: int, folder: pathlib.Path | None, number: int
     if folder is None:
         return np.zeros(shape, dtype)
     return np.lib.format.open_memmap(folder / answers_name(number), mode="w+", dtype=dtype, shape=shape)
+
+
+def answers_name(number: int) -> str:
+    """Return the name of a column's file."""
+    return f"answers-{number}.npy"

@@ -1,8 +1,8 @@
-"""What mechanisms share that measure, fit and choose again: checks beforehand, spending, fits on the way.
+"""Shared parts of mechanisms that measure, fit and choose again: checks, spending, rounds, candidates.
 
-The budget of rounds whose number is not known: small at first, larger once they teach nothing new.
-
-What an adaptive mechanism may measure: all subsets of a workload's cliques, with what they are worth.
+A `Purse` spends the budget in its own unit; a `Round` starts small and grows once rounds teach nothing new,
+for mechanisms whose number of rounds is not known. The candidates are all subsets of a workload's cliques,
+with what they are worth.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ from pgmjax.privacy.scores import Score
 from pgmjax.queries import Query, marginal
 from pgmjax.queries.workload import Workload
 
+MOST_CANDIDATES = 100_000
+
 
 def check_adaptive(data: Dataset, workload: Workload, estimator: Estimator) -> None:
     """Refuse a table or a workload that cannot be worked with; reads nothing of the table.
 
-    Unlike `settings.check_request` this asks for no model of all the workload's cliques together, but each
+    Unlike `base.check_request` this asks for no model of all the workload's cliques together, but each
     of them must be answerable alone.
 
     Raises:
@@ -224,9 +226,6 @@ def is_noise(before: np.ndarray, after: np.ndarray, measurement: LinearMeasureme
     assert measurement.law is not None
     moved = float(np.abs(np.asarray(after) - np.asarray(before)).sum())
     return moved <= expected_size(measurement.law) * measurement.values.size
-
-
-MOST_CANDIDATES = 100_000
 
 
 def downward_closure(domain: Domain, workload: Workload) -> dict[Clique, Fraction]:

@@ -1,6 +1,7 @@
-"""What every mechanism shares: its privacy parameters, the checks before spending, the release.
+"""The parts that every mechanism shares: privacy parameters, checks before spending, the release.
 
-What a mechanism has measured and paid for, before a model is fitted to it: one fit, or many in a batch.
+`Unfitted` is what a mechanism has measured and paid for before a model is fitted to it: by one fit, or by
+many in a batch.
 """
 
 from __future__ import annotations
@@ -30,37 +31,6 @@ from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release, Spent
-
-
-class FitError(RuntimeError):
-    """No model could be fitted to answers that are already paid for.
-
-    Attributes:
-        measurements: the noisy answers, a valid private release: fit them in another way.
-        transcript: of a mechanism that plays a game instead, likewise.
-    """
-
-    transcript: Transcript | None = None
-
-    def __init__(self, reason: str, measurements: tuple[LinearMeasurement, ...]):
-        super().__init__(
-            f"The fit failed after the budget was spent: {reason} The noisy answers are not lost: they are "
-            "in this error's `measurements`, to be fitted in another way."
-        )
-        self.measurements = measurements
-
-
-@contextlib.contextmanager
-def paid_for(measurements: Sequence[LinearMeasurement]) -> Iterator[None]:
-    """Turn whatever fails in the block into a `FitError` that carries what was measured.
-
-    Raises:
-        FitError: something failed; the answers so far are paid for.
-    """
-    try:
-        yield
-    except Exception as error:
-        raise FitError(str(error), tuple(measurements)) from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -312,3 +282,34 @@ def release_together(rows: Sequence[Unfitted]) -> list[Release]:
             totals=public if len(public) == len(several) else None,
         )
     return [row.release(fit) for row, fit in zip(several, fits, strict=True)]
+
+
+class FitError(RuntimeError):
+    """No model could be fitted to answers that are already paid for.
+
+    Attributes:
+        measurements: the noisy answers, a valid private release: fit them in another way.
+        transcript: of a mechanism that plays a game instead, likewise.
+    """
+
+    transcript: Transcript | None = None
+
+    def __init__(self, reason: str, measurements: tuple[LinearMeasurement, ...]):
+        super().__init__(
+            f"The fit failed after the budget was spent: {reason} The noisy answers are not lost: they are "
+            "in this error's `measurements`, to be fitted in another way."
+        )
+        self.measurements = measurements
+
+
+@contextlib.contextmanager
+def paid_for(measurements: Sequence[LinearMeasurement]) -> Iterator[None]:
+    """Turn whatever fails in the block into a `FitError` that carries what was measured.
+
+    Raises:
+        FitError: something failed; the answers so far are paid for.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise FitError(str(error), tuple(measurements)) from error

@@ -1,13 +1,12 @@
-"""The two ways from a Bayesian network's noisy marginals to a model: the paper's, and the engine.
+"""Bayesian networks under privacy: the search for parents, and the models made from noisy marginals.
 
-Both take the same measurements, in the network's order: of the first the whole table counts, of every
-other one the last attribute given the others.
+The search goes attribute by attribute and chooses each one's parents by a private score. Which parents an
+attribute may have depends on public numbers alone. Children stand as they are, parents as they are or with
+values merged by a taxonomy.
 
-The private search for a Bayesian network: attribute by attribute, each with parents chosen by a score.
-
-Which parents an attribute may have in a Bayesian network: from public numbers alone.
-
-Attributes of a Bayesian network: children as they are, parents as they are or with values merged.
+There are two ways from a network's noisy marginals to a model, the paper's and the engine. Both take the same
+measurements, in the network's order: of the first the whole table counts, of every other one the last
+attribute given the others.
 """
 
 from __future__ import annotations
@@ -41,6 +40,371 @@ from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, ParentScore,
 from pgmjax.queries import AttributeQuery, Product, compression, identity, marginal
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
+
+SCORES: dict[str, type[ParentScore]] = {
+    "I": MutualInformation,
+    "F": BinaryF,
+    "R": TotalVariation,
+    **{score.kind: score for score in (MutualInformation, BinaryF, TotalVariation)},
+}
+
+_WALKED = 10  # sets looked at for each that is wanted, before sets are drawn instead
+_WIDEST = 60  # attributes: with more, there are more sets than anybody wants
+
+Noise = Callable[[int], Any]
+"""From a number of marginals to the mean absolute noise of a cell (counts)."""
+
+Parents = tuple[tuple[str, int], ...]
+"""Attributes with the level of their taxonomies at which they stand, 0 as they are."""
+
+Taxonomies = Mapping[str, tuple[tuple[int, ...], ...]]
+"""For some attributes coarser and coarser maps, each the group of every code."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """How a network is searched for; see `PrivBayes` for the settings.
+
+    Attributes:
+        score: what parents are chosen by.
+        structure_share: of the budget, for choices.
+        theta: how useful the marginals must be.
+        degree: the number of parents, or None.
+        first: the attribute to start with, or None.
+        max_candidates: the most sets of parents that one choice goes through.
+        max_cells: the most cells of the model's junction tree.
+    """
+
+    score: type[ParentScore]
+    structure_share: Fraction
+    theta: Fraction
+    degree: int | None
+    first: str | None
+    max_candidates: int
+    max_cells: int
+
+    def run(self, table: PrivateTable, levels: Levels, show_progress: bool | None = None) -> list[Candidate]:
+        """Return the marginals to measure, in the order in which the attributes joined.
+
+        With a degree the network's first marginals are left out, since all of their attributes are in the
+        first one of full degree.
+
+        Args:
+            table: what is asked; the choices are charged to its budget.
+            levels: its attributes.
+            show_progress: None shows a bar in terminals only, False never.
+
+        Raises:
+            ValueError: a budget for which there is no noise; nothing was spent.
+        """
+        names = list(table.domain)
+        first = names[0] if self.first is None else self.first
+        network, rest = [Candidate(first)], [name for name in names if name != first]
+        if not rest:
+            return network
+        records, noise = table.public_count(), self._noise(table)
+        degree, cells = self.degree, useful_cells(records, len(names), self.theta, noise)
+        if degree is None and set(table.domain.shape) == {2}:
+            degree = useful_degree(records, len(names), self.theta, noise)
+        share, others = table.budget.split([self.structure_share, 1 - self.structure_share])
+        costs = split(share, [1] * len(rest))
+        marginals = len(names) - (degree or 0)
+        self._check_amounts(table, records, costs[0], [others / len(names), table.budget.cap / marginals])
+        with Progress("choosing parents", len(costs), show_progress) as progress:
+            for cost in costs:
+                chosen = [each.child for each in network]
+                if degree is None:
+                    found = of_cells(levels, chosen, rest, cells, self.max_candidates)
+                else:
+                    found = of_degree(chosen, rest, degree, self.max_candidates)
+                found = that_fit(table.domain, network, found, self.max_cells)
+                network.append(found[self._choose(table, levels, found, cost, records)])
+                rest.remove(network[-1].child)
+                progress.advance()
+        holds_all = degree is not None and len(network[degree].parents) == degree
+        return network[degree:] if holds_all else network
+
+    def _check_amounts(
+        self, table: PrivateTable, records: int, choice: Fraction, parts: Sequence[Fraction]
+    ) -> None:
+        """Refuse parts of the budget for which no noise can be drawn, before any of it is spent.
+
+        Args:
+            table: what is asked.
+            records: their number.
+            choice: what a choice costs.
+            parts: the least and the most that a marginal may cost.
+        """
+        largest = sorted(table.domain, key=table.domain.__getitem__)[-2:]
+        moved = self.score([marginal(largest)], records).sensitivity(table.domain, table.relation).value
+        if table.budget.unit == "epsilon":
+            selection.permute_and_flip_for(moved, choice)
+            for part in parts:
+                scales.laplace_for(2, part)
+        else:
+            selection.exponential_for(moved, Fraction(math.sqrt(8 * choice)))
+            for part in parts:
+                scales.gaussian_for(2, part)
+
+    def _choose(
+        self,
+        table: PrivateTable,
+        levels: Levels,
+        candidates: Sequence[Candidate],
+        cost: Fraction,
+        records: int,
+    ) -> int:
+        if len(candidates) == 1 or not any(each.parents for each in candidates):
+            return 0  # nothing to find out
+        score = self.score([levels.query(each) for each in candidates], records)
+        if table.budget.unit == "epsilon":
+            return table.select(score, epsilon=cost)
+        return table.select(score, rho=cost)
+
+    def _noise(self, table: PrivateTable) -> Noise:
+        """The mean absolute noise of a cell when the rest of the budget is divided among some marginals."""
+        part = (1 - self.structure_share) * table.budget.cap
+        if table.budget.unit == "epsilon":
+            return lambda marginals: Fraction(2 * marginals) / part
+        # Gaussian noise of variance m / rho, the mean of whose size is sqrt(2 / pi) standard deviations
+        return lambda marginals: Fraction(math.sqrt(2 * marginals / (math.pi * part)))
+
+
+def of_degree(chosen: Sequence[str], rest: Sequence[str], degree: int, most: int) -> list[Candidate]:
+    """Return every child with every set of `degree` parents, or of all chosen while they are fewer.
+
+    Args:
+        chosen: the attributes that are in the network.
+        rest: those that are not.
+        degree: the number of parents.
+        most: more candidates than this are thinned: each child keeps the same number of its sets.
+    """
+    size = min(degree, len(chosen))
+    if math.comb(len(chosen), size) * len(rest) <= most:
+        sets: list[Sequence[str]] = list(itertools.combinations(chosen, size))
+        return [Candidate(child, tuple((name, 0) for name in each)) for child in rest for each in sets]
+    draw = random.generator(len(chosen))
+    found = []
+    for child in rest:
+        drawn = (sorted(draw.permutation(len(chosen))[:size].tolist()) for _ in itertools.count())
+        sets = [[chosen[i] for i in places] for places in _distinct(map(tuple, drawn), _quota(rest, most))]
+        found += [Candidate(child, tuple((name, 0) for name in each)) for each in sets]
+    return found
+
+
+def of_cells(
+    levels: Levels, chosen: Sequence[str], rest: Sequence[str], cells: int, most: int
+) -> list[Candidate]:
+    """Return every child with every maximal set of parents that keeps their table within some cells.
+
+    Maximal: no parent can be added, and none taken at a finer level. A child whose own values exceed the
+    cells has no parents.
+
+    Args:
+        levels: the attributes.
+        chosen: those that are in the network.
+        rest: those that are not.
+        cells: the most cells of parents and child together.
+        most: more candidates than this are thinned: each child keeps the same number of its sets.
+
+    References:
+        Zhang et al. 2017, "PrivBayes", Algorithms 5 and 6.
+    """
+    sizes = {name: levels.sizes(name) for name in chosen}
+    rooms = {child: max(cells // levels.domain[child], 1) for child in rest}
+    quota = _quota(rest, most)
+    sets: dict[int, list[Parents]] = {}
+    for room in set(rooms.values()):
+        near = {name: size for name, size in sizes.items() if min(size) <= room}
+        found = None if len(near) > _WIDEST else _all(near, room, most)
+        sets[room] = _drawn(near, room, quota) if found is None else found
+    if sum(len(sets[room]) for room in rooms.values()) > most:
+        draw = random.generator(len(chosen))
+        for room, found in sets.items():
+            kept = sorted(draw.permutation(len(found))[:quota].tolist())
+            sets[room] = [found[i] for i in kept]
+    return [Candidate(child, parents) for child in rest for parents in sets[rooms[child]]]
+
+
+def that_fit(
+    domain: Domain, network: Sequence[Candidate], candidates: Sequence[Candidate], cells: int
+) -> list[Candidate]:
+    """Return the candidates with which a model of the network stays within some cells.
+
+    A child of whose sets none does comes without parents.
+    """
+    grown = candidate_cells(domain, [each.clique for each in network], [c.clique for c in candidates])
+    kept = [each for each, size in zip(candidates, grown.tolist(), strict=True) if size <= cells]
+    served = {each.child for each in kept}
+    return kept + [
+        Candidate(child) for child in dict.fromkeys(c.child for c in candidates) if child not in served
+    ]
+
+
+def useful_degree(records: int, attributes: int, theta: Fraction, noise: Noise) -> int:
+    """Return the most parents for which binary marginals are theta-useful, 0 if none are.
+
+    Args:
+        records: their public number n.
+        attributes: their number d.
+        theta: how many times the mean noise a cell of n / 2^(k+1) records must be on average.
+        noise: of a number of marginals.
+
+    Example:
+        >>> useful_degree(5_000, 10, Fraction(4), lambda marginals: Fraction(2 * marginals))
+        6
+    """
+    degrees = range(min(attributes, 60))
+    return max((k for k in degrees if records >= theta * noise(attributes - k) * 2 ** (k + 1)), default=0)
+
+
+def useful_cells(records: int, attributes: int, theta: Fraction, noise: Noise) -> int:
+    """Return the most cells of a theta-useful marginal, where each attribute has one; see `useful_degree`."""
+    return math.floor(records / (theta * noise(attributes)))
+
+
+def maximal_sets(sizes: Mapping[str, tuple[int, ...]], room: int) -> Iterator[Parents | None]:
+    """Yield the maximal sets of parents of at most `room` cells, and None for each other set looked at."""
+    names = list(sizes)
+
+    def walk(place: int, taken: Parents, cells: int) -> Iterator[Parents | None]:
+        if place == len(names):
+            yield taken if _is_maximal(sizes, dict(taken), cells, room) else None
+            return
+        name = names[place]
+        for level, size in enumerate(sizes[name]):
+            if cells * size <= room:
+                yield from walk(place + 1, (*taken, (name, level)), cells * size)
+        yield from walk(place + 1, taken, cells)
+
+    return walk(0, (), 1)
+
+
+def _is_maximal(sizes: Mapping[str, tuple[int, ...]], taken: dict[str, int], cells: int, room: int) -> bool:
+    for name, options in sizes.items():
+        level = taken.get(name, len(options))
+        now = options[level] if level < len(options) else 1
+        if level and cells // now * options[level - 1] <= room:
+            return False
+    return True
+
+
+def _all(sizes: Mapping[str, tuple[int, ...]], room: int, most: int) -> list[Parents] | None:
+    """All maximal sets; None where there are too many to look through."""
+    looked = list(itertools.islice(maximal_sets(sizes, room), _WALKED * most + 1))
+    return None if len(looked) > _WALKED * most else [each for each in looked if each is not None]
+
+
+def _drawn(sizes: Mapping[str, tuple[int, ...]], room: int, quota: int) -> list[Parents]:
+    """Some maximal sets: attributes in random order, each at the finest level that still fits."""
+    draw = random.generator(room)
+    names = list(sizes)
+
+    def one() -> Parents:
+        cells, taken = 1, {}
+        for place in draw.permutation(len(names)).tolist():
+            name = names[place]
+            level = next((i for i, size in enumerate(sizes[name]) if cells * size <= room), None)
+            if level is not None:
+                taken[name] = level
+                cells *= sizes[name][level]
+        return tuple((name, taken[name]) for name in names if name in taken)
+
+    return _distinct((one() for _ in itertools.count()), quota)
+
+
+def _distinct(drawn: Iterator[Any], quota: int) -> list[Any]:
+    """Different ones of an endless stream: a quota of them, or fewer where they repeat."""
+    return list(dict.fromkeys(itertools.islice(drawn, 4 * quota)))[:quota]
+
+
+def _quota(rest: Sequence[str], most: int) -> int:
+    return max(1, most // len(rest))
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """A child with its parents, each an attribute and a level of its taxonomy (0: as it is)."""
+
+    child: str
+    parents: Parents = ()
+
+    @property
+    def clique(self) -> Clique:
+        """Parents, then the child."""
+        return (*(name for name, _ in self.parents), self.child)
+
+
+@dataclasses.dataclass(frozen=True)
+class Levels:
+    """The attributes with their taxonomies.
+
+    Args:
+        domain: the attributes.
+        taxonomies: for some of them coarser and coarser maps, each the group of every code.
+
+    Raises:
+        ValueError: an unknown attribute, or maps of which one is not coarser than the one before.
+    """
+
+    domain: Domain
+    taxonomies: Taxonomies
+
+    def __post_init__(self) -> None:
+        for name, maps in self.taxonomies.items():
+            finer: Sequence[int] = range(self.domain[name])
+            for groups in maps:
+                _check_coarser(name, finer, groups)
+                finer = groups
+
+    def sizes(self, name: str) -> tuple[int, ...]:
+        """Return the number of values at each level, the finest first."""
+        return (self.domain[name], *(max(groups) + 1 for groups in self.taxonomies.get(name, ())))
+
+    def query(self, candidate: Candidate) -> Product:
+        """Return the query that counts parents' values against the child's."""
+        blocks: dict[str, AttributeQuery] = {}
+        for name, level in candidate.parents:
+            blocks[name] = compression(self.taxonomies[name][level - 1]) if level else identity()
+        return Product({**blocks, candidate.child: identity()})
+
+
+def read_taxonomies(given: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Return taxonomies as tuples of integers.
+
+    Raises:
+        TypeError: no mapping of names to lists of lists of integers.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"taxonomies must map attribute names to lists of maps, got {type(given).__name__}.")
+    said = "a map of the taxonomy of"
+    return {
+        name: tuple(
+            tuple(checks.integer(f"a group in {said} {name!r}", group, low=0) for group in groups)
+            for groups in (checks.several(f"{said} {name!r}", each, "groups") for each in maps)
+        )
+        for name, maps in ((n, checks.several(f"the taxonomy of {n!r}", m, "maps")) for n, m in given.items())
+    }
+
+
+def _check_coarser(name: str, finer: Sequence[int], groups: Sequence[int]) -> None:
+    if len(groups) != len(finer):
+        raise ValueError(
+            f"a map of the taxonomy of {name!r} must give the group of each of its {len(finer)} codes, got "
+            f"{len(groups)} groups."
+        )
+    number = len(set(groups))
+    if number != max(groups) + 1 or number < 2:
+        raise ValueError(
+            f"the groups of a map of the taxonomy of {name!r} must be 0..g-1, at least 2 of them."
+        )
+    if number >= len(set(finer)) or len(set(zip(finer, groups, strict=True))) != len(set(finer)):
+        raise ValueError(
+            f"each map of the taxonomy of {name!r} must merge groups of the one before, got {number} groups "
+            f"after {len(set(finer))}: give maps from fine to coarse."
+        )
 
 
 def check_memory(domain: Domain, workload: Workload, estimator: Estimator, max_cells: int) -> None:
@@ -177,371 +541,3 @@ def _as_fine(table: np.ndarray, query: Product) -> np.ndarray:
         if isinstance(block, compression):
             table = np.take(table, block.groups.array, axis=axis)
     return table
-
-
-SCORES: dict[str, type[ParentScore]] = {
-    "I": MutualInformation,
-    "F": BinaryF,
-    "R": TotalVariation,
-    **{score.kind: score for score in (MutualInformation, BinaryF, TotalVariation)},
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class Search:
-    """How a network is searched for; see `PrivBayes` for the settings.
-
-    Attributes:
-        score: what parents are chosen by.
-        structure_share: of the budget, for choices.
-        theta: how useful the marginals must be.
-        degree: the number of parents, or None.
-        first: the attribute to start with, or None.
-        max_candidates: the most sets of parents that one choice goes through.
-        max_cells: the most cells of the model's junction tree.
-    """
-
-    score: type[ParentScore]
-    structure_share: Fraction
-    theta: Fraction
-    degree: int | None
-    first: str | None
-    max_candidates: int
-    max_cells: int
-
-    def run(self, table: PrivateTable, levels: Levels, show_progress: bool | None = None) -> list[Candidate]:
-        """Return the marginals to measure, in the order in which the attributes joined.
-
-        With a degree the network's first marginals are left out, since all of their attributes are in the
-        first one of full degree.
-
-        Args:
-            table: what is asked; the choices are charged to its budget.
-            levels: its attributes.
-            show_progress: None shows a bar in terminals only, False never.
-
-        Raises:
-            ValueError: a budget for which there is no noise; nothing was spent.
-        """
-        names = list(table.domain)
-        first = names[0] if self.first is None else self.first
-        network, rest = [Candidate(first)], [name for name in names if name != first]
-        if not rest:
-            return network
-        records, noise = table.public_count(), self._noise(table)
-        degree, cells = self.degree, useful_cells(records, len(names), self.theta, noise)
-        if degree is None and set(table.domain.shape) == {2}:
-            degree = useful_degree(records, len(names), self.theta, noise)
-        share, others = table.budget.split([self.structure_share, 1 - self.structure_share])
-        costs = split(share, [1] * len(rest))
-        marginals = len(names) - (degree or 0)
-        self._check_amounts(table, records, costs[0], [others / len(names), table.budget.cap / marginals])
-        with Progress("choosing parents", len(costs), show_progress) as progress:
-            for cost in costs:
-                chosen = [each.child for each in network]
-                if degree is None:
-                    found = of_cells(levels, chosen, rest, cells, self.max_candidates)
-                else:
-                    found = of_degree(chosen, rest, degree, self.max_candidates)
-                found = that_fit(table.domain, network, found, self.max_cells)
-                network.append(found[self._choose(table, levels, found, cost, records)])
-                rest.remove(network[-1].child)
-                progress.advance()
-        holds_all = degree is not None and len(network[degree].parents) == degree
-        return network[degree:] if holds_all else network
-
-    def _check_amounts(
-        self, table: PrivateTable, records: int, choice: Fraction, parts: Sequence[Fraction]
-    ) -> None:
-        """Refuse parts of the budget for which no noise can be drawn, before any of it is spent.
-
-        Args:
-            table: what is asked.
-            records: their number.
-            choice: what a choice costs.
-            parts: the least and the most that a marginal may cost.
-        """
-        largest = sorted(table.domain, key=table.domain.__getitem__)[-2:]
-        moved = self.score([marginal(largest)], records).sensitivity(table.domain, table.relation).value
-        if table.budget.unit == "epsilon":
-            selection.permute_and_flip_for(moved, choice)
-            for part in parts:
-                scales.laplace_for(2, part)
-        else:
-            selection.exponential_for(moved, Fraction(math.sqrt(8 * choice)))
-            for part in parts:
-                scales.gaussian_for(2, part)
-
-    def _choose(
-        self,
-        table: PrivateTable,
-        levels: Levels,
-        candidates: Sequence[Candidate],
-        cost: Fraction,
-        records: int,
-    ) -> int:
-        if len(candidates) == 1 or not any(each.parents for each in candidates):
-            return 0  # nothing to find out
-        score = self.score([levels.query(each) for each in candidates], records)
-        if table.budget.unit == "epsilon":
-            return table.select(score, epsilon=cost)
-        return table.select(score, rho=cost)
-
-    def _noise(self, table: PrivateTable) -> Noise:
-        """The mean absolute noise of a cell when the rest of the budget is divided among some marginals."""
-        part = (1 - self.structure_share) * table.budget.cap
-        if table.budget.unit == "epsilon":
-            return lambda marginals: Fraction(2 * marginals) / part
-        # Gaussian noise of variance m / rho, the mean of whose size is sqrt(2 / pi) standard deviations
-        return lambda marginals: Fraction(math.sqrt(2 * marginals / (math.pi * part)))
-
-
-_WALKED = 10  # sets looked at for each that is wanted, before sets are drawn instead
-_WIDEST = 60  # attributes: with more, there are more sets than anybody wants
-
-Noise = Callable[[int], Any]
-"""From a number of marginals to the mean absolute noise of a cell (counts)."""
-
-
-def of_degree(chosen: Sequence[str], rest: Sequence[str], degree: int, most: int) -> list[Candidate]:
-    """Return every child with every set of `degree` parents, or of all chosen while they are fewer.
-
-    Args:
-        chosen: the attributes that are in the network.
-        rest: those that are not.
-        degree: the number of parents.
-        most: more candidates than this are thinned: each child keeps the same number of its sets.
-    """
-    size = min(degree, len(chosen))
-    if math.comb(len(chosen), size) * len(rest) <= most:
-        sets: list[Sequence[str]] = list(itertools.combinations(chosen, size))
-        return [Candidate(child, tuple((name, 0) for name in each)) for child in rest for each in sets]
-    draw = random.generator(len(chosen))
-    found = []
-    for child in rest:
-        drawn = (sorted(draw.permutation(len(chosen))[:size].tolist()) for _ in itertools.count())
-        sets = [[chosen[i] for i in places] for places in _distinct(map(tuple, drawn), _quota(rest, most))]
-        found += [Candidate(child, tuple((name, 0) for name in each)) for each in sets]
-    return found
-
-
-def of_cells(
-    levels: Levels, chosen: Sequence[str], rest: Sequence[str], cells: int, most: int
-) -> list[Candidate]:
-    """Return every child with every maximal set of parents that keeps their table within some cells.
-
-    Maximal: no parent can be added, and none taken at a finer level. A child whose own values exceed the
-    cells has no parents.
-
-    Args:
-        levels: the attributes.
-        chosen: those that are in the network.
-        rest: those that are not.
-        cells: the most cells of parents and child together.
-        most: more candidates than this are thinned: each child keeps the same number of its sets.
-
-    References:
-        Zhang et al. 2017, "PrivBayes", Algorithms 5 and 6.
-    """
-    sizes = {name: levels.sizes(name) for name in chosen}
-    rooms = {child: max(cells // levels.domain[child], 1) for child in rest}
-    quota = _quota(rest, most)
-    sets: dict[int, list[Parents]] = {}
-    for room in set(rooms.values()):
-        near = {name: size for name, size in sizes.items() if min(size) <= room}
-        found = None if len(near) > _WIDEST else _all(near, room, most)
-        sets[room] = _drawn(near, room, quota) if found is None else found
-    if sum(len(sets[room]) for room in rooms.values()) > most:
-        draw = random.generator(len(chosen))
-        for room, found in sets.items():
-            kept = sorted(draw.permutation(len(found))[:quota].tolist())
-            sets[room] = [found[i] for i in kept]
-    return [Candidate(child, parents) for child in rest for parents in sets[rooms[child]]]
-
-
-def that_fit(
-    domain: Domain, network: Sequence[Candidate], candidates: Sequence[Candidate], cells: int
-) -> list[Candidate]:
-    """Return the candidates with which a model of the network stays within some cells.
-
-    A child of whose sets none does comes without parents.
-    """
-    grown = candidate_cells(domain, [each.clique for each in network], [c.clique for c in candidates])
-    kept = [each for each, size in zip(candidates, grown.tolist(), strict=True) if size <= cells]
-    served = {each.child for each in kept}
-    return kept + [
-        Candidate(child) for child in dict.fromkeys(c.child for c in candidates) if child not in served
-    ]
-
-
-def useful_degree(records: int, attributes: int, theta: Fraction, noise: Noise) -> int:
-    """Return the most parents for which binary marginals are theta-useful, 0 if none are.
-
-    Args:
-        records: their public number n.
-        attributes: their number d.
-        theta: how many times the mean noise a cell of n / 2^(k+1) records must be on average.
-        noise: of a number of marginals.
-
-    Example:
-        >>> useful_degree(5_000, 10, Fraction(4), lambda marginals: Fraction(2 * marginals))
-        6
-    """
-    degrees = range(min(attributes, 60))
-    return max((k for k in degrees if records >= theta * noise(attributes - k) * 2 ** (k + 1)), default=0)
-
-
-def useful_cells(records: int, attributes: int, theta: Fraction, noise: Noise) -> int:
-    """Return the most cells of a theta-useful marginal, where every attribute has one; see above."""
-    return math.floor(records / (theta * noise(attributes)))
-
-
-def maximal_sets(sizes: Mapping[str, tuple[int, ...]], room: int) -> Iterator[Parents | None]:
-    """Yield the maximal sets of parents of at most `room` cells, and None for each other set looked at."""
-    names = list(sizes)
-
-    def walk(place: int, taken: Parents, cells: int) -> Iterator[Parents | None]:
-        if place == len(names):
-            yield taken if _is_maximal(sizes, dict(taken), cells, room) else None
-            return
-        name = names[place]
-        for level, size in enumerate(sizes[name]):
-            if cells * size <= room:
-                yield from walk(place + 1, (*taken, (name, level)), cells * size)
-        yield from walk(place + 1, taken, cells)
-
-    return walk(0, (), 1)
-
-
-def _is_maximal(sizes: Mapping[str, tuple[int, ...]], taken: dict[str, int], cells: int, room: int) -> bool:
-    for name, options in sizes.items():
-        level = taken.get(name, len(options))
-        now = options[level] if level < len(options) else 1
-        if level and cells // now * options[level - 1] <= room:
-            return False
-    return True
-
-
-def _all(sizes: Mapping[str, tuple[int, ...]], room: int, most: int) -> list[Parents] | None:
-    """All maximal sets; None where there are too many to look through."""
-    looked = list(itertools.islice(maximal_sets(sizes, room), _WALKED * most + 1))
-    return None if len(looked) > _WALKED * most else [each for each in looked if each is not None]
-
-
-def _drawn(sizes: Mapping[str, tuple[int, ...]], room: int, quota: int) -> list[Parents]:
-    """Some maximal sets: attributes in random order, each at the finest level that still fits."""
-    draw = random.generator(room)
-    names = list(sizes)
-
-    def one() -> Parents:
-        cells, taken = 1, {}
-        for place in draw.permutation(len(names)).tolist():
-            name = names[place]
-            level = next((i for i, size in enumerate(sizes[name]) if cells * size <= room), None)
-            if level is not None:
-                taken[name] = level
-                cells *= sizes[name][level]
-        return tuple((name, taken[name]) for name in names if name in taken)
-
-    return _distinct((one() for _ in itertools.count()), quota)
-
-
-def _distinct(drawn: Iterator[Any], quota: int) -> list[Any]:
-    """Different ones of an endless stream: a quota of them, or fewer where they repeat."""
-    return list(dict.fromkeys(itertools.islice(drawn, 4 * quota)))[:quota]
-
-
-def _quota(rest: Sequence[str], most: int) -> int:
-    return max(1, most // len(rest))
-
-
-Parents = tuple[tuple[str, int], ...]
-"""Attributes with the level of their taxonomies at which they stand, 0 as they are."""
-
-Taxonomies = Mapping[str, tuple[tuple[int, ...], ...]]
-"""For some attributes coarser and coarser maps, each the group of every code."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Candidate:
-    """A child with its parents, each an attribute and a level of its taxonomy (0: as it is)."""
-
-    child: str
-    parents: Parents = ()
-
-    @property
-    def clique(self) -> Clique:
-        """Parents, then the child."""
-        return (*(name for name, _ in self.parents), self.child)
-
-
-@dataclasses.dataclass(frozen=True)
-class Levels:
-    """The attributes with their taxonomies.
-
-    Args:
-        domain: the attributes.
-        taxonomies: for some of them coarser and coarser maps, each the group of every code.
-
-    Raises:
-        ValueError: an unknown attribute, or maps of which one is not coarser than the one before.
-    """
-
-    domain: Domain
-    taxonomies: Taxonomies
-
-    def __post_init__(self) -> None:
-        for name, maps in self.taxonomies.items():
-            finer: Sequence[int] = range(self.domain[name])
-            for groups in maps:
-                _check_coarser(name, finer, groups)
-                finer = groups
-
-    def sizes(self, name: str) -> tuple[int, ...]:
-        """Return the number of values at each level, the finest first."""
-        return (self.domain[name], *(max(groups) + 1 for groups in self.taxonomies.get(name, ())))
-
-    def query(self, candidate: Candidate) -> Product:
-        """Return the query that counts parents' values against the child's."""
-        blocks: dict[str, AttributeQuery] = {}
-        for name, level in candidate.parents:
-            blocks[name] = compression(self.taxonomies[name][level - 1]) if level else identity()
-        return Product({**blocks, candidate.child: identity()})
-
-
-def read_taxonomies(given: Any) -> dict[str, tuple[tuple[int, ...], ...]]:
-    """Return taxonomies as tuples of integers.
-
-    Raises:
-        TypeError: no mapping of names to lists of lists of integers.
-    """
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise TypeError(f"taxonomies must map attribute names to lists of maps, got {type(given).__name__}.")
-    said = "a map of the taxonomy of"
-    return {
-        name: tuple(
-            tuple(checks.integer(f"a group in {said} {name!r}", group, low=0) for group in groups)
-            for groups in (checks.several(f"{said} {name!r}", each, "groups") for each in maps)
-        )
-        for name, maps in ((n, checks.several(f"the taxonomy of {n!r}", m, "maps")) for n, m in given.items())
-    }
-
-
-def _check_coarser(name: str, finer: Sequence[int], groups: Sequence[int]) -> None:
-    if len(groups) != len(finer):
-        raise ValueError(
-            f"a map of the taxonomy of {name!r} must give the group of each of its {len(finer)} codes, got "
-            f"{len(groups)} groups."
-        )
-    number = len(set(groups))
-    if number != max(groups) + 1 or number < 2:
-        raise ValueError(
-            f"the groups of a map of the taxonomy of {name!r} must be 0..g-1, at least 2 of them."
-        )
-    if number >= len(set(finer)) or len(set(zip(finer, groups, strict=True))) != len(set(finer)):
-        raise ValueError(
-            f"each map of the taxonomy of {name!r} must merge groups of the one before, got {number} groups "
-            f"after {len(set(finer))}: give maps from fine to coarse."
-        )

@@ -1,6 +1,6 @@
 """DualQuery: synthetic records that answer drawn queries, and a model fitted to the draws.
 
-The paper's own estimate of DualQuery: its synthetic records, as a model.
+The paper's own estimate is the synthetic records; `model_of_records` makes a model of them.
 """
 
 from __future__ import annotations

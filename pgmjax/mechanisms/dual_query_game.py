@@ -1,10 +1,9 @@
 """The game of DualQuery: draws against the table's answers, and the record that answers them best.
 
-What a game of DualQuery costs, in four accounts, and how many rounds a budget allows.
-
-Round t draws each query by the exponential mechanism with e_t = 2 step (t - 1) / count: a query's
-exponent, step times the sum of t - 1 differences of fractions, moves by step (t - 1) / count when one
-of `count` records is replaced. The first round is free.
+Its cost is known in four accounts, and `agree` finds the rounds that a budget allows. Round t draws each
+query by the exponential mechanism with e_t = 2 step (t - 1) / count: a query's exponent, step times the sum
+of t - 1 differences of fractions, moves by step (t - 1) / count when one of `count` records is replaced. The
+first round is free.
 """
 
 from __future__ import annotations
@@ -28,83 +27,6 @@ from pgmjax.privacy.exact import exact, shortened
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Overshoots
 from pgmjax.queries import Query, integers
-
-
-class Player:
-    """Answers draws by the record that they count least, which needs no data.
-
-    Args:
-        domain: the attributes.
-        queries: what is played with, all entries 0 or 1; a draw is numbered as in a `Transcript`.
-
-    Its largest table is the same for all draws, so that one answer given tells that all can be.
-    """
-
-    def __init__(self, domain: Domain, queries: Sequence[Query]):
-        self._domain = domain
-        self._queries = tuple(queries)
-        self._ends = np.cumsum([query.num_rows(domain) for query in queries])
-        self.candidates = 2 * int(self._ends[-1])
-
-    def record(self, drawn: np.ndarray) -> np.ndarray:
-        """Return the codes of the record that the fewest of the drawn queries count, int64 [attributes].
-
-        The most probable cell of a model whose log-potentials are minus the drawn queries' indicators: exact,
-        and the first of equally good ones.
-        """
-        rows = self.candidates // 2
-        places = np.searchsorted(self._ends, drawn % rows, side="right")
-        tables: dict[frozenset[str], tuple[tuple[str, ...], np.ndarray]] = {}
-        for place, query in enumerate(self._queries):
-            mine = drawn[places == place]
-            start = self._ends[place] - query.num_rows(self._domain)
-            plain, negated = mine[mine < rows] - start, mine[mine >= rows] - rows - start
-            table = np.zeros(self._domain.shape_of(query.clique))
-            if plain.size:
-                table -= integers.sum_of_rows(query, self._domain, plain)
-            if negated.size:
-                table += integers.sum_of_rows(query, self._domain, negated)
-            clique, before = tables.setdefault(frozenset(query.clique), (query.clique, np.zeros(table.shape)))
-            before += table.transpose([query.clique.index(name) for name in clique])
-        cliques, potentials = zip(*tables.values(), strict=True)
-        best = GraphicalModel(self._domain, CliqueVector(cliques, potentials), 1.0).mode()
-        return np.array([best[name] for name in self._domain.attributes], dtype=np.int64)
-
-
-def first_round(player: Player, samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the draws and the record of the first round, which are the same for all tables.
-
-    Raises:
-        ValueError: the largest table that answering needs does not fit in memory.
-    """
-    drawn = random.generator(seed).integers(player.candidates, size=samples)
-    return drawn, player.record(drawn)
-
-
-def play(
-    table: PrivateTable,
-    queries: Sequence[Query],
-    player: Player,
-    game: Game,
-    rounds: int,
-    first: tuple[np.ndarray, np.ndarray],
-    show_progress: bool | None,
-) -> Transcript:
-    """Play the rounds after the first: the draws are charged to the table's budget, nothing else is.
-
-    References:
-        Gaboardi, Gallego Arias, Hsu, Roth and Wu 2014, Algorithm 1; McKenna et al. 2019, Algorithm 4.
-    """
-    drawn, records = [first[0]], [first[1]]
-    with Progress("playing", rounds - 1, show_progress) as progress:
-        for number in range(2, rounds + 1):
-            score = Overshoots(queries, np.stack(records), game.count)
-            cost: Fraction = game.draw_epsilon(number)
-            drawn.append(table.select_several(score, game.samples, epsilon=cost, method="exponential"))
-            records.append(player.record(drawn[-1]))
-            progress.advance()
-    return Transcript(table.domain, tuple(queries), game.count, game.step, np.stack(drawn), np.stack(records))
-
 
 STEP = Fraction(2)
 LEAST_ROUNDS = 4
@@ -159,7 +81,7 @@ class Game:
 
         References:
             Dwork, Rothblum and Vadhan 2010, "Boosting and differential privacy" (advanced composition);
-            Cesar and Rogers 2021 (bounded range); see `accounting.epsilon_of` for the conversion.
+            Cesar and Rogers 2021 (bounded range); see `privacy.epsilon_of` for the conversion.
         """
         if account == "pure" or rounds == 1:
             return self.pure(rounds)
@@ -248,6 +170,82 @@ def agree(
             "was spent."
         )
     return game, rounds or most
+
+
+class Player:
+    """Answers draws by the record that they count least, which needs no data.
+
+    Args:
+        domain: the attributes.
+        queries: what is played with, all entries 0 or 1; a draw is numbered as in a `Transcript`.
+
+    Its largest table is the same for all draws, so that one answer given tells that all can be.
+    """
+
+    def __init__(self, domain: Domain, queries: Sequence[Query]):
+        self._domain = domain
+        self._queries = tuple(queries)
+        self._ends = np.cumsum([query.num_rows(domain) for query in queries])
+        self.candidates = 2 * int(self._ends[-1])
+
+    def record(self, drawn: np.ndarray) -> np.ndarray:
+        """Return the codes of the record that the fewest of the drawn queries count, int64 [attributes].
+
+        The most probable cell of a model whose log-potentials are minus the drawn queries' indicators: exact,
+        and the first of equally good ones.
+        """
+        rows = self.candidates // 2
+        places = np.searchsorted(self._ends, drawn % rows, side="right")
+        tables: dict[frozenset[str], tuple[tuple[str, ...], np.ndarray]] = {}
+        for place, query in enumerate(self._queries):
+            mine = drawn[places == place]
+            start = self._ends[place] - query.num_rows(self._domain)
+            plain, negated = mine[mine < rows] - start, mine[mine >= rows] - rows - start
+            table = np.zeros(self._domain.shape_of(query.clique))
+            if plain.size:
+                table -= integers.sum_of_rows(query, self._domain, plain)
+            if negated.size:
+                table += integers.sum_of_rows(query, self._domain, negated)
+            clique, before = tables.setdefault(frozenset(query.clique), (query.clique, np.zeros(table.shape)))
+            before += table.transpose([query.clique.index(name) for name in clique])
+        cliques, potentials = zip(*tables.values(), strict=True)
+        best = GraphicalModel(self._domain, CliqueVector(cliques, potentials), 1.0).mode()
+        return np.array([best[name] for name in self._domain.attributes], dtype=np.int64)
+
+
+def first_round(player: Player, samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the draws and the record of the first round, which are the same for all tables.
+
+    Raises:
+        ValueError: the largest table that answering needs does not fit in memory.
+    """
+    drawn = random.generator(seed).integers(player.candidates, size=samples)
+    return drawn, player.record(drawn)
+
+
+def play(
+    table: PrivateTable,
+    queries: Sequence[Query],
+    player: Player,
+    game: Game,
+    rounds: int,
+    first: tuple[np.ndarray, np.ndarray],
+    show_progress: bool | None,
+) -> Transcript:
+    """Play the rounds after the first: the draws are charged to the table's budget, nothing else is.
+
+    References:
+        Gaboardi, Gallego Arias, Hsu, Roth and Wu 2014, Algorithm 1; McKenna et al. 2019, Algorithm 4.
+    """
+    drawn, records = [first[0]], [first[1]]
+    with Progress("playing", rounds - 1, show_progress) as progress:
+        for number in range(2, rounds + 1):
+            score = Overshoots(queries, np.stack(records), game.count)
+            cost: Fraction = game.draw_epsilon(number)
+            drawn.append(table.select_several(score, game.samples, epsilon=cost, method="exponential"))
+            records.append(player.record(drawn[-1]))
+            progress.advance()
+    return Transcript(table.domain, tuple(queries), game.count, game.step, np.stack(drawn), np.stack(records))
 
 
 def _log_inverse(delta: Any) -> float:

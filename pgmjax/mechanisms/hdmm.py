@@ -1,6 +1,6 @@
 """HDMM: measure the queries from which a workload can be answered best, then fit one model to them.
 
-What error a strategy's answers will have, under the noise that a run would really draw.
+`ErrorReport` forecasts the error of a strategy's answers, under the noise that a run would really draw.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class HDMM:
         key: str | None = None,
         show_progress: bool | None = None,
     ) -> Unfitted:
-        """Measure, as `run`, and leave the fit to the caller: see `unfitted.release_together`."""
+        """Measure, as `run`, and leave the fit to the caller: see `base.release_together`."""
         settings = Settings(self.epsilon, self.delta, self.relation)
         estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
         check_table_and_workload(data, workload)

@@ -106,7 +106,7 @@ class Marginals:
         key: str | None = None,
         show_progress: bool | None = None,
     ) -> Unfitted:
-        """Measure, as `run`, and leave the fit to the caller: see `unfitted.release_together`."""
+        """Measure, as `run`, and leave the fit to the caller: see `base.release_together`."""
         settings = Settings(self.epsilon, self.delta, self.relation)
         estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
         queries = check_request(data, workload, self.relation, estimator)

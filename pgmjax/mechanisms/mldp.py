@@ -43,15 +43,15 @@ class MLDP:
             the best branching), "opt_0" (optimised for the workload), "random" (ranges), "random_subsets" (of
             cells), or an integral query whose rows they are.
         training_count: how many random ones; None balances the two error terms, see
-            `training.counts.error_terms`.
+            `learning.training_set.error_terms`.
         expected_records: a public guess of the number of records, for that balance; None takes the number
             where it is public.
-        learner: a name, a `learners.Learner`, or several of them, of which the one is taken that errs least
+        learner: a name, a `learning.Learner`, or several of them, of which the one is taken that errs least
             on validation queries.
-        encoding: of queries as vectors: "cells", "factors", "corners", or a `training.encodings.Encoding`.
-        universe: what is learned together, see `training.lessons.learned_together`.
+        encoding: of queries as vectors: "cells", "factors", "corners", or a `learning.encodings.Encoding`.
+        universe: what is learned together, see `learning.training_set.learned_together`.
         validation: for several learners: "private" buys answers to a few ranges; or a
-            `training.selecting.Validation` with answers that are public.
+            `learning.selection.Validation` with answers that are public.
         validation_share: of the budget, what private validation costs; nothing for a single learner.
         training_seed: of random queries, of the starts of "opt_0" and of learners; it makes no noise.
         estimator: how the engine's model is fitted to the same answers; None is `Estimator()`.

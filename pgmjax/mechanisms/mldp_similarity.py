@@ -65,7 +65,7 @@ class SimilarityMLDP:
         protect: the unit that is replaced: "record" or "rating", see `privacy.PrivateRatings`.
         measure: "cosine", "pearson" or "inner_product".
         training_count: how many pairs are measured.
-        learner: a name or a `learners.Learner`.
+        learner: a name or a `learning.Learner`.
         training_seed: of the choice of pairs and of the learner; it makes no noise.
         backend: source of noise; None is the secure one.
 

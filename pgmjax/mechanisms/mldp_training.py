@@ -1,4 +1,4 @@
-"""What MLDP measures and learns: queries chosen before any count is read, learners compared after."""
+"""Measuring and learning in MLDP: queries chosen before any count is read, learners compared after."""
 
 from __future__ import annotations
 

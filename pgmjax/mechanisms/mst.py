@@ -1,7 +1,4 @@
-"""MST: measure all attributes, choose a spanning tree of pairs that depend on each other most, measure it.
-
-Trees that join all attributes, a pair at a time.
-"""
+"""MST: measure all attributes, choose a spanning tree of pairs that depend on each other most, measure it."""
 
 from __future__ import annotations
 

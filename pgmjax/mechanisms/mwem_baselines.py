@@ -1,9 +1,7 @@
 """The estimates behind MWEM's one switch: the engine, and multiplicative weights as its baselines.
 
-Multiplicative weights over a whole domain, cell by cell: the baseline of MWEM.
-
-The estimate A is a table of counts that sum to n. For an answer m to a query q with entries from -1 to
-1 every cell is multiplied,
+Whole (`FullVector`): the estimate A is a table of counts that sum to n, written out cell by cell. For an
+answer m to a query q with entries from -1 to 1 every cell is multiplied,
 
     A(x) <- A(x) exp(q(x) (m - q(A)) / (2 n)),
 
@@ -12,19 +10,14 @@ KL(B || A), by at least ((q(A) - q(B)) / 2n)^2 - ((m - q(B)) / 2n)^2; residuals 
 there. Many rows are updated at once with 2 n replaced by 2 n L, L the largest squared L2 norm of a
 column, which is 1 for the cells of a marginal.
 
+Factored (`FactoredWeights`): the distribution is a product of tables over disjoint sets of attributes. An
+answer about attributes of several tables first merges these into one, their product, on which the update is
+the same: so is the estimate. How much memory it takes depends on the overlaps alone, and on data with many it
+ends at the whole domain soon.
+
 References:
     Hardt, Ligett and McSherry 2012, "A simple and practical algorithm for differentially private data
-    release", Algorithm 1 and Lemma A.4.
-
-Multiplicative weights over independent factors, which are merged where measured queries overlap.
-
-The distribution is a product of tables over disjoint sets of attributes. An answer about attributes of
-several tables first merges these into one, their product, on which the update is that of
-`multiplicative_weights`: the estimate is the same as with the whole domain written out. How much memory
-it takes depends on the overlaps alone, and on data with many it ends at the whole domain soon.
-
-References:
-    Hardt, Ligett and McSherry 2012, section 3.1 ("Scalability").
+    release", Algorithm 1, Lemma A.4, and section 3.1 ("Scalability").
 """
 
 from __future__ import annotations
@@ -53,6 +46,23 @@ from pgmjax.queries import Query
 from pgmjax.queries.rows import transposed
 
 ARMS = ("engine", "multiplicative-weights", "factored-multiplicative-weights")
+
+BYTES = 24
+"""Bytes a cell: its log-weight, its probability and one more table while they are updated."""
+
+_STILL = 1e-9  # nats: where no exponent of a sweep is larger, the next sweep would do the same
+
+
+def make(arm: str, domain: Domain, estimator: Estimator, steps: int, sweeps: int, history: bool) -> Estimate:
+    """Return an estimate by the name of its arm, for the rest see `Engine` and `Weights`.
+
+    Raises:
+        ModelTooLargeError: the whole domain is to be written out and does not fit in the memory.
+    """
+    if arm == "engine":
+        return Engine(domain, dataclasses.replace(estimator, progress=False), steps)
+    kind = FullVector if arm == "multiplicative-weights" else FactoredWeights
+    return Weights(domain, kind(domain, estimator.max_bytes), sweeps, history)
 
 
 class Estimate(abc.ABC):
@@ -140,6 +150,30 @@ class Engine(Estimate):
         return self._fit
 
 
+def averaged(measurements: Sequence[LinearMeasurement]) -> tuple[list[LinearMeasurement], float]:
+    """Return answers to the same query as one, weighted by precision, and what that takes off the l2 loss.
+
+    The loss of the result differs from that of all answers by this constant, whatever the model. A query
+    that is measured again so needs no new program.
+    """
+    parts: dict[Query, list[LinearMeasurement]] = {}
+    for measurement in measurements:
+        parts.setdefault(measurement.query, []).append(measurement)
+    result, apart = [], 0.0
+    for query, same in parts.items():
+        if len(same) == 1:
+            result += same
+            continue
+        precisions = np.array([1 / part.row_stddevs() ** 2 for part in same])
+        values = np.array([part.flat_values() for part in same])
+        mean = (precisions * values).sum(axis=0) / precisions.sum(axis=0)
+        apart += 0.5 * float((precisions * (values - mean) ** 2).sum())
+        stddevs = precisions.sum(axis=0) ** -0.5
+        stddev = float(stddevs[0]) if all(part.stddev.ndim == 0 for part in same) else stddevs
+        result.append(LinearMeasurement(query.clique, mean, stddev, query, same[0].noise))
+    return result, apart
+
+
 class Weights(Estimate):
     """Multiplicative weights, whole or factored.
 
@@ -190,48 +224,6 @@ class Weights(Estimate):
         """Return the tables as a model; steps are sweeps, and nothing was planned."""
         assert self._fit is not None
         return self._fit
-
-
-def averaged(measurements: Sequence[LinearMeasurement]) -> tuple[list[LinearMeasurement], float]:
-    """Return answers to the same query as one, weighted by precision, and what that takes off the l2 loss.
-
-    The loss of the result differs from that of all answers by this constant, whatever the model. A query
-    that is measured again so needs no new program.
-    """
-    parts: dict[Query, list[LinearMeasurement]] = {}
-    for measurement in measurements:
-        parts.setdefault(measurement.query, []).append(measurement)
-    result, apart = [], 0.0
-    for query, same in parts.items():
-        if len(same) == 1:
-            result += same
-            continue
-        precisions = np.array([1 / part.row_stddevs() ** 2 for part in same])
-        values = np.array([part.flat_values() for part in same])
-        mean = (precisions * values).sum(axis=0) / precisions.sum(axis=0)
-        apart += 0.5 * float((precisions * (values - mean) ** 2).sum())
-        stddevs = precisions.sum(axis=0) ** -0.5
-        stddev = float(stddevs[0]) if all(part.stddev.ndim == 0 for part in same) else stddevs
-        result.append(LinearMeasurement(query.clique, mean, stddev, query, same[0].noise))
-    return result, apart
-
-
-def make(arm: str, domain: Domain, estimator: Estimator, steps: int, sweeps: int, history: bool) -> Estimate:
-    """Return an estimate by the name of its arm, for the rest see `Engine` and `Weights`.
-
-    Raises:
-        ModelTooLargeError: the whole domain is to be written out and does not fit in the memory.
-    """
-    if arm == "engine":
-        return Engine(domain, dataclasses.replace(estimator, progress=False), steps)
-    kind = FullVector if arm == "multiplicative-weights" else FactoredWeights
-    return Weights(domain, kind(domain, estimator.max_bytes), sweeps, history)
-
-
-BYTES = 24
-"""Bytes a cell: its log-weight, its probability and one more table while they are updated."""
-
-_STILL = 1e-9  # nats: where no exponent of a sweep is larger, the next sweep would do the same
 
 
 class Vector:
@@ -391,26 +383,6 @@ class FullVector(MultiplicativeWeights):
         return [self._vector]
 
 
-def exponents(query: Query, domain: Domain, residuals: np.ndarray, total: float) -> np.ndarray:
-    """Return what an update adds to the log-weights of a clique's cells (nats).
-
-    Args:
-        query: what was asked.
-        domain: the attributes.
-        residuals: noisy answers less the estimate's [rows] (counts).
-        total: number of records (counts), > 0.
-
-    Returns:
-        The exponents [size of each attribute of the query's clique].
-    """
-    largest = float(query.linf_sensitivity(Relation.ADD_REMOVE, domain))
-    column = float(query.l2_sensitivity_squared(Relation.ADD_REMOVE, domain))
-    if not (math.isfinite(column) and column > 0):
-        return np.zeros(domain.shape_of(query.clique))
-    cut = np.clip(residuals, -2 * total * largest, 2 * total * largest)
-    return transposed(query, domain, cut) / (2 * total * column)
-
-
 class FactoredWeights(MultiplicativeWeights):
     """Tables over disjoint sets of attributes; attributes that nothing was asked about have none.
 
@@ -465,3 +437,23 @@ class FactoredWeights(MultiplicativeWeights):
         met = [vector for vector in self._vectors if set(vector.attributes) & set(clique)]
         wanted = set(clique).union(*(vector.attributes for vector in met))
         return met, tuple(name for name in self.domain.attributes if name in wanted)
+
+
+def exponents(query: Query, domain: Domain, residuals: np.ndarray, total: float) -> np.ndarray:
+    """Return what an update adds to the log-weights of a clique's cells (nats).
+
+    Args:
+        query: what was asked.
+        domain: the attributes.
+        residuals: noisy answers less the estimate's [rows] (counts).
+        total: number of records (counts), > 0.
+
+    Returns:
+        The exponents [size of each attribute of the query's clique].
+    """
+    largest = float(query.linf_sensitivity(Relation.ADD_REMOVE, domain))
+    column = float(query.l2_sensitivity_squared(Relation.ADD_REMOVE, domain))
+    if not (math.isfinite(column) and column > 0):
+        return np.zeros(domain.shape_of(query.clique))
+    cut = np.clip(residuals, -2 * total * largest, 2 * total * largest)
+    return transposed(query, domain, cut) / (2 * total * column)

@@ -1,6 +1,6 @@
 """The rounds of MWEM: choose, measure, bring the estimate up to date.
 
-What MWEM chooses from: whole marginals, or single queries of the workload.
+It chooses from `Candidates`: whole marginals, or single queries of the workload.
 """
 
 from __future__ import annotations
@@ -36,38 +36,8 @@ from pgmjax.queries.workload import Workload
 
 PENALTIES = ("cells", "noise", "none")
 
-
-@dataclasses.dataclass(frozen=True)
-class Costs:
-    """What each step of a run may cost; all of it sums to the budget exactly.
-
-    Attributes:
-        total: of measuring the total, None where that is public.
-        choices: of each round's choice.
-        answers: of each round's measurement.
-    """
-
-    total: Fraction | None
-    choices: tuple[Fraction, ...]
-    answers: tuple[Fraction, ...]
-
-    @classmethod
-    def of(cls, table: PrivateTable, rounds: int, split: Fraction, total_share: Fraction | None) -> Costs:
-        """Divide what a table's budget has left.
-
-        Args:
-            table: whose budget it is.
-            rounds: all are equal.
-            split: the share of a round that measures.
-            total_share: the share of the whole that measures the total; None where it is public.
-        """
-        each = (1 - (total_share or Fraction(0))) / rounds
-        weights = [each * (1 - split), each * split] * rounds
-        if total_share is None:
-            parts = table.budget.split(weights)
-            return cls(None, parts[::2], parts[1::2])
-        parts = table.budget.split([total_share, *weights])
-        return cls(parts[0], parts[1::2], parts[2::2])
+_TABLES = 4  # of each candidate at once: exact counts, estimates, both on the grid
+_MOST = 2.0**44  # counts: estimates and offsets stay within the scores' grid
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,8 +176,37 @@ def _paid_for(found: list[LinearMeasurement]) -> contextlib.AbstractContextManag
     return paid_for(found) if found else contextlib.nullcontext()
 
 
-_TABLES = 4  # of each candidate at once: exact counts, estimates, both on the grid
-_MOST = 2.0**44  # counts: estimates and offsets stay within the scores' grid
+@dataclasses.dataclass(frozen=True)
+class Costs:
+    """What each step of a run may cost; all of it sums to the budget exactly.
+
+    Attributes:
+        total: of measuring the total, None where that is public.
+        choices: of each round's choice.
+        answers: of each round's measurement.
+    """
+
+    total: Fraction | None
+    choices: tuple[Fraction, ...]
+    answers: tuple[Fraction, ...]
+
+    @classmethod
+    def of(cls, table: PrivateTable, rounds: int, split: Fraction, total_share: Fraction | None) -> Costs:
+        """Divide what a table's budget has left.
+
+        Args:
+            table: whose budget it is.
+            rounds: all are equal.
+            split: the share of a round that measures.
+            total_share: the share of the whole that measures the total; None where it is public.
+        """
+        each = (1 - (total_share or Fraction(0))) / rounds
+        weights = [each * (1 - split), each * split] * rounds
+        if total_share is None:
+            parts = table.budget.split(weights)
+            return cls(None, parts[::2], parts[1::2])
+        parts = table.budget.split([total_share, *weights])
+        return cls(parts[0], parts[1::2], parts[2::2])
 
 
 @dataclasses.dataclass(frozen=True)

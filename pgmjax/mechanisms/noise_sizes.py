@@ -1,4 +1,4 @@
-"""What a cost buys, in public numbers: laws of noise, their expected size, grids and weights of scores."""
+"""Noise that a cost buys, in public numbers: laws, expected sizes, grids and weights of scores."""
 
 from __future__ import annotations
 

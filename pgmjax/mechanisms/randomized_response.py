@@ -1,6 +1,6 @@
 """Randomised response: each record answers for itself, and the answers are the release.
 
-Which attributes are answered for together, in which encoding, at which cost, and with what error.
+`Universes` says which attributes are answered for together, in which encoding, at which cost and error.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from pgmjax.privacy.responding import ENCODINGS, Responses, check_size
 from pgmjax.privacy.response import LARGEST_UNARY_SIZE, response_for, unary_for
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
+
+USELESS = ("refuse", "answer")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,7 +222,7 @@ class RandomizedResponse:
             rows: the number of records, public.
 
         Returns:
-            For each clique the bound of `perturbed.predicted_error`; above 1 the release would be refused.
+            For each clique the bound of `local.predicted_error`; above 1 the release would be refused.
 
         Example:
             >>> mechanism = RandomizedResponse(1, Relation.REPLACE_ONE, universe="joint", encoding="direct")
@@ -250,9 +252,6 @@ class RandomizedResponse:
             encodings=plan.encodings,
             show_progress=show_progress,
         )
-
-
-USELESS = ("refuse", "answer")
 
 
 @dataclasses.dataclass(frozen=True)

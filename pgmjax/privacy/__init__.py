@@ -1,4 +1,11 @@
-"""Differential privacy: budgets, noise, accounting, ledgers, and the one place where counts meet noise."""
+"""Differential privacy: budgets, noise, accounting, ledgers, and the one place where counts meet noise.
+
+`private_table` is that place, the choke point; `measuring`, `responding` and `threshold` are its parts, and
+`ratings` is the same for ratings. `sensitivity` is computed from queries, `scores` rate candidates; `scales`,
+`selection` and `response` give the distributions of the noise, and a `backend` draws it, securely (`opendp`)
+or repeatably (`seeded`). `budget` caps what a run spends, `accounting` says what accesses cost together, and
+a `ledger` keeps it for good. `tape` records and replays runs for tests; `exact` reads parameters.
+"""
 
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace

@@ -1,4 +1,4 @@
-"""What draws noise: one small interface with two implementations.
+"""Noise backends: one small interface with two implementations.
 
 `OpenDPBackend` is the default and the only one whose releases are secure. `SeededBackend` draws the
 same laws from a seed, for research that must be repeatable, and marks what it makes as not secure.

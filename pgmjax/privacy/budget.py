@@ -1,4 +1,4 @@
-"""What may be spent on a table, and what has been."""
+"""A privacy budget: what may be spent on a table, and what has been."""
 
 from __future__ import annotations
 

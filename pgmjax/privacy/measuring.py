@@ -1,8 +1,6 @@
-"""What a measurement is made of: a priced query, its noise, and its exact answers.
+"""Measurements and private selections in parts: the priced query or score, its noise, its exact values.
 
-Only `noise.PrivateTable` uses this, which decides when what happens.
-
-What a private selection is made of: a priced score and its exact values.
+Only `PrivateTable` uses this; it decides when what happens.
 """
 
 from __future__ import annotations
@@ -32,6 +30,9 @@ from pgmjax.queries import Query, integers
 _SATURATED = 2**62
 _CHUNK = 1 << 16
 
+METHODS = ("permute-and-flip", "exponential")
+MOST_DRAWS = 10**6
+
 
 class TableReadError(RuntimeError):
     """Reading the private table failed after the budget was charged; says nothing about its rows."""
@@ -58,25 +59,6 @@ class Planned:
     def describe(self) -> dict[str, Any]:
         """Return what was asked, for the records."""
         return {"query": self.query.to_spec(), "noise": self.law.noise, "scale": self.law.scale}
-
-
-def costs(
-    number: int, epsilons: Sequence[Any] | None, rhos: Sequence[Any] | None
-) -> tuple[str, tuple[Fraction, ...]]:
-    """Return the unit, "epsilon" or "rho", and one exact cost a query.
-
-    Raises:
-        ValueError: not exactly one of the two, nothing to measure, or another number than one a query.
-    """
-    if (epsilons is None) == (rhos is None):
-        raise ValueError("Give either epsilons (Laplace noise) or rhos (Gaussian noise).")
-    unit, given, check = ("epsilon", epsilons, exact_epsilon) if rhos is None else ("rho", rhos, exact_rho)
-    assert given is not None
-    if number == 0:
-        raise ValueError("There is nothing to measure: give at least one query.")
-    if len(given) != number:
-        raise ValueError(f"There must be one {unit} a query: expected {number}, got {len(given)}.")
-    return unit, tuple(check(value) for value in given)
 
 
 def plan(
@@ -107,6 +89,25 @@ def plan(
         law = backend.gaussian(sensitivity.value, cost)
         event = Gaussian(cost, moves, law.scale)
     return Planned(query, law, sensitivity, event, query.num_rows(domain))
+
+
+def costs(
+    number: int, epsilons: Sequence[Any] | None, rhos: Sequence[Any] | None
+) -> tuple[str, tuple[Fraction, ...]]:
+    """Return the unit, "epsilon" or "rho", and one exact cost a query.
+
+    Raises:
+        ValueError: not exactly one of the two, nothing to measure, or another number than one a query.
+    """
+    if (epsilons is None) == (rhos is None):
+        raise ValueError("Give either epsilons (Laplace noise) or rhos (Gaussian noise).")
+    unit, given, check = ("epsilon", epsilons, exact_epsilon) if rhos is None else ("rho", rhos, exact_rho)
+    assert given is not None
+    if number == 0:
+        raise ValueError("There is nothing to measure: give at least one query.")
+    if len(given) != number:
+        raise ValueError(f"There must be one {unit} a query: expected {number}, got {len(given)}.")
+    return unit, tuple(check(value) for value in given)
 
 
 def draw(planned: Sequence[Planned], backend: NoiseBackend, show_progress: bool | None) -> list[np.ndarray]:
@@ -145,10 +146,6 @@ def exact_answers(planned: Planned, domain: Domain, table: np.ndarray) -> np.nda
 def noisy(exact: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """Return what is released of exact answers, int64 [rows]."""
     return exact + noise
-
-
-METHODS = ("permute-and-flip", "exponential")
-MOST_DRAWS = 10**6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,12 +223,12 @@ def plan_selection(
     )
 
 
+def exact_scores(planned: PlannedSelection, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
+    """Return the exact scores, int64 [candidates]."""
+    return planned.score.values(planned.domain, tables)
+
+
 def _epsilon_for(rho: Fraction) -> Fraction:
     """Return an epsilon, the largest to 12 digits, of which an eighth of the square is at most rho."""
     digits = 10 ** (12 + max(0, -math.floor(math.log10(rho)) // 2))
     return Fraction(math.isqrt(math.floor(8 * rho * digits**2)), digits)
-
-
-def exact_scores(planned: PlannedSelection, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
-    """Return the exact scores, int64 [candidates]."""
-    return planned.score.values(planned.domain, tables)

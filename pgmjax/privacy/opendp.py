@@ -1,6 +1,4 @@
-"""Secure noise from OpenDP.
-
-The one file that knows OpenDP's calls, and what else is drawn from the operating system's entropy.
+"""Secure noise from OpenDP and from the operating system's entropy; no other file knows OpenDP's calls.
 
 OpenDP does not check that data belong to the domain it was told: whatever goes in has been checked.
 """

@@ -2,9 +2,8 @@
 
 Front-ends hold a `PrivateTable` and never exact marginals. Everything that could fail for public
 reasons is checked first, then the budget, then the table; a spend is charged before the table's
-counts are read, and noise is added in the call that reads them.
-
-Where a run's charge and its answers are kept, so that none is paid for twice or shown uncharged.
+counts are read, and noise is added in the call that reads them. A `Journal` keeps a run's charge and its
+answers, so that none is paid for twice or shown uncharged.
 """
 
 from __future__ import annotations

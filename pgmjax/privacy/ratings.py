@@ -1,10 +1,8 @@
 """The choke point for ratings: similarities of records leave it with noise only.
 
-How far the similarity of two records' ratings moves when one rating or one record changes.
-
-Two relations are counted, both with public records, items and scale. "record": all ratings of one record are
-replaced by any others. "rating": the value of one rating is replaced by another of the scale; which items a
-record rated is public.
+Their sensitivity is counted under two relations, both with public records, items and scale. "record": all
+ratings of one record are replaced by any others. "rating": the value of one rating is replaced by another of
+the scale; which items a record rated is public.
 """
 
 from __future__ import annotations
@@ -30,34 +28,8 @@ GRID = 2.0**-20
 LARGEST_PRODUCT = 2.0**33
 """Above this size of an inner product, neighbouring floats are farther apart than the grid."""
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class NoisySimilarities:
-    """Similarities as released.
-
-    Attributes:
-        pairs: [pairs, 2] records.
-        measure: which similarity.
-        values: int64 [pairs], in units of `GRID`.
-        sensitivity: how far all together move, in units of `GRID`.
-        law: of the noise, in units of `GRID`.
-    """
-
-    pairs: np.ndarray
-    measure: str
-    values: np.ndarray
-    sensitivity: int
-    law: Law
-
-    @property
-    def answers(self) -> np.ndarray:
-        """The noisy similarities, float64 [pairs]."""
-        return self.values * GRID
-
-    @property
-    def stddev(self) -> float:
-        """The standard deviation of their noise."""
-        return self.law.stddev * GRID
+MEASURES = ("cosine", "pearson", "inner_product")
+PROTECTS = ("rating", "record")
 
 
 class PrivateRatings:
@@ -177,8 +149,33 @@ def _whole(step: float, low: float, high: float) -> int:
     return min(math.ceil(step / GRID) + 1, round(high / GRID) - round(low / GRID))
 
 
-MEASURES = ("cosine", "pearson", "inner_product")
-PROTECTS = ("rating", "record")
+@dataclasses.dataclass(frozen=True, eq=False)
+class NoisySimilarities:
+    """Similarities as released.
+
+    Attributes:
+        pairs: [pairs, 2] records.
+        measure: which similarity.
+        values: int64 [pairs], in units of `GRID`.
+        sensitivity: how far all together move, in units of `GRID`.
+        law: of the noise, in units of `GRID`.
+    """
+
+    pairs: np.ndarray
+    measure: str
+    values: np.ndarray
+    sensitivity: int
+    law: Law
+
+    @property
+    def answers(self) -> np.ndarray:
+        """The noisy similarities, float64 [pairs]."""
+        return self.values * GRID
+
+    @property
+    def stddev(self) -> float:
+        """The standard deviation of their noise."""
+        return self.law.stddev * GRID
 
 
 def value_range(measure: str, scale: tuple[float, float] | None, items: int) -> tuple[float, float]:

@@ -1,10 +1,7 @@
-"""What randomised responses are made of: priced groups of attributes and the laws of their answers.
+"""Randomised responses of a table in parts: priced groups of attributes, and the answers in blocks.
 
-Only `noise.PrivateTable` uses this, which decides when what happens.
-
-Records read once, in order, and answered for in blocks: as much of a table as fits in memory at a time.
-
-Only `noise.PrivateTable` uses this, which decides when what happens.
+Records are read once, in order, as much of a table at a time as fits in memory. Only `PrivateTable` uses
+this; it decides when what happens.
 """
 
 from __future__ import annotations
@@ -23,8 +20,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import code_dtype
 from pgmjax.data.relation import Relation
-from pgmjax.privacy import response
-from pgmjax.privacy import tape as tapes
+from pgmjax.privacy import response, tape
 from pgmjax.privacy.accounting.events import Response
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import exact_epsilon
@@ -32,6 +28,14 @@ from pgmjax.privacy.response import ResponseLaw
 from pgmjax.privacy.sensitivity import RECORDS, Sensitivity
 
 ENCODINGS = ("direct", "optimal-unary", "symmetric-unary")
+
+_MOST_ROWS = 1 << 20
+_FEWEST_ROWS = 1 << 10
+_BLOCK_BITS = 1 << 26
+_ONE_RECORD = Sensitivity(1, RECORDS, Relation.REPLACE_ONE)
+
+Block = tuple[np.ndarray, ...]
+"""For each group the answers of some records: categories [rows], or bits, bool [rows, size]."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,15 +147,6 @@ def check_size(clique: Clique, size: int, encoding: str) -> None:
         )
 
 
-_MOST_ROWS = 1 << 20
-_FEWEST_ROWS = 1 << 10
-_BLOCK_BITS = 1 << 26
-_ONE_RECORD = Sensitivity(1, RECORDS, Relation.REPLACE_ONE)
-
-Block = tuple[np.ndarray, ...]
-"""For each group the answers of some records: categories [rows], or bits, bool [rows, size]."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Gates:
     """What stands between private numbers and the outside, as the choke point has it.
@@ -237,7 +232,7 @@ class Responses:
     def _passed(self, planned: Planned, codes: np.ndarray) -> np.ndarray:
         if self._gates.passed is None:
             return planned.respond(self._backend, codes)
-        call = tapes.Call("response", (planned.attributes,), planned.law, _ONE_RECORD, codes.astype(np.int64))
+        call = tape.Call("response", (planned.attributes,), planned.law, _ONE_RECORD, codes.astype(np.int64))
         answers = self._gates.passed(
             call, lambda: planned.respond(self._backend, codes).astype(np.int64).reshape(-1)
         )

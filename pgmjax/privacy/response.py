@@ -1,8 +1,8 @@
 """Randomised response: each record answers for itself, and lies with a known probability.
 
-Unary responses: each record answers with a bit a category, every bit turned over by itself.
-
-Which laws a backend draws from: a law of the wrong kind would be drawn as another one without a word.
+It reports a category (`RandomizedResponse`), or a bit for each category, every bit turned over by itself
+(`UnaryResponse`). The checks at the end refuse a law of the wrong kind, which a backend would draw as
+another one without a word.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, Selec
 LARGEST_SIZE = 2**31
 _LARGEST_CHANNEL = 4096
 _DIGITS = 60
+
+LARGEST_UNARY_SIZE = 2**16
+_LARGEST_UNARY_CHANNEL = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,14 +92,6 @@ class RandomizedResponse:
         return channel
 
 
-def log_bound(odds: Fraction) -> Fraction:
-    """Return an upper bound of a logarithm of odds > 1, too large by 1e-58 of it at most."""
-    context = decimal.Context(prec=_DIGITS, rounding=decimal.ROUND_CEILING)
-    above = context.divide(decimal.Decimal(odds.numerator), decimal.Decimal(odds.denominator))
-    # a Decimal's logarithm is rounded to the nearest in every context: the next one is an upper bound
-    return Fraction(context.next_plus(context.ln(above)))
-
-
 def response_for(size: int, epsilon: Fraction) -> RandomizedResponse:
     """Return the law of least lie that is epsilon-DP.
 
@@ -138,27 +133,6 @@ def _within(size: int, lie: float, epsilon: Fraction) -> bool:
     return RandomizedResponse(size, lie).epsilon_bound <= epsilon
 
 
-def checked_codes(size: int, codes: Any) -> np.ndarray:
-    """Return true categories as an array of integers [records], all in 0..size-1.
-
-    A refusal depends on the codes, which are private, and counts them.
-
-    Raises:
-        TypeError: codes that are not integers.
-        ValueError: not one axis, or a code outside 0..size-1.
-    """
-    array = np.asarray(codes)
-    if array.ndim != 1:
-        raise ValueError(f"codes must have one axis, the records, got {array.ndim} axes.")
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"codes must be integers, got {array.dtype}.")
-    if array.size and not 0 <= int(array.min()) <= int(array.max()) < size:
-        # a category that is not in the list would be answered by a random one without a word
-        outside = np.count_nonzero((array < 0) | (array >= size))
-        raise ValueError(f"{outside} of {array.size} codes lie outside 0..{size - 1}: nothing was drawn.")
-    return array
-
-
 def answered(truth: np.ndarray, lies: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return the answers, int64 [records].
 
@@ -172,10 +146,6 @@ def answered(truth: np.ndarray, lies: np.ndarray, others: np.ndarray) -> np.ndar
     hidden = answers[lies]
     answers[lies] = others + (others >= hidden)
     return answers
-
-
-LARGEST_UNARY_SIZE = 2**16
-_LARGEST_UNARY_CHANNEL = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -283,18 +253,33 @@ def unary_for(size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryRes
 ResponseLaw = RandomizedResponse | UnaryResponse
 
 
-def checked_noise(law: Any) -> Law:
-    """Return a law of noise; laws refuse scales that are not > 0, which samplers take for no noise."""
-    if not isinstance(law, DiscreteLaplace | DiscreteGaussian):
-        raise TypeError(f"law must be a DiscreteLaplace or DiscreteGaussian, got {type(law).__name__}.")
-    return law
+def log_bound(odds: Fraction) -> Fraction:
+    """Return an upper bound of a logarithm of odds > 1, too large by 1e-58 of it at most."""
+    context = decimal.Context(prec=_DIGITS, rounding=decimal.ROUND_CEILING)
+    above = context.divide(decimal.Decimal(odds.numerator), decimal.Decimal(odds.denominator))
+    # a Decimal's logarithm is rounded to the nearest in every context: the next one is an upper bound
+    return Fraction(context.next_plus(context.ln(above)))
 
 
-def checked_selection(law: Any) -> SelectionLaw:
-    """Return a law of selection."""
-    if not isinstance(law, PermuteAndFlip | ExponentialMechanism):
-        raise TypeError(f"law must be a PermuteAndFlip or ExponentialMechanism, got {type(law).__name__}.")
-    return law
+def checked_codes(size: int, codes: Any) -> np.ndarray:
+    """Return true categories as an array of integers [records], all in 0..size-1.
+
+    A refusal depends on the codes, which are private, and counts them.
+
+    Raises:
+        TypeError: codes that are not integers.
+        ValueError: not one axis, or a code outside 0..size-1.
+    """
+    array = np.asarray(codes)
+    if array.ndim != 1:
+        raise ValueError(f"codes must have one axis, the records, got {array.ndim} axes.")
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"codes must be integers, got {array.dtype}.")
+    if array.size and not 0 <= int(array.min()) <= int(array.max()) < size:
+        # a category that is not in the list would be answered by a random one without a word
+        outside = np.count_nonzero((array < 0) | (array >= size))
+        raise ValueError(f"{outside} of {array.size} codes lie outside 0..{size - 1}: nothing was drawn.")
+    return array
 
 
 def checked_response(law: Any) -> RandomizedResponse:
@@ -308,4 +293,18 @@ def checked_bits(law: Any) -> UnaryResponse:
     """Return a law of unary responses."""
     if not isinstance(law, UnaryResponse):
         raise TypeError(f"law must be a UnaryResponse, got {type(law).__name__}.")
+    return law
+
+
+def checked_noise(law: Any) -> Law:
+    """Return a law of noise; laws refuse scales that are not > 0, which samplers take for no noise."""
+    if not isinstance(law, DiscreteLaplace | DiscreteGaussian):
+        raise TypeError(f"law must be a DiscreteLaplace or DiscreteGaussian, got {type(law).__name__}.")
+    return law
+
+
+def checked_selection(law: Any) -> SelectionLaw:
+    """Return a law of selection."""
+    if not isinstance(law, PermuteAndFlip | ExponentialMechanism):
+        raise TypeError(f"law must be a PermuteAndFlip or ExponentialMechanism, got {type(law).__name__}.")
     return law

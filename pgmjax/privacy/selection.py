@@ -1,10 +1,9 @@
-"""Laws that pick one of several candidates by private scores, the better ones more often.
+"""Private selection: distributions that pick one of several candidates, those of better scores more often.
 
 Two mechanisms, which differ in what is known of their loss: permute-and-flip is epsilon-DP and never
 worse on average than the other; the exponential mechanism is epsilon-DP and, by its bounded range,
-epsilon^2/8-zCDP, which makes it the cheaper one where many choices are added up.
-
-The law of a threshold test: noise on the threshold, once, and on each distance.
+epsilon^2/8-zCDP, which makes it the cheaper one where many choices are added up. `ThresholdLaw` is the noise
+of a threshold test: once on the threshold, and on each distance.
 """
 
 from __future__ import annotations
@@ -24,13 +23,6 @@ from pgmjax.privacy.exact import ceil_float, shortened
 
 SCORE_LIMIT = 2**53
 _NODES = 32
-
-
-def _checked_scale(scale: Any) -> float:
-    result = checks.number("scale", scale, above=0)
-    if result > scales.LARGEST_SCALE:
-        raise ValueError(f"scale must be at most 2^50, got {result:g}.")
-    return result
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,6 +108,27 @@ class ExponentialMechanism:
 SelectionLaw = PermuteAndFlip | ExponentialMechanism
 
 
+@dataclasses.dataclass(frozen=True)
+class ThresholdLaw:
+    """The noise of `threshold.ThresholdTest`.
+
+    Attributes:
+        threshold: the noise of the threshold, drawn once.
+        distance: the noise of each distance.
+    """
+
+    threshold: DiscreteLaplace
+    distance: DiscreteLaplace
+
+    def epsilon(self, sensitivity: int) -> float:
+        """Return what a whole test costs, for distances that neighbours move by at most `sensitivity`.
+
+        References:
+            Dwork and Roth 2014, Theorem 3.23: the threshold is shifted once, the last distance twice.
+        """
+        return sensitivity / self.threshold.scale + 2 * sensitivity / self.distance.scale
+
+
 def permute_and_flip_for(sensitivity: int, epsilon: Fraction, monotone: bool = False) -> PermuteAndFlip:
     """Return the law that makes a choice epsilon-DP, its scale rounded up to a float.
 
@@ -183,22 +196,8 @@ def _scale(sensitivity: int, epsilon: Fraction, monotone: bool) -> float:
     return ceil_float(scale)
 
 
-@dataclasses.dataclass(frozen=True)
-class ThresholdLaw:
-    """The noise of `thresholding.ThresholdTest`.
-
-    Attributes:
-        threshold: the noise of the threshold, drawn once.
-        distance: the noise of each distance.
-    """
-
-    threshold: DiscreteLaplace
-    distance: DiscreteLaplace
-
-    def epsilon(self, sensitivity: int) -> float:
-        """Return what a whole test costs, for distances that neighbours move by at most `sensitivity`.
-
-        References:
-            Dwork and Roth 2014, Theorem 3.23: the threshold is shifted once, the last distance twice.
-        """
-        return sensitivity / self.threshold.scale + 2 * sensitivity / self.distance.scale
+def _checked_scale(scale: Any) -> float:
+    result = checks.number("scale", scale, above=0)
+    if result > scales.LARGEST_SCALE:
+        raise ValueError(f"scale must be at most 2^50, got {result:g}.")
+    return result

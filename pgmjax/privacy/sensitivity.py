@@ -1,12 +1,11 @@
-"""How far an answer can move between neighbouring tables, computed from the object that is asked.
+"""Sensitivity: the largest change of an answer between neighbouring tables, computed from what is asked.
 
 A sensitivity is never typed in: `Sensitivity.of` computes it from a query, `Score.sensitivity` from a
 score. It carries its norm and its relation, and what does not belong together does not combine.
 
-How far single answers of a query move when one record changes: what a sharper account needs.
-
-A sensitivity is one number for the whole move. Where every neighbouring change moves the answers by at
-most the same few whole numbers, in some order, the noise's privacy loss is known exactly.
+It is one number for the whole change. `shifts_of` gives a sharper account what single answers change by:
+where every neighbouring change moves the answers by at most the same few whole numbers, in some order, the
+noise's privacy loss is known exactly.
 """
 
 from __future__ import annotations
@@ -28,6 +27,12 @@ from pgmjax.queries.query import Query
 NORMS = ("l1", "l2_squared", "linf")
 RECORDS = "records"
 """The norm of what each record answers for itself: how many of the answers change."""
+
+Shifts = tuple[int, ...]
+
+_MAX_ENTRIES = 1_000_000
+_MAX_PAIR_ENTRIES = 20_000_000
+_MAX_MOVED = 4096
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +131,7 @@ def check_measurable(query: Any, domain: Domain) -> None:
 
     Raises:
         TypeError: not a query.
-        ValueError: as `check_integral`, and entries beyond `queries.wide.LARGEST_ENTRY`.
+        ValueError: as `check_integral`, and entries beyond `queries.integers.LARGEST_ENTRY`.
     """
     if not isinstance(query, Query):
         raise TypeError(f"A query must be a pgmjax.queries.Query, got {type(query).__name__}.")
@@ -147,13 +152,6 @@ def check_integral(query: Query, domain: Domain) -> None:
             "round it with queries.quantise(query, domain) and use the result's query; its answers are "
             "2**bits times those asked for."
         )
-
-
-Shifts = tuple[int, ...]
-
-_MAX_ENTRIES = 1_000_000
-_MAX_PAIR_ENTRIES = 20_000_000
-_MAX_MOVED = 4096
 
 
 def shifts_of(

@@ -12,8 +12,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.counting import check_memory
-from pgmjax.privacy import measuring
-from pgmjax.privacy import tape as tapes
+from pgmjax.privacy import measuring, tape
 from pgmjax.privacy.accounting.events import Pure
 from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.private_table import PrivateTable
@@ -109,7 +108,7 @@ class ThresholdTest:
         counts = table._marginals([query.clique])[query.clique]
         exact = table._withheld("Comparing", measuring.exact_answers, planned, table.domain, counts)
         distance = np.abs(exact - guess)
-        call = tapes.Call(
+        call = tape.Call(
             "threshold",
             (query, guess, self._threshold, self._asked),
             self._law,

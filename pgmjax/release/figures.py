@@ -1,10 +1,9 @@
-"""The drawn and listed parts of the report: attributes, pairs, measured marginals.
+"""The figures and lists of the report: attributes, pairs, measured marginals.
 
-Plots of a model beside the noisy answers it was fitted to, as SVG that follows the page's colours.
-
-Every function takes released numbers only: measured (noisy) values, their standard deviations and
-fitted ones. Colours are written as CSS variables (`--ink`, `--muted`, `--grid`, `--fit`,
-`--noisy`), so that one drawing serves a light and a dark page. Needs matplotlib (extra `report`).
+Fitted values are drawn beside the noisy answers, as SVG. Every function takes released numbers only: measured
+(noisy) values, their standard deviations and fitted ones. Colours are written as CSS variables (`--ink`,
+`--muted`, `--grid`, `--fit`, `--noisy`), so that one drawing serves a light and a dark page. Needs matplotlib
+(extra `report`).
 """
 
 from __future__ import annotations
@@ -31,6 +30,25 @@ MOST_ATTRIBUTES = 60
 MOST_PAIRS = 6
 LARGEST_PAIR = 40_000
 """The most cells a heat map is drawn for; finer ones could not be seen."""
+
+# what matplotlib is told to draw with, and the CSS variable each stands for
+_COLOURS = {"#010101": "ink", "#020202": "muted", "#030303": "grid", "#040404": "fit", "#050505": "noisy"}
+_PAGE = drawing.Colours(*_COLOURS)
+
+# an inline drawing needs no namespaces, no size of its own, no font list and no names nobody refers to
+_CLEANING = [
+    (r"<metadata>.*?</metadata>", ""),
+    (r"<style[^>]*>.*?</style>", ""),
+    (r' xmlns(:xlink)?="[^"]*"', ""),
+    (r"xlink:href", "href"),
+    (r"(<svg[^>]*?) (?:width|height)=\"[^\"]*\"", r"\1"),
+    (r"(<svg[^>]*?) (?:width|height)=\"[^\"]*\"", r"\1"),
+    (r' id="[A-Za-z0-9.]+_\d+"', ""),
+    (r" font-family: [^;\"]*;", ""),
+    (r"font: (?:[a-z]+ )*([\d.]+px)[^;\"]*", r"font-size: \1"),
+    (r' transform="rotate\(-0 [^"]*"', ""),
+    (r">\s+<", ">\n<"),
+]
 
 
 def one_way(
@@ -154,25 +172,6 @@ def _residual(model: GraphicalModel, measurement: LinearMeasurement) -> float:
 def typical(values: np.ndarray | float) -> float:
     """Return the root mean square."""
     return math.sqrt(float(np.mean(np.square(np.asarray(values, dtype=np.float64)))))
-
-
-# what matplotlib is told to draw with, and the CSS variable each stands for
-_COLOURS = {"#010101": "ink", "#020202": "muted", "#030303": "grid", "#040404": "fit", "#050505": "noisy"}
-_PAGE = drawing.Colours(*_COLOURS)
-# an inline drawing needs no namespaces, no size of its own, no font list and no names nobody refers to
-_CLEANING = [
-    (r"<metadata>.*?</metadata>", ""),
-    (r"<style[^>]*>.*?</style>", ""),
-    (r' xmlns(:xlink)?="[^"]*"', ""),
-    (r"xlink:href", "href"),
-    (r"(<svg[^>]*?) (?:width|height)=\"[^\"]*\"", r"\1"),
-    (r"(<svg[^>]*?) (?:width|height)=\"[^\"]*\"", r"\1"),
-    (r' id="[A-Za-z0-9.]+_\d+"', ""),
-    (r" font-family: [^;\"]*;", ""),
-    (r"font: (?:[a-z]+ )*([\d.]+px)[^;\"]*", r"font-size: \1"),
-    (r' transform="rotate\(-0 [^"]*"', ""),
-    (r">\s+<", ">\n<"),
-]
 
 
 def one_way_svg(

@@ -22,16 +22,16 @@ from pgmjax._internal import checks, files
 from pgmjax._internal.files import reserve
 from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
-from pgmjax.learning import predictor as predictor_folder
+from pgmjax.learning import predictor
 from pgmjax.learning.predictor import Predictor
-from pgmjax.measurements import transcript as transcripts
+from pgmjax.measurements import transcript
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 from pgmjax.privacy.exact import as_text
 from pgmjax.release import tables
-from pgmjax.release.load import load as load_model
+from pgmjax.release.load import load
 from pgmjax.release.release import Release
 from pgmjax.release.report import render
 from pgmjax.release.trained import TrainedRelease
@@ -112,7 +112,7 @@ def fill(
             text = json.dumps({**marks, **release.transcript.to_dict()})
             (folder / "transcript.json").write_text(text + "\n", encoding="utf-8")
         if isinstance(release, TrainedRelease) and release.predictor is not None:
-            predictor_folder.write(release.predictor, folder / "predictor", seed=release.training_seed)
+            predictor.write(release.predictor, folder / "predictor", seed=release.training_seed)
         progress.advance(note="synthetic rows")
         synthetic = folder / f"synthetic.{synthetic_format}"
         release.model.sample_to(synthetic, rows, synthetic_seed, show_progress=False)
@@ -194,7 +194,7 @@ class SavedRelease:
     @functools.cached_property
     def model(self) -> GraphicalModel | MixtureModel:
         """The fitted model, loaded when first asked for."""
-        found = load_model(self.folder / "model")
+        found = load(self.folder / "model")
         if isinstance(found, RegionModel):
             raise ValueError(f"{self.folder} is corrupt: no release has a model of regions.")
         return found
@@ -208,9 +208,9 @@ class SavedRelease:
         path = self.folder / "transcript.json"
         if not path.is_file():
             return None
-        record = files.read(path, "a transcript of pgmjax", transcripts.FORMAT, transcripts.FORMAT_VERSION)
+        record = files.read(path, "a transcript of pgmjax", transcript.FORMAT, transcript.FORMAT_VERSION)
         try:
-            return transcripts.read(record, self.model.domain)
+            return transcript.read(record, self.model.domain)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged: {error}") from error
 
@@ -220,7 +220,7 @@ class SavedRelease:
         Raises:
             ValueError: there is none, or it is damaged.
         """
-        return predictor_folder.read(self.folder / "predictor")
+        return predictor.read(self.folder / "predictor")
 
     def answers(self) -> Any:
         """Return the workload's answers as an Arrow table: clique, cell, estimate, stddev."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pgmjax.model import io
-from pgmjax.model import mixture as mixture_files
-from pgmjax.model import regions as region_files
+from pgmjax.model import io, mixture, regions
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
@@ -24,10 +22,10 @@ def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel:
         ValueError: the files are corrupt, of another program, or of a newer version.
     """
     named = io.format_of(folder)
-    if named == mixture_files.FORMAT:
-        return MixtureModel(*mixture_files.load(folder))
-    if named == region_files.FORMAT:
-        return RegionModel(*region_files.load(folder))
+    if named == mixture.FORMAT:
+        return MixtureModel(*mixture.load(folder))
+    if named == regions.FORMAT:
+        return RegionModel(*regions.load(folder))
     model = GraphicalModel(*io.load(folder))
     if not math.isfinite(model.log_partition()):
         raise ValueError(f"{folder} is corrupt: its potentials leave no possible cell.")

@@ -1,4 +1,4 @@
-"""What a mechanism hands out: the model, the noisy answers behind it, and what was spent on them."""
+"""A release of a mechanism: the model, the noisy answers behind it, and what was spent on them."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class TrainedRelease(Release):
                 their parameters are counted as rounded.
 
         References:
-            Zhu et al. 2017, section IV-B, with the corrections that `training.bounds` names.
+            Zhu et al. 2017, section IV-B, with the corrections that `learning.selection` names.
         """
         found = []
         records = max(1, round(self.model.total))

@@ -2,10 +2,6 @@
 
 Everything here reads the exact table without noise, and its results say `private=False`. An error
 against the truth is itself information about the table: publishing one voids the guarantee.
-
-Errors of a release against the true table: for research only, NEVER part of a release.
-
-Everything here reads the exact table without noise: publishing one of these errors voids the guarantee.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A sweep as it is written down: tables x workloads x mechanisms x epsilons x trials, from a TOML file.
 
-The workloads of a sweep: all marginals of k attributes, or a workload file.
+A workload is all marginals of k attributes, or a workload file.
 """
 
 from __future__ import annotations
@@ -23,29 +23,9 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy.exact import exact_delta, exact_epsilon
 from pgmjax.queries.workload import Workload
 from pgmjax.sweeps.fields import Fields, distinct, entries
-from pgmjax.sweeps.tables import TableSpec, located
-from pgmjax.sweeps.tables import read_spec as read_table
+from pgmjax.sweeps.tables import TableSpec, located, read_spec
 
 _ESTIMATOR = {"max_steps": int, "tol": Decimal, "dtype": str, "solver": str, "stop": str}
-
-
-@dataclasses.dataclass(frozen=True)
-class MechanismSpec:
-    """A mechanism with its options.
-
-    Attributes:
-        name: its command-line name.
-        label: what results call it: the name with the options that were written in the grid.
-        options: all its options, defaults among them.
-        tables: the tables it runs on; None is all.
-        workloads: the workloads it runs on; None is all.
-    """
-
-    name: str
-    label: str
-    options: Mapping[str, Any]
-    tables: tuple[str, ...] | None = None
-    workloads: tuple[str, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,6 +112,59 @@ class Grid:
                 yield table, workload, mechanism, epsilon
 
 
+@dataclasses.dataclass(frozen=True)
+class MechanismSpec:
+    """A mechanism with its options.
+
+    Attributes:
+        name: its command-line name.
+        label: what results call it: the name with the options that were written in the grid.
+        options: all its options, defaults among them.
+        tables: the tables it runs on; None is all.
+        workloads: the workloads it runs on; None is all.
+    """
+
+    name: str
+    label: str
+    options: Mapping[str, Any]
+    tables: tuple[str, ...] | None = None
+    workloads: tuple[str, ...] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkloadSpec:
+    """What is asked of a table.
+
+    Attributes:
+        name: what results call it.
+        all_kway: all marginals of so many attributes, or None.
+        max_cells: as many of them as fit a model of so many cells; None takes all.
+        file: instead of `all_kway`: a workload file.
+        tables: the tables it is asked of; None is all.
+    """
+
+    name: str
+    all_kway: int | None
+    max_cells: int | None
+    file: str
+    tables: tuple[str, ...] | None = None
+
+    def build(self, domain: Domain) -> Workload:
+        """Return the workload on a domain.
+
+        Raises:
+            ValueError: it does not fit the domain.
+        """
+        try:
+            if self.all_kway is not None:
+                return Workload.all_kway(domain, self.all_kway, self.max_cells)
+            workload = Workload.read(self.file)
+            workload.validate(domain)
+            return workload
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"[[workloads]] {self.name}: {error}") from error
+
+
 def _read(content: dict[str, Any], folder: pathlib.Path) -> Grid:
     strange = set(content) - {"grid", "tables", "workloads", "mechanisms", "estimator"}
     if strange:
@@ -150,7 +183,7 @@ def _read(content: dict[str, Any], folder: pathlib.Path) -> Grid:
     if not epsilons:
         raise ValueError("[grid]: 'epsilons' is empty: name at least one.")
     distinct("[grid]: the epsilon", [str(epsilon) for epsilon in epsilons])
-    tables = tuple(read_table(*each, folder) for each in enumerate(entries(content, "tables"), start=1))
+    tables = tuple(read_spec(*each, folder) for each in enumerate(entries(content, "tables"), start=1))
     distinct("[[tables]]: the name", [table.name for table in tables])
     known = [table.name for table in tables]
     workloads = tuple(
@@ -228,47 +261,6 @@ def _try(spec: MechanismSpec, grid: Grid) -> None:
         raise ValueError(f"[[mechanisms]] {spec.label}: {error}") from error
 
 
-def _plain(value: Any) -> Any:
-    """A value as Python code would write it: 0.9 is a float there."""
-    if isinstance(value, Decimal):
-        return float(value)
-    return [_plain(each) for each in value] if isinstance(value, list) else value
-
-
-@dataclasses.dataclass(frozen=True)
-class WorkloadSpec:
-    """What is asked of a table.
-
-    Attributes:
-        name: what results call it.
-        all_kway: all marginals of so many attributes, or None.
-        max_cells: as many of them as fit a model of so many cells; None takes all.
-        file: instead of `all_kway`: a workload file.
-        tables: the tables it is asked of; None is all.
-    """
-
-    name: str
-    all_kway: int | None
-    max_cells: int | None
-    file: str
-    tables: tuple[str, ...] | None = None
-
-    def build(self, domain: Domain) -> Workload:
-        """Return the workload on a domain.
-
-        Raises:
-            ValueError: it does not fit the domain.
-        """
-        try:
-            if self.all_kway is not None:
-                return Workload.all_kway(domain, self.all_kway, self.max_cells)
-            workload = Workload.read(self.file)
-            workload.validate(domain)
-            return workload
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"[[workloads]] {self.name}: {error}") from error
-
-
 def read_workload(at: int, content: Any, folder: pathlib.Path, tables: Sequence[str]) -> WorkloadSpec:
     """Return an entry of [[workloads]].
 
@@ -295,3 +287,10 @@ def read_workload(at: int, content: Any, folder: pathlib.Path, tables: Sequence[
         if value is not None:
             checks.integer(f"{fields.where}: {key!r}", value, low=1)
     return WorkloadSpec(name, k, cells, located(fields.where, file, folder) if file else "", only)
+
+
+def _plain(value: Any) -> Any:
+    """A value as Python code would write it: 0.9 is a float there."""
+    if isinstance(value, Decimal):
+        return float(value)
+    return [_plain(each) for each in value] if isinstance(value, list) else value

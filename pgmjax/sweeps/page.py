@@ -1,7 +1,4 @@
-"""The results of a sweep as one HTML page that opens without a network, by day and by night.
-
-The parts of a sweep's page that are words and tables.
-"""
+"""The results of a sweep as one HTML page that opens without a network, by day and by night."""
 
 from __future__ import annotations
 
@@ -15,6 +12,26 @@ from pgmjax.sweeps.figures import COLOURS, marker
 from pgmjax.sweeps.store import ResultFile
 from pgmjax.sweeps.summary import METRICS, Line, Quartiles, summarise
 from pgmjax.sweeps.work import DONE
+
+_EPSILON_NOTE = (
+    "Medians over the trials; bars reach from the lower to the upper quartile. Both axes are logarithmic. "
+    "Mechanisms stand side by side at each epsilon."
+)
+_TIME_NOTE = (
+    "Medians over the trials; bars reach from quartile to quartile both ways. A line joins a mechanism's "
+    "epsilons. Left and low is better. Compiling counts in the trial that it happened in."
+)
+
+_MEANING = {
+    "mean absolute error": "over all answers of the workload, of |released answer - exact answer|",
+    "root mean square, largest": "of the same differences; shares are divided by the number of records",
+    "total variation": "half the L1 distance of the model's marginal from the true one, both as "
+    "distributions: 0 is equal, 1 is disjoint; the mean over the workload's marginals",
+    "seconds": "of a trial, from the mechanism's start to its fitted model; where trials were fitted in one "
+    "batch, the batch's time divided by their number. Errors are computed afterwards and not counted",
+    "first": "seconds until the group's first trial was done, compiling included; of a batch, all of it",
+    "fit": "how the fits ended, with the number of trials where they differ",
+}
 
 
 def render(results: ResultFile, sweep: str | None = None) -> str:
@@ -83,16 +100,6 @@ def _page(sweep: str, rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[
 """
 
 
-_EPSILON_NOTE = (
-    "Medians over the trials; bars reach from the lower to the upper quartile. Both axes are logarithmic. "
-    "Mechanisms stand side by side at each epsilon."
-)
-_TIME_NOTE = (
-    "Medians over the trials; bars reach from quartile to quartile both ways. A line joins a mechanism's "
-    "epsilons. Left and low is better. Compiling counts in the trial that it happened in."
-)
-
-
 def _heading(sweep: str, rows: Sequence[Mapping[str, Any]], lines: Sequence[Line]) -> str:
     done = sum(row["status"] == DONE for row in rows)
     facts = {
@@ -134,18 +141,6 @@ def _plots(title: str, note: str, lines: Sequence[Line], series: Sequence[str], 
 <div class="panels">{"".join(drawn)}</div>
 <p class="note none" hidden>Nothing is left by the choice above.</p>
 </section>"""
-
-
-_MEANING = {
-    "mean absolute error": "over all answers of the workload, of |released answer - exact answer|",
-    "root mean square, largest": "of the same differences; shares are divided by the number of records",
-    "total variation": "half the L1 distance of the model's marginal from the true one, both as "
-    "distributions: 0 is equal, 1 is disjoint; the mean over the workload's marginals",
-    "seconds": "of a trial, from the mechanism's start to its fitted model; where trials were fitted in one "
-    "batch, the batch's time divided by their number. Errors are computed afterwards and not counted",
-    "first": "seconds until the group's first trial was done, compiling included; of a batch, all of it",
-    "fit": "how the fits ended, with the number of trials where they differ",
-}
 
 
 def controls(lines: Sequence[Line], series: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """The sweep itself: what is missing in the file of results is run, group by group, and stored at once.
 
-What a run of a sweep ran on: machine, devices, versions.
+The record of a run names the machine, its devices and the versions it ran on.
 """
 
 from __future__ import annotations
@@ -32,65 +32,6 @@ _MOST = 2**63 - 1  # that a column of whole numbers holds
 Job = tuple[Group, tuple[Cell, ...]]
 Workers = Callable[[Sequence[Job], dict[str, Table]], Iterator[tuple[Group, list[Row], str]]]
 """Runs jobs in whatever order and yields, as each ends, its group, its rows and the host it ran on."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Progress:
-    """How far a run is.
-
-    Attributes:
-        group: what has just ended.
-        failures: its rows that are not done.
-        done: cells of the grid that have a row, whether of this run or of earlier ones.
-        total: cells of the grid.
-        ran: cells of this run.
-        seconds: since this run began.
-    """
-
-    group: Group
-    failures: tuple[Row, ...]
-    done: int
-    total: int
-    ran: int
-    seconds: float
-
-    @property
-    def rate(self) -> float:
-        """Cells a second of this run."""
-        return self.ran / max(self.seconds, 1e-9)
-
-    @property
-    def left(self) -> float:
-        """Seconds that remain at this rate."""
-        return (self.total - self.done) / max(self.rate, 1e-9)
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """The end of a run.
-
-    Attributes:
-        total: cells of the grid.
-        ran: cells that this run stored.
-        failed: cells of the grid whose row says that they failed or were refused.
-        seconds: of this run.
-    """
-
-    total: int
-    ran: int
-    failed: int
-    seconds: float
-
-
-def listing(grid: Grid) -> Iterator[tuple[Group, Forecast]]:
-    """Yield the groups of a grid with the forecast of their memory; nothing is run.
-
-    Raises:
-        ValueError: a table or workload does not fit.
-    """
-    tables = {spec.name: load(spec) for spec in grid.tables}
-    for group in groups(grid, tables):
-        yield group, forecast(group, tables[group.table].domain)
 
 
 def run(
@@ -142,6 +83,65 @@ def run(
             watch(Progress(group, bad, len(known), len(keys), ran, time.perf_counter() - start))
     failed = sum(status != work.DONE for status in known.values())
     return Outcome(len(keys), ran, failed, time.perf_counter() - start)
+
+
+def listing(grid: Grid) -> Iterator[tuple[Group, Forecast]]:
+    """Yield the groups of a grid with the forecast of their memory; nothing is run.
+
+    Raises:
+        ValueError: a table or workload does not fit.
+    """
+    tables = {spec.name: load(spec) for spec in grid.tables}
+    for group in groups(grid, tables):
+        yield group, forecast(group, tables[group.table].domain)
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far a run is.
+
+    Attributes:
+        group: what has just ended.
+        failures: its rows that are not done.
+        done: cells of the grid that have a row, whether of this run or of earlier ones.
+        total: cells of the grid.
+        ran: cells of this run.
+        seconds: since this run began.
+    """
+
+    group: Group
+    failures: tuple[Row, ...]
+    done: int
+    total: int
+    ran: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Cells a second of this run."""
+        return self.ran / max(self.seconds, 1e-9)
+
+    @property
+    def left(self) -> float:
+        """Seconds that remain at this rate."""
+        return (self.total - self.done) / max(self.rate, 1e-9)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The end of a run.
+
+    Attributes:
+        total: cells of the grid.
+        ran: cells that this run stored.
+        failed: cells of the grid whose row says that they failed or were refused.
+        seconds: of this run.
+    """
+
+    total: int
+    ran: int
+    failed: int
+    seconds: float
 
 
 def _jobs(listed: Sequence[Group], known: dict[str, str]) -> Iterator[Job]:

@@ -1,6 +1,6 @@
 """Running the trials of a group: as one batch where the mechanism measures once, else one by one.
 
-What a group of trials will take of memory, said before it starts; no data is touched.
+The memory that a group will take is forecast before it starts; the forecast touches no data.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from pgmjax.sweeps.tables import Table
 
 Row = dict[str, Any]
 DONE, FAILED, REFUSED = "done", "failed", "refused"
+
+_ANSWER_BYTES = 4 * 8  # of each answer and cell: true, ours, their distance, a marginal
 
 
 def run_group(
@@ -150,9 +152,6 @@ def _peak() -> int | None:
         most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return most if sys.platform == "darwin" else most * 1024
     return None
-
-
-_ANSWER_BYTES = 4 * 8  # of each answer and cell: true, ours, their distance, a marginal
 
 
 @dataclasses.dataclass(frozen=True)

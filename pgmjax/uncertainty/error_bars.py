@@ -1,6 +1,6 @@
 """Error bars by one of three methods.
 
-The result: answers with standard deviations and intervals, and which of them are the model's alone.
+The result holds answers with standard deviations and intervals, and says which of them are the model's alone.
 """
 
 from __future__ import annotations

@@ -4,13 +4,12 @@ At potentials t with expected counts N mu(t), the matrix of second derivatives o
 a term that vanishes with the residuals, J^T J with J = W Q N F: F is the Fisher information of the
 potentials (the derivative of the marginals), Q the measured queries, W one over the standard deviations.
 The variance of an answer with gradient g is g^T (J^T J)^+ g. No matrix is formed: F multiplies a vector
-by differentiating the oracle's marginals, and conjugate gradients do the rest.
+by differentiating the oracle's marginals, and conjugate gradients on the device do the rest, on a vector with
+one more number for the total beside it.
 
 References:
     Tierney and Kadane 1986, "Accurate approximations for posterior moments"; Pearlmutter 1994, "Fast exact
     multiplication by the Hessian"; Wainwright and Jordan 2008, section 3.
-
-Conjugate gradients on the device, for a vector with one more number beside it.
 """
 
 from __future__ import annotations
@@ -43,84 +42,11 @@ _FLAT = 1e-9  # of the smallest standard deviation: a gradient that is taken for
 _CHUNK = 16
 _NOTHING = 1e-3  # of the smallest standard deviation: an expected count that is taken for none
 
+_MAX_STEPS = 500
+_TOLERANCE = 1e-7
 
-@dataclasses.dataclass(frozen=True)
-class Place:
-    """Where a query is answered (static).
-
-    Attributes:
-        at: number of the clique.
-        names: the clique's attributes.
-        query: what is asked of some of them.
-    """
-
-    at: int
-    names: Clique
-    query: Query
-
-    def apply(self, tables: Sequence[Any]) -> jax.Array:
-        """Return the answers of the cliques' tables [rows]."""
-        table = marginal_of(self.names, tables[self.at], self.query.clique)
-        return jnp.ravel(jnp.asarray(self.query.apply(table, jnp)))
-
-
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["oracle", "point", "marginals", "free", "scale", "total", "total_scale", "weights"],
-    meta_fields=["shapes", "measured"],
-)
-@dataclasses.dataclass(frozen=True, eq=False)
-class Curvature:
-    """The loss about a model: products with J and J^T.
-
-    Attributes:
-        oracle: of the cliques of the model, the measurements and the queries.
-        point: log-potentials of all cliques in one vector [length].
-        marginals: there, probabilities [length].
-        free: 1 where a potential is the model's own, else 0 [length].
-        scale: what preconditions: about one over the square root of the curvature [length].
-        total: number of records (counts).
-        total_scale: as `scale` for the logarithm of the total; 0 where it is public.
-        weights: one over the standard deviations of each measurement's values.
-        shapes: of the cliques' tables (static).
-        measured: where each measurement is answered (static).
-    """
-
-    oracle: Oracle
-    point: Any
-    marginals: Any
-    free: Any
-    scale: Any
-    total: Any
-    total_scale: Any
-    weights: tuple[Any, ...]
-    shapes: tuple[tuple[int, ...], ...]
-    measured: tuple[Place, ...]
-
-    def fisher(self, vector: jax.Array) -> jax.Array:
-        """Multiply the Fisher information, which is symmetric, with a vector [length]."""
-        pull = jax.vjp(lambda point: self.oracle.infer_flat(point)[1], self.point)[1]
-        return pull(vector)[0]
-
-    def ahead(self, step: Step) -> jax.Array:
-        """Return how expected counts move [length] with scaled potentials and log-total."""
-        change = self.fisher(self.free * self.scale * step[0])
-        return self.total * (change + self.marginals * self.total_scale * step[1])
-
-    def back(self, counts: jax.Array) -> Step:
-        """Apply the transpose of `ahead`."""
-        moved = self.total * self.free * self.scale * self.fisher(counts)
-        return moved, self.total * self.total_scale * jnp.vdot(self.marginals, counts)
-
-    def residuals(self, counts: jax.Array) -> tuple[jax.Array, ...]:
-        """Return W Q of counts, measurement by measurement."""
-        tables = split(counts, self.shapes)
-        return tuple(p.apply(tables) * w for p, w in zip(self.measured, self.weights, strict=True))
-
-    def __call__(self, step: Step) -> Step:
-        """Multiply the curvature J^T J with a step."""
-        answers, transpose = jax.vjp(self.residuals, self.ahead(step))
-        return self.back(transpose(answers)[0])
+Step = tuple[Any, Any]
+"""Scaled potentials [length] and a scaled logarithm of the total."""
 
 
 def stddevs(
@@ -214,6 +140,85 @@ def curvature(
     return made, list(zip(cliques, shapes, strict=True))
 
 
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["oracle", "point", "marginals", "free", "scale", "total", "total_scale", "weights"],
+    meta_fields=["shapes", "measured"],
+)
+@dataclasses.dataclass(frozen=True, eq=False)
+class Curvature:
+    """The loss about a model: products with J and J^T.
+
+    Attributes:
+        oracle: of the cliques of the model, the measurements and the queries.
+        point: log-potentials of all cliques in one vector [length].
+        marginals: there, probabilities [length].
+        free: 1 where a potential is the model's own, else 0 [length].
+        scale: what preconditions: about one over the square root of the curvature [length].
+        total: number of records (counts).
+        total_scale: as `scale` for the logarithm of the total; 0 where it is public.
+        weights: one over the standard deviations of each measurement's values.
+        shapes: of the cliques' tables (static).
+        measured: where each measurement is answered (static).
+    """
+
+    oracle: Oracle
+    point: Any
+    marginals: Any
+    free: Any
+    scale: Any
+    total: Any
+    total_scale: Any
+    weights: tuple[Any, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    measured: tuple[Place, ...]
+
+    def fisher(self, vector: jax.Array) -> jax.Array:
+        """Multiply the Fisher information, which is symmetric, with a vector [length]."""
+        pull = jax.vjp(lambda point: self.oracle.infer_flat(point)[1], self.point)[1]
+        return pull(vector)[0]
+
+    def ahead(self, step: Step) -> jax.Array:
+        """Return how expected counts move [length] with scaled potentials and log-total."""
+        change = self.fisher(self.free * self.scale * step[0])
+        return self.total * (change + self.marginals * self.total_scale * step[1])
+
+    def back(self, counts: jax.Array) -> Step:
+        """Apply the transpose of `ahead`."""
+        moved = self.total * self.free * self.scale * self.fisher(counts)
+        return moved, self.total * self.total_scale * jnp.vdot(self.marginals, counts)
+
+    def residuals(self, counts: jax.Array) -> tuple[jax.Array, ...]:
+        """Return W Q of counts, measurement by measurement."""
+        tables = split(counts, self.shapes)
+        return tuple(p.apply(tables) * w for p, w in zip(self.measured, self.weights, strict=True))
+
+    def __call__(self, step: Step) -> Step:
+        """Multiply the curvature J^T J with a step."""
+        answers, transpose = jax.vjp(self.residuals, self.ahead(step))
+        return self.back(transpose(answers)[0])
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a query is answered (static).
+
+    Attributes:
+        at: number of the clique.
+        names: the clique's attributes.
+        query: what is asked of some of them.
+    """
+
+    at: int
+    names: Clique
+    query: Query
+
+    def apply(self, tables: Sequence[Any]) -> jax.Array:
+        """Return the answers of the cliques' tables [rows]."""
+        table = marginal_of(self.names, tables[self.at], self.query.clique)
+        return jnp.ravel(jnp.asarray(self.query.apply(table, jnp)))
+
+
 @jit
 def _marginals(oracle: Oracle, point: jax.Array) -> jax.Array:
     return oracle.infer_flat(point)[1]
@@ -230,51 +235,6 @@ def _variances(curved: Curvature, rows: jax.Array) -> tuple[jax.Array, jax.Array
         return jnp.maximum(dot(gradient, solution), 0), size, rest
 
     return jax.lax.map(one, rows)
-
-
-def _outside(held: Sequence[Clique], cliques: Sequence[Clique]) -> list[Clique]:
-    """Those cliques that are no part of another one, largest first."""
-    kept: list[Clique] = []
-    for clique in sorted(cliques, key=len, reverse=True):
-        if not any(set(clique) <= set(other) for other in (*held, *kept)):
-            kept.append(clique)
-    return kept
-
-
-def _place(cliques: Sequence[Clique], query: Query) -> Place:
-    at = _holder(cliques, query.clique)
-    return Place(at, tuple(cliques[at]), query)
-
-
-def _holder(cliques: Sequence[Clique], wanted: Clique) -> int:
-    able = [k for k, clique in enumerate(cliques) if set(wanted) <= set(clique)]
-    return min(able, key=lambda k: len(cliques[k]))
-
-
-def _spread(
-    holders: Sequence[tuple[Clique, tuple[int, ...]]], clique: Clique, table: np.ndarray, length: int
-) -> np.ndarray:
-    """A function of some attributes as one of the cells of a clique that holds them [length]."""
-    at = _holder([held for held, _ in holders], clique)
-    names, shape = holders[at]
-    start = sum(math.prod(s) for _, s in holders[:at])
-    vector = np.zeros(length)
-    filled = np.broadcast_to(ops.align(table, clique, names), shape)
-    vector[start : start + filled.size] = filled.reshape(-1)
-    return vector
-
-
-def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
-    rows = iter(rows)
-    while chunk := list(itertools.islice(rows, _CHUNK)):
-        yield chunk
-
-
-_MAX_STEPS = 500
-_TOLERANCE = 1e-7
-
-Step = tuple[Any, Any]
-"""Scaled potentials [length] and a scaled logarithm of the total."""
 
 
 def conjugate_gradients(
@@ -319,3 +279,41 @@ def _plus(one: Step, factor: Any, other: Step) -> Step:
 def dot(one: Step, other: Step) -> jax.Array:
     """Return the inner product of two steps."""
     return jnp.vdot(one[0], other[0]) + one[1] * other[1]
+
+
+def _outside(held: Sequence[Clique], cliques: Sequence[Clique]) -> list[Clique]:
+    """Those cliques that are no part of another one, largest first."""
+    kept: list[Clique] = []
+    for clique in sorted(cliques, key=len, reverse=True):
+        if not any(set(clique) <= set(other) for other in (*held, *kept)):
+            kept.append(clique)
+    return kept
+
+
+def _place(cliques: Sequence[Clique], query: Query) -> Place:
+    at = _holder(cliques, query.clique)
+    return Place(at, tuple(cliques[at]), query)
+
+
+def _holder(cliques: Sequence[Clique], wanted: Clique) -> int:
+    able = [k for k, clique in enumerate(cliques) if set(wanted) <= set(clique)]
+    return min(able, key=lambda k: len(cliques[k]))
+
+
+def _spread(
+    holders: Sequence[tuple[Clique, tuple[int, ...]]], clique: Clique, table: np.ndarray, length: int
+) -> np.ndarray:
+    """A function of some attributes as one of the cells of a clique that holds them [length]."""
+    at = _holder([held for held, _ in holders], clique)
+    names, shape = holders[at]
+    start = sum(math.prod(s) for _, s in holders[:at])
+    vector = np.zeros(length)
+    filled = np.broadcast_to(ops.align(table, clique, names), shape)
+    vector[start : start + filled.size] = filled.reshape(-1)
+    return vector
+
+
+def _chunks(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    rows = iter(rows)
+    while chunk := list(itertools.islice(rows, _CHUNK)):
+        yield chunk

@@ -1,22 +1,20 @@
 """Least squares of answers on measurements: the closed form of the linear part, without a model.
 
-Of all combinations of the measured values that are unbiased for an answer, the one of least variance is
-found by a least-squares solver in the coordinates of effects. It exists if and only if the measurements
-determine the answer; what is left over says so.
+Of all combinations of the measured values that are unbiased for an answer, the one of least variance is found
+by a least-squares solver in the coordinates of effects. It exists if and only if the answer is estimable from
+the measurements; what is left over says so.
 
-What is known of answers before anything is measured: impossible cells, fixed marginals, a public total.
+`Noiseless` is what is known of answers before anything is measured: impossible cells, fixed marginals, a
+public total. A function of the records that vanishes on every possible cell has the answer zero; one of a
+fixed marginal has the answer that the marginal gives, and a constant that of the total. Least squares takes
+them out of every function first. They are found in the coordinates of effects, so that the domain is never
+written out: what vanishes is the null space of the functions' inner products over the possible cells, which
+need marginals of the constrained attributes only.
 
-A function of the records that vanishes on every possible cell has the answer zero; one of a fixed marginal
-has the answer that the marginal gives, and a constant that of the total. Least squares takes them out of
-every function first. They are found in the coordinates of effects, so that the domain is never written out:
-what vanishes is the null space of the functions' inner products over the possible cells, which need
-marginals of the constrained attributes only.
-
-Tables over cliques in orthogonal parts: the mean, the effect of each attribute, of each pair, and so on.
-
-A linear function of a table's records that names few attributes is a sum of effects, one for each subset of
-them; the effect of a subset sums to zero along each of its attributes. Functions on different cliques meet
-in the effects of the subsets they share, so that a domain is never written out.
+`Effects` are tables over cliques in orthogonal parts: the mean, the effect of each attribute, of each pair,
+and so on. A linear function of a table's records that names few attributes is a sum of effects, one for each
+subset of them; the effect of a subset sums to zero along each of its attributes. Functions on different
+cliques meet in the effects of the subsets they share, so that a domain is never written out.
 """
 
 from __future__ import annotations
@@ -38,28 +36,18 @@ from pgmjax.uncertainty.queries import row_tables
 
 LEFT_OVER = 1e-6
 """An answer is determined where a combination of measurements gives it up to this share of its length."""
+
 _MAX_STEPS = 2000
 _STOP = 1e-13
 _SINGULAR = 1e-10  # of the largest singular value: a smaller one is rounding
 _ROUNDING = 1e-8  # of a function's length: so much is left of one that is known
 _DENSE, _DENSE_ENTRIES = 2500, 20_000_000
 
+MAX_COORDINATES = 3000
+"""The most coordinates over constrained attributes whose inner products are written out."""
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class LeastSquares:
-    """Best linear unbiased estimates of rows.
-
-    Attributes:
-        values: the estimates [rows]; NaN where there is none.
-        stddevs: their standard deviations [rows]; NaN where there is none.
-        determined: whether the measurements determine the row, bool [rows].
-        combinations: each row's weights of the measured values over their standard deviations [rows, values].
-    """
-
-    values: np.ndarray
-    stddevs: np.ndarray
-    determined: np.ndarray
-    combinations: np.ndarray
+_NOTHING = 1e-11  # of the largest inner product: a smaller one is rounding
+_SAME = 1e-9  # of the largest singular value: a smaller one is of functions that equal others
 
 
 def least_squares(
@@ -99,6 +87,23 @@ def least_squares(
     values = combinations @ (_whitened(measurements) - system.answers(known.worth)) + targets @ known.worth
     stddevs = np.where(seen, np.linalg.norm(combinations, axis=1), np.nan)
     return LeastSquares(np.where(seen, values, np.nan), stddevs, seen, combinations)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LeastSquares:
+    """Best linear unbiased estimates of rows.
+
+    Attributes:
+        values: the estimates [rows]; NaN where there is none.
+        stddevs: their standard deviations [rows]; NaN where there is none.
+        determined: whether the measurements determine the row, bool [rows].
+        combinations: each row's weights of the measured values over their standard deviations [rows, values].
+    """
+
+    values: np.ndarray
+    stddevs: np.ndarray
+    determined: np.ndarray
+    combinations: np.ndarray
 
 
 class _System:
@@ -185,12 +190,6 @@ class _System:
 
 def _whitened(measurements: Sequence[LinearMeasurement]) -> np.ndarray:
     return np.concatenate([m.flat_values() / m.row_stddevs() for m in measurements])
-
-
-MAX_COORDINATES = 3000
-"""The most coordinates over constrained attributes whose inner products are written out."""
-_NOTHING = 1e-11  # of the largest inner product: a smaller one is rounding
-_SAME = 1e-9  # of the largest singular value: a smaller one is of functions that equal others
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""What is asked: queries as one list of rows, each a table over its clique."""
+"""Queries that are asked, as one list of rows, each a table over its clique."""
 
 from __future__ import annotations
 

@@ -1,1 +1,8 @@
-"""Bayesian inference from a history: unbiased estimates, exact noise distributions, posteriors."""
+"""Bayesian inference from a history: unbiased estimators, exact noise distributions, posteriors.
+
+`blue` is the best linear unbiased estimator of queries, in the coordinates of `coordinates`; `inference`
+gives intervals, probabilities and tests of its answers. The error is a sum of noises (`noise_sum`), whose
+distribution (`distribution`) `choose` computes by `convolution`, `characteristic` or `monte_carlo`.
+`posterior` is the belief about tables given all answers; `consistent` answers from the engine's model, and
+declines questions once somebody could become too sure.
+"""

@@ -1,6 +1,6 @@
-"""The best linear unbiased estimate of queries from a history of noisy answers.
+"""The best linear unbiased estimator of queries from a history of noisy answers.
 
-The information that weighted rows hold about coordinates: its pseudo-inverse, kept up row by row.
+`Information` keeps up the pseudo-inverse of what the weighted rows tell about coordinates, row by row.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ from pgmjax.history.history import History
 from pgmjax.history.noise_covariance import NoiseCovariance
 
 _REFACTOR = 64
+
+TOLERANCE = 1e-8
+"""A direction whose share outside the rows' span is below it counts as inside."""
+
+_WELL_CONDITIONED = 1e-6
+_RANK = 1e-10
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -267,12 +273,6 @@ def _laws(history: History, continuous: bool) -> tuple[NoiseLaw, ...]:
                 "LinearMeasurement.released, or take continuous laws of its family by name, continuous=True."
             )
     return tuple(laws)
-
-
-TOLERANCE = 1e-8
-"""A direction whose share outside the rows' span is below it counts as inside."""
-_WELL_CONDITIONED = 1e-6
-_RANK = 1e-10
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

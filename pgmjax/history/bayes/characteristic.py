@@ -1,4 +1,4 @@
-"""The law of a sum of noises from its characteristic function: Gil-Pelaez inversion on a period.
+"""The distribution of a sum of noises from its characteristic function: Gil-Pelaez inversion on a period.
 
 On a period that holds nearly all mass the inversion integral is a Fourier series, exact but for the mass
 outside. Three cases: commensurate coefficients of discrete noise give the masses of a lattice, exactly; a

@@ -1,4 +1,4 @@
-"""The law of a sum of noises by one of three methods, or by the one that costs least."""
+"""The distribution of a sum of noises by one of three methods, or by the one that costs least."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The engine as third estimator: answers of one table without negative counts, with noise-only error bars.
+"""Consistent answers from the engine's model, without negative counts, and inference control.
 
-Inference control: to decline further questions once the answers make somebody too sure of something.
+The engine is the third estimator of a history; its error bars are those of the noise alone. Inference control
+declines further questions once the answers make somebody too sure of something.
 """
 
 from __future__ import annotations

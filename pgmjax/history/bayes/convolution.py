@@ -1,4 +1,4 @@
-"""The law of a sum of noises by probability calculation: masses on a grid, cut off and convolved.
+"""The distribution of a sum of noises by probability calculation: masses on a grid, cut off and convolved.
 
 Each noise becomes a vector of masses on multiples of a step, long enough that all that is cut off together is
 at most gamma. Their convolution is a product of Fourier transforms. Rounding to the grid moves the sum: by

@@ -1,6 +1,6 @@
-"""What a computed law of a sum of noises answers, and how far the answers may be wrong.
+"""The computed distribution of a sum of noises: its probabilities, and how far they may be wrong.
 
-Laws of sums that have a closed form: one continuous noise, or any number of Gaussian ones.
+A sum has a closed form where it is one continuous noise, or any number of Gaussian ones.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What an estimate tells about the true answer: intervals, probabilities, tests, with their errors.
+"""Inference about a true answer from its estimate: intervals, probabilities and tests, with their errors.
 
-Claims about a true answer and how they fare against an estimate.
+A `Claim` about the true answer is tested against an estimate, and a `Verdict` says how it fared.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The law of a sum of noises by drawing it many times on the device."""
+"""The distribution of a sum of noises by drawing it many times on the device."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""A linear combination of independent noises: moments, tail, and what its law is computed from.
+"""A linear combination of independent noises: its moments, its tail, and the terms of its distribution.
 
-What a law of noise must tell so that sums of noise have laws too: four laws, two of them continuous.
-
-The discrete laws of `pgmjax.laws` are those really drawn. The continuous ones are the papers' own: they stand
-for the discrete ones only where they are asked for by name.
+Terms are of four distributions, two of them continuous. The discrete ones of `pgmjax.measurements.noise` are
+those really drawn. The continuous ones are the papers' own: they stand for the discrete ones only where they
+are asked for by name.
 """
 
 from __future__ import annotations
@@ -20,9 +19,13 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
+__all__ = ["DiscreteGaussian", "Gaussian", "Laplace", "NoiseSum"]
+
 _NEGLIGIBLE = 1e-12  # a coefficient whose noise is below this share of the whole is rounding
 _DIGITS = 12
 _LARGEST_DENOMINATOR = 1000
+DISCRETE = (DiscreteLaplace, DiscreteGaussian)
+LARGEST_EXPONENT = 700.0
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -166,9 +169,6 @@ def _grouped(sizes: np.ndarray, laws: list[NoiseLaw]) -> dict[tuple[float, Noise
     return groups
 
 
-__all__ = ["DiscreteGaussian", "Gaussian", "Laplace", "NoiseSum"]
-
-
 @dataclasses.dataclass(frozen=True)
 class Laplace:
     """The continuous Laplace law, with density exp(-abs(x) / scale) / (2 scale).
@@ -222,8 +222,6 @@ class Gaussian:
 
 
 NoiseLaw = DiscreteLaplace | DiscreteGaussian | Laplace | Gaussian
-DISCRETE = (DiscreteLaplace, DiscreteGaussian)
-LARGEST_EXPONENT = 700.0
 
 
 def as_law(said: str, value: Any, continuous: bool = False) -> NoiseLaw:

@@ -1,10 +1,9 @@
 """Boolean conditions on a record, and the query that counts the records they hold for.
 
-Truth tables as sums of few products of one vector an axis.
-
-A table that is no product is sliced along an axis. Slices that are whole-number combinations of others
-need no terms of their own: a table of two axes takes as many terms as its rank, and "a or b or c", whose
-complement is a box, takes two. Coefficients and entries stay whole, so that what is built may be measured.
+A condition's truth table is written as a sum of few products of one vector an axis. A table that is no
+product is sliced along an axis. Slices that are whole-number combinations of others need no terms of their
+own: a table of two axes takes as many terms as its rank, and "a or b or c", whose complement is a box, takes
+two. Coefficients and entries stay whole, so that what is built may be measured.
 """
 
 from __future__ import annotations
@@ -21,6 +20,12 @@ from pgmjax.queries import range as code_range
 
 MAX_CASES = 1_000_000
 """The most combinations of cases of attributes that a condition may tell apart."""
+
+Term = tuple[int, tuple[np.ndarray, ...]]
+"""A coefficient, and a vector of whole numbers for each axis."""
+
+_ALL_AXES = 6
+"""Tables of more axes are sliced along the axis with the fewest different slices only."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,13 +161,6 @@ def _block(vector: np.ndarray) -> AttributeQuery:
     if codes[-1] - codes[0] + 1 == len(codes):
         return code_range(int(codes[0]), int(codes[-1]))
     return subset(codes.tolist())
-
-
-Term = tuple[int, tuple[np.ndarray, ...]]
-"""A coefficient, and a vector of whole numbers for each axis."""
-
-_ALL_AXES = 6
-"""Tables of more axes are sliced along the axis with the fewest different slices only."""
 
 
 class Decomposer:

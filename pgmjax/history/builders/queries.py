@@ -1,18 +1,12 @@
-"""Sums of powers and of products of values: means, variances, covariances and what lies beyond.
+"""Builders of queries: moments, marginals, random queries, Fourier and wavelet strategies.
 
-All cells of all marginals of a number of attributes.
-
-Random queries of the two kinds of the paper's experiments.
-
-References:
-    Chen, Zhou and Bhowmick 2012, section 5.1.
-
-Fourier and wavelet strategies: coefficients of a marginal's transform as queries.
+`random_ranges` and `random_tables` draw the two kinds of the paper's experiments; `fourier` and `wavelet`
+make the coefficients of a marginal's transform.
 
 References:
-    Barak et al. 2007, "Privacy, accuracy and consistency too" (Fourier, binary attributes); Xiao, Wang
-    and Gehrke 2011, "Differential privacy via wavelet transforms"; Chen, Zhou and Bhowmick 2012, section
-    3.2, for both as products of one function an attribute.
+    Chen, Zhou and Bhowmick 2012, section 5.1 (random queries) and section 3.2 (both transforms as products of
+    one function an attribute); Barak et al. 2007, "Privacy, accuracy and consistency too" (Fourier, binary
+    attributes); Xiao, Wang and Gehrke 2011, "Differential privacy via wavelet transforms".
 """
 
 from __future__ import annotations
@@ -30,7 +24,6 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, marginal, matrix, total
-from pgmjax.queries import matrix as Matrix
 from pgmjax.queries import range as code_range
 from pgmjax.strategies import fixed
 
@@ -108,7 +101,7 @@ def _values(domain: Domain, values: Mapping[str, Any] | None) -> dict[str, np.nd
     result = {}
     for name, given in ({} if values is None else values).items():
         size = domain[name]
-        array = Matrix([given]).entries.array[0]
+        array = matrix([given]).entries.array[0]
         if len(array) != size:
             raise ValueError(f"the values of {name!r} must be one a code, {size}, got {len(array)}.")
         result[name] = array
@@ -125,7 +118,7 @@ def _power(domain: Domain, name: str, power: Any, values: dict[str, np.ndarray])
         row = (codes if exact else codes.astype(np.float64)) ** power
     if not np.isfinite(row).all():
         raise ValueError(f"power {power} of {name!r} overflows: give smaller values.")
-    return Matrix([row])
+    return matrix([row])
 
 
 def all_marginals(domain: Domain, k: int) -> list[Product]:

@@ -1,16 +1,11 @@
 """Inner products of queries under a prior, from their factors: the kernel matrix.
 
-No query is written out over the domain: rows are taken together by the attributes that their terms
-name, and each pair of groups is worked out in the cheaper of two ways, see `pair_products`.
-
-Inner products of two groups of terms: by pairs of terms, or as tables of the attributes they share.
+No query is written out over the domain: rows are taken together by the attributes that their terms name, and
+each pair of groups is worked out in the cheaper of two ways, by pairs of terms (equation 12) or as tables of
+the attributes they share (equation 15). `squared_norms` is the kernel's diagonal without the kernel.
 
 References:
     Chen, Zhou and Bhowmick 2012, equations 12 and 15.
-
-Rows summed out to the tables of a few attributes, weighted by a prior: equation 15's halves.
-
-Squared norms of queries under a prior: the kernel's diagonal without the kernel.
 """
 
 from __future__ import annotations
@@ -26,6 +21,15 @@ from pgmjax.history.rows import Group, Rows
 
 _CHUNK_NUMBERS = 4_000_000
 _TILE = 1024
+
+_FLOP, _PASS, _GATHER = 0.05, 1.0, 3.0  # nanoseconds for a number, roughly, on a CPU core
+_MAX_GRAM = 4_000_000
+_MAX_TABLE = 8_000_000
+
+_MANY_TERMS = 4
+"""From so many terms a row on, a product of matrices for each row beats outer products of all terms."""
+
+_BLOCK = 64
 
 
 def kernel(
@@ -112,6 +116,57 @@ def kernel_blocks(
         yield some, kernel(rows.take(some), others, prior)
 
 
+def squared_norms(rows: Rows, prior: ProductPrior | None = None) -> np.ndarray:
+    """Return each row's inner product with itself: the mean of its squared entry under the prior.
+
+    Args:
+        rows: queries.
+        prior: weights of the cells; None is the uniform prior.
+
+    Returns:
+        float64 [rows], >= 0.
+
+    Example:
+        >>> from pgmjax.data.domain import Domain
+        >>> from pgmjax.queries import marginal
+        >>> squared_norms(Rows.of(marginal(["age"]), Domain({"age": 4}))).tolist()
+        [0.25, 0.25, 0.25, 0.25]
+    """
+    prior = same_domain(rows, None, prior)
+    result = np.zeros(rows.num_rows)
+    groups = np.zeros(rows.num_rows, np.int64)
+    for group in rows.groups:
+        groups[group.rows] += 1
+        result[group.rows] = _single(rows, group, prior) if group.single else _several(rows, group, prior)
+    mixed = np.flatnonzero(groups > 1)
+    for low in range(0, len(mixed), _BLOCK):
+        some = mixed[low : low + _BLOCK]
+        result[some] = np.diagonal(kernel(rows.take(some), None, prior))
+    return result
+
+
+def _single(rows: Rows, group: Group, prior: ProductPrior) -> np.ndarray:
+    result = rows.coefficients[group.terms] ** 2
+    for place in group.attributes:
+        squares = rows.vectors[place] ** 2 @ prior.probabilities[place]
+        result = result * squares[rows.index[group.terms, place]]
+    return result
+
+
+def _several(rows: Rows, group: Group, prior: ProductPrior) -> np.ndarray:
+    """Write the rows out over the attributes they name, a few at a time."""
+    weights = joint_weights(group.attributes, prior)
+    result = np.empty(len(group.rows))
+    for low, high in chunks(group, len(weights), _CHUNK_NUMBERS):
+        some = rows.take(group.rows[low:high])
+        table = np.zeros((high - low, len(weights)))
+        for part in some.groups:  # a row of several groups is done again by the caller
+            if part.attributes == group.attributes:
+                table[part.rows] = project(some, part, part.attributes, prior)
+        result[low:high] = table**2 @ weights
+    return result
+
+
 def same_domain(rows: Rows, others: Rows | None, prior: ProductPrior | None) -> ProductPrior:
     """Return the prior, the uniform one for None, after checking that all are over one domain.
 
@@ -169,11 +224,6 @@ def _add_transposed(square: np.ndarray) -> None:
             tile = square[here, there] + square[there, here].T
             square[here, there] = tile
             square[there, here] = tile.T
-
-
-_FLOP, _PASS, _GATHER = 0.05, 1.0, 3.0  # nanoseconds for a number, roughly, on a CPU core
-_MAX_GRAM = 4_000_000
-_MAX_TABLE = 8_000_000
 
 
 class PairProducts:
@@ -274,10 +324,6 @@ def chunks(group: Group, width: int, most: int) -> list[tuple[int, int]]:
     return result
 
 
-_MANY_TERMS = 4
-"""From so many terms a row on, a product of matrices for each row beats outer products of all terms."""
-
-
 def unshared(rows: Rows, group: Group, keep: tuple[int, ...], prior: ProductPrior) -> np.ndarray:
     """Return each term's coefficient times the means of its vectors outside `keep` [terms]."""
     result = rows.coefficients[group.terms].copy()
@@ -352,57 +398,3 @@ def joint_weights(keep: tuple[int, ...], prior: ProductPrior) -> np.ndarray:
     for place in keep:
         table = np.multiply.outer(table, prior.probabilities[place]).reshape(-1)
     return table
-
-
-_BLOCK = 64
-
-
-def squared_norms(rows: Rows, prior: ProductPrior | None = None) -> np.ndarray:
-    """Return each row's inner product with itself: the mean of its squared entry under the prior.
-
-    Args:
-        rows: queries.
-        prior: weights of the cells; None is the uniform prior.
-
-    Returns:
-        float64 [rows], >= 0.
-
-    Example:
-        >>> from pgmjax.data.domain import Domain
-        >>> from pgmjax.queries import marginal
-        >>> squared_norms(Rows.of(marginal(["age"]), Domain({"age": 4}))).tolist()
-        [0.25, 0.25, 0.25, 0.25]
-    """
-    prior = same_domain(rows, None, prior)
-    result = np.zeros(rows.num_rows)
-    groups = np.zeros(rows.num_rows, np.int64)
-    for group in rows.groups:
-        groups[group.rows] += 1
-        result[group.rows] = _single(rows, group, prior) if group.single else _several(rows, group, prior)
-    mixed = np.flatnonzero(groups > 1)
-    for low in range(0, len(mixed), _BLOCK):
-        some = mixed[low : low + _BLOCK]
-        result[some] = np.diagonal(kernel(rows.take(some), None, prior))
-    return result
-
-
-def _single(rows: Rows, group: Group, prior: ProductPrior) -> np.ndarray:
-    result = rows.coefficients[group.terms] ** 2
-    for place in group.attributes:
-        squares = rows.vectors[place] ** 2 @ prior.probabilities[place]
-        result = result * squares[rows.index[group.terms, place]]
-    return result
-
-
-def _several(rows: Rows, group: Group, prior: ProductPrior) -> np.ndarray:
-    """Write the rows out over the attributes they name, a few at a time."""
-    weights = joint_weights(group.attributes, prior)
-    result = np.empty(len(group.rows))
-    for low, high in chunks(group, len(weights), _CHUNK_NUMBERS):
-        some = rows.take(group.rows[low:high])
-        table = np.zeros((high - low, len(weights)))
-        for part in some.groups:  # a row of several groups is done again by the caller
-            if part.attributes == group.attributes:
-                table[part.rows] = project(some, part, part.attributes, prior)
-        result[low:high] = table**2 @ weights
-    return result

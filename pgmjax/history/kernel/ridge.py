@@ -1,10 +1,7 @@
-"""Answers out of a history at one alpha, by a linear solve: the closed form of kernel PCA.
+"""Ridge regression of answers out of a history at one alpha: the closed form of kernel PCA.
 
-The linear system of the ridge form, a block at a time, and its solution by conjugate gradients.
-
-A Cholesky factor in stripes of rows: half the memory of the matrix, which is never whole.
-
-Conjugate gradients on a symmetric positive definite matrix that only multiplies.
+The linear system is computed a block at a time. It is solved by a Cholesky factor in stripes of rows, which
+takes half the memory of the matrix, never whole; or by conjugate gradients, which only multiply.
 """
 
 from __future__ import annotations
@@ -32,6 +29,12 @@ from pgmjax.history.prior import ProductPrior
 METHODS = ("auto", "cholesky", "conjugate-gradients")
 _BLOCK = 1024
 _FACTORISED = 10_000  # rows; beyond, products with the kernel are seconds where a factor is minutes
+
+_CHOSEN = 1000  # columns of the approximation that preconditions
+
+STRIPE = 2048
+
+Map = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -165,9 +168,6 @@ def _factorised(system: System) -> StripedCholesky:
         ) from None
 
 
-_CHOSEN = 1000  # columns of the approximation that preconditions
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class System:
     """The matrix K + Sigma / alpha^2 of a history, computed a block at a time.
@@ -277,9 +277,6 @@ class Iteration:
         return self.run(right).solution
 
 
-STRIPE = 2048
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class StripedCholesky:
     """The lower factor L of a symmetric positive definite matrix L L^T.
@@ -339,9 +336,6 @@ def _solve(triangle: np.ndarray, right: np.ndarray, trans: int = 0) -> np.ndarra
 def bytes_of(size: int, stripe: int = STRIPE) -> int:
     """Return the bytes that a factor of `size` rows needs at the most, temporary ones included."""
     return 4 * size**2 + 4 * size * stripe + 6 * 8 * stripe * max(stripe, size)
-
-
-Map = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

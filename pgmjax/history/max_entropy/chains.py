@@ -3,12 +3,10 @@
 A step draws one attribute given the others: its conditional log-probabilities are the sum of one row of
 every table that holds it, so a step reads a few rows whatever the size of the domain. `gibbs` draws from the
 conditional itself; `metropolis` proposes a code at random and takes it or stays, which reads less and
-mixes slower.
+mixes slower. `draw` makes synthetic rows by chains that are each read once.
 
 References:
     Geman and Geman 1984. Chen, Zhou and Bhowmick 2012, section 4.2. MacKay 2003, chapter 29.
-
-Synthetic rows of models that are too large to walk through: chains, each read once.
 """
 
 from __future__ import annotations
@@ -31,31 +29,9 @@ from pgmjax.model.graphical import GraphicalModel
 
 METHODS = ("gibbs", "metropolis")
 
+Rows = list[tuple[Any, jax.Array]]
 
-@dataclasses.dataclass(frozen=True)
-class Graph:
-    """Which table holds which attributes: the static part of a sweep.
-
-    Attributes:
-        sizes: of every attribute.
-        cliques: the attributes of every table, by number.
-    """
-
-    sizes: tuple[int, ...]
-    cliques: tuple[tuple[int, ...], ...]
-
-    @classmethod
-    def of(cls, domain: Domain, cliques: Sequence[Clique]) -> Graph:
-        """Number the attributes of cliques."""
-        places = {name: place for place, name in enumerate(domain.attributes)}
-        return cls(tuple(domain.shape), tuple(tuple(places[name] for name in clique) for clique in cliques))
-
-    def cells(self, clique: tuple[int, ...], codes: Any) -> Any:
-        """Return the number of each chain's cell in a table of some attributes [chains]."""
-        number: Any = 0
-        for place in clique:
-            number = number * self.sizes[place] + codes[place]
-        return number
+BATCH = 50_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -127,6 +103,59 @@ class Chains:
         return [np.asarray(self.graph.cells(clique, codes)) for clique in self.graph.cliques]
 
 
+def draw(model: GraphicalModel, rows: int, seed: int, sweeps: int) -> dict[str, np.ndarray]:
+    """Draw rows by as many chains, in batches.
+
+    Args:
+        model: the distribution; its cliques' marginals, where known, start the chains.
+        rows: how many.
+        seed: the same seed gives the same rows.
+        sweeps: over all attributes, from independent ones.
+
+    Returns:
+        For each attribute the codes [rows].
+    """
+    domain, cliques = model.domain, model.potentials.cliques
+    held = {name for clique in model.marginals.cliques for name in clique}
+    starts = [
+        model.marginal((name,)) / model.total if name in held else np.full(domain[name], 1.0 / domain[name])
+        for name in domain.attributes
+    ]
+    parts = []
+    for number, first in enumerate(range(0, rows, BATCH)):
+        count = min(BATCH, rows - first)
+        chains = Chains.start(domain, cliques, starts, count, seed + number)
+        parts.append(np.asarray(chains.swept(model.potentials.tables, sweeps).codes, np.int64))
+    every = np.concatenate([np.zeros((len(domain), 0), np.int64), *parts], axis=1)
+    return dict(zip(domain.attributes, every, strict=True))
+
+
+@dataclasses.dataclass(frozen=True)
+class Graph:
+    """Which table holds which attributes: the static part of a sweep.
+
+    Attributes:
+        sizes: of every attribute.
+        cliques: the attributes of every table, by number.
+    """
+
+    sizes: tuple[int, ...]
+    cliques: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, domain: Domain, cliques: Sequence[Clique]) -> Graph:
+        """Number the attributes of cliques."""
+        places = {name: place for place, name in enumerate(domain.attributes)}
+        return cls(tuple(domain.shape), tuple(tuple(places[name] for name in clique) for clique in cliques))
+
+    def cells(self, clique: tuple[int, ...], codes: Any) -> Any:
+        """Return the number of each chain's cell in a table of some attributes [chains]."""
+        number: Any = 0
+        for place in clique:
+            number = number * self.sizes[place] + codes[place]
+        return number
+
+
 @functools.partial(jit, static_argnums=(0, 1))
 def _sweep(
     graph: Graph, method: str, tables: tuple[jax.Array, ...], codes: jax.Array, key: Any, sweeps: Any
@@ -154,9 +183,6 @@ def _sweep(
     return jax.lax.fori_loop(0, sweeps, one, (codes, key))
 
 
-Rows = list[tuple[Any, jax.Array]]
-
-
 def _gibbs(rows: Rows, now: jax.Array, size: int, key: Any) -> jax.Array:
     """A draw from the conditional distribution, by its cumulated weights."""
     logs = jnp.zeros((len(now), size), jnp.float32)
@@ -179,33 +205,3 @@ def _metropolis(rows: Rows, now: jax.Array, size: int, key: Any) -> jax.Array:
         flat = table.reshape(-1)
         change = change + flat[number * size + proposed] - flat[number * size + now]
     return jnp.where(jnp.log(random.uniforms(theirs, (len(now),), jax)) <= change, proposed, now)
-
-
-BATCH = 50_000
-
-
-def draw(model: GraphicalModel, rows: int, seed: int, sweeps: int) -> dict[str, np.ndarray]:
-    """Draw rows by as many chains, in batches.
-
-    Args:
-        model: the distribution; its cliques' marginals, where known, start the chains.
-        rows: how many.
-        seed: the same seed gives the same rows.
-        sweeps: over all attributes, from independent ones.
-
-    Returns:
-        For each attribute the codes [rows].
-    """
-    domain, cliques = model.domain, model.potentials.cliques
-    held = {name for clique in model.marginals.cliques for name in clique}
-    starts = [
-        model.marginal((name,)) / model.total if name in held else np.full(domain[name], 1.0 / domain[name])
-        for name in domain.attributes
-    ]
-    parts = []
-    for number, first in enumerate(range(0, rows, BATCH)):
-        count = min(BATCH, rows - first)
-        chains = Chains.start(domain, cliques, starts, count, seed + number)
-        parts.append(np.asarray(chains.swept(model.potentials.tables, sweeps).codes, np.int64))
-    every = np.concatenate([np.zeros((len(domain), 0), np.int64), *parts], axis=1)
-    return dict(zip(domain.attributes, every, strict=True))

@@ -4,25 +4,18 @@
 its gradient is ``pi - p_w[f] - conjugate'(w)``. At every w the model p_w is primal feasible, and
 ``Q(p_w) - D(w)`` bounds how far both are from the optimum.
 
-References:
-    Chen, Zhou and Bhowmick 2012, Theorem 6 and equations 36 to 41.
-
-The features of a maximum-entropy model: weights to log-potentials, marginals to expected answers.
-
-A row of a history is a sum of terms, each a product of one vector an attribute. Terms that name the same
-attributes share a table: the log-potentials there are the terms' outer products times their weights, and
+Features. A row of a history is a sum of terms, each a product of one vector an attribute. Terms that name the
+same attributes share a table: the log-potentials there are the terms' outer products times their weights, and
 the expected answers are the same products summed against the marginal. No row is ever written out over
 the domain.
 
-What a maximum-entropy model pays for missing the noisy answers, and the dual form of it.
-
-With n records, answers a, fractions pi = a / n and residuals r = pi - p[f], the negative log-likelihood
-times alpha is ``sum_i beta_i abs(r_i)`` for Laplace noise, beta_i = alpha n / b_i, and
+Penalty. With n records, answers a, fractions pi = a / n and residuals r = pi - p[f], the negative
+log-likelihood times alpha is ``sum_i beta_i abs(r_i)`` for Laplace noise, beta_i = alpha n / b_i, and
 ``alpha n^2 r' S^-1 r / 2`` for Gaussian noise of covariance S. Their conjugates are the box
 ``abs(w_i) <= beta_i`` and the ridge ``w' S w / (2 alpha n^2)``.
 
 References:
-    Chen, Zhou and Bhowmick 2012, equations 26 to 30 and Theorem 6.
+    Chen, Zhou and Bhowmick 2012, Theorem 6 and equations 26 to 30 and 36 to 41.
 """
 
 from __future__ import annotations
@@ -43,93 +36,14 @@ from pgmjax.inference import oracles
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
+if TYPE_CHECKING:
+    from pgmjax.history.history import History
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Layout:
-    """The cliques of a model: those of its features, and attributes that only the prior speaks of.
+MAX_BLOCK = 4_000_000
+"""Entries of the arrays that are formed at once on the way to a table."""
 
-    Attributes:
-        domain: the attributes.
-        cliques: the features' cliques first, then single attributes.
-        base: log-probabilities of the prior, each attribute's in one clique that holds it.
-    """
-
-    domain: Domain
-    cliques: tuple[Clique, ...]
-    base: tuple[np.ndarray, ...]
-
-    @classmethod
-    def of(cls, features: Features, prior: ProductPrior) -> Layout:
-        """Put the prior of every attribute into a clique."""
-        domain = features.rows.domain
-        cliques = list(features.cliques)
-        tables = [np.zeros(domain.shape_of(clique)) for clique in cliques]
-        for name in domain.attributes:
-            probabilities = prior.marginal(name)
-            at = next((i for i, clique in enumerate(cliques) if name in clique), None)
-            if at is None and cliques and np.all(probabilities == probabilities[0]):
-                continue  # uniform, and in no clique: it changes nothing
-            if at is None:
-                cliques.append((name,))
-                tables.append(np.zeros(domain[name]))
-                at = len(cliques) - 1
-            with np.errstate(divide="ignore"):
-                logs = np.log(probabilities)
-            axis = cliques[at].index(name)
-            tables[at] += logs.reshape([-1 if i == axis else 1 for i in range(tables[at].ndim)])
-        return cls(domain, tuple(cliques), tuple(tables))
-
-    @property
-    def finite(self) -> bool:
-        """Whether the prior holds every cell possible."""
-        return all(bool(np.isfinite(table).all()) for table in self.base)
-
-    def plan(self, oracle: str, dtype: str, max_bytes: int | None) -> oracles.Plan:
-        """Plan inference on the cliques; refuses what does not fit (`ModelTooLargeError`)."""
-        structure, attributes = Structure.named(self.domain.sizes, list(self.cliques))
-        return oracles.plan(
-            structure,
-            attributes,
-            oracle,
-            itemsize=np.dtype(dtype).itemsize,
-            max_bytes=max_bytes,
-            finite=self.finite,
-        )
-
-    def tables(self, potentials: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the log-potentials of all cliques: the features' with the prior's."""
-        rest = self.base[len(potentials) :]
-        return [*(p + b for p, b in zip(potentials, self.base, strict=False)), *rest]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Point:
-    """Everything known at some weights.
-
-    Attributes:
-        weights: [rows].
-        tables: log-potentials of every clique.
-        marginals: their marginals (probabilities).
-        answers: expected feature of every row [rows].
-        value: the dual objective.
-        gradient: its gradient [rows].
-        divergence: relative entropy of the model to the prior (nats).
-        primal: the primal objective, never below `value` but by rounding.
-    """
-
-    weights: np.ndarray
-    tables: list[np.ndarray]
-    marginals: list[np.ndarray]
-    answers: np.ndarray
-    value: float
-    gradient: np.ndarray
-    divergence: float
-    primal: float
-
-    @property
-    def gap(self) -> float:
-        """How far the primal and the dual objective can be from their optimum (nats)."""
-        return max(self.primal - self.value, 0.0)
+MAX_TABLE = 50_000_000
+"""Cells of the largest table over the attributes of one term (400 MB)."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -192,63 +106,92 @@ class Dual:
         return np.asarray(1.0 / np.sqrt(np.maximum(variances, 1e-12 * largest if largest else 1.0)))
 
 
-MAX_BLOCK = 4_000_000
-"""Entries of the arrays that are formed at once on the way to a table."""
-MAX_TABLE = 50_000_000
-"""Cells of the largest table over the attributes of one term (400 MB)."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Point:
+    """Everything known at some weights.
+
+    Attributes:
+        weights: [rows].
+        tables: log-potentials of every clique.
+        marginals: their marginals (probabilities).
+        answers: expected feature of every row [rows].
+        value: the dual objective.
+        gradient: its gradient [rows].
+        divergence: relative entropy of the model to the prior (nats).
+        primal: the primal objective, never below `value` but by rounding.
+    """
+
+    weights: np.ndarray
+    tables: list[np.ndarray]
+    marginals: list[np.ndarray]
+    answers: np.ndarray
+    value: float
+    gradient: np.ndarray
+    divergence: float
+    primal: float
+
+    @property
+    def gap(self) -> float:
+        """How far the primal and the dual objective can be from their optimum (nats)."""
+        return max(self.primal - self.value, 0.0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Group:
-    """The terms that name the same attributes.
+class Layout:
+    """The cliques of a model: those of its features, and attributes that only the prior speaks of.
 
     Attributes:
-        clique: the attributes.
-        shape: their sizes.
-        owner: the row of each term [terms].
-        coefficients: [terms].
-        factors: for each attribute the vector of each term [terms, size].
-        cells: where every term is a single cell of the table, that cell's number [terms], else None.
+        domain: the attributes.
+        cliques: the features' cliques first, then single attributes.
+        base: log-probabilities of the prior, each attribute's in one clique that holds it.
     """
 
-    clique: Clique
-    shape: tuple[int, ...]
-    owner: np.ndarray
-    coefficients: np.ndarray
-    factors: tuple[np.ndarray, ...]
-    cells: np.ndarray | None
+    domain: Domain
+    cliques: tuple[Clique, ...]
+    base: tuple[np.ndarray, ...]
 
-    def table(self, weights: np.ndarray) -> np.ndarray:
-        """Return the sum over terms of weight times product [size of each attribute]."""
-        scaled = weights[self.owner] * self.coefficients
-        if self.cells is not None:
-            return np.bincount(self.cells, scaled, math.prod(self.shape)).reshape(self.shape)
-        result = np.zeros((math.prod(self.shape[:-1]), self.shape[-1]))
-        for part, left in self._left():
-            result += left.T @ (scaled[part, None] * self.factors[-1][part])
-        return result.reshape(self.shape)
+    @classmethod
+    def of(cls, features: Features, prior: ProductPrior) -> Layout:
+        """Put the prior of every attribute into a clique."""
+        domain = features.rows.domain
+        cliques = list(features.cliques)
+        tables = [np.zeros(domain.shape_of(clique)) for clique in cliques]
+        for name in domain.attributes:
+            probabilities = prior.marginal(name)
+            at = next((i for i, clique in enumerate(cliques) if name in clique), None)
+            if at is None and cliques and np.all(probabilities == probabilities[0]):
+                continue  # uniform, and in no clique: it changes nothing
+            if at is None:
+                cliques.append((name,))
+                tables.append(np.zeros(domain[name]))
+                at = len(cliques) - 1
+            with np.errstate(divide="ignore"):
+                logs = np.log(probabilities)
+            axis = cliques[at].index(name)
+            tables[at] += logs.reshape([-1 if i == axis else 1 for i in range(tables[at].ndim)])
+        return cls(domain, tuple(cliques), tuple(tables))
 
-    def means(self, marginal: np.ndarray) -> np.ndarray:
-        """Return each term's expected value under a marginal of the clique [terms]."""
-        if self.cells is not None:
-            return np.asarray(self.coefficients * marginal.reshape(-1)[self.cells])
-        result = np.empty(len(self.owner))
-        flat = marginal.reshape(-1, self.shape[-1])
-        for part, left in self._left():
-            result[part] = np.sum((left @ flat) * self.factors[-1][part], axis=1)
-        return result * self.coefficients
+    @property
+    def finite(self) -> bool:
+        """Whether the prior holds every cell possible."""
+        return all(bool(np.isfinite(table).all()) for table in self.base)
 
-    def _left(self) -> list[tuple[slice, np.ndarray]]:
-        """Products of all vectors but the last [terms, cells of these attributes], block by block."""
-        step = max(1, MAX_BLOCK // math.prod(self.shape[:-1]))
-        parts = []
-        for start in range(0, len(self.owner), step):
-            part = slice(start, min(start + step, len(self.owner)))
-            left = np.ones((part.stop - start, 1))
-            for factor in self.factors[:-1]:
-                left = (left[:, :, None] * factor[part][:, None, :]).reshape(len(left), -1)
-            parts.append((part, left))
-        return parts
+    def plan(self, oracle: str, dtype: str, max_bytes: int | None) -> oracles.Plan:
+        """Plan inference on the cliques; refuses what does not fit (`ModelTooLargeError`)."""
+        structure, attributes = Structure.named(self.domain.sizes, list(self.cliques))
+        return oracles.plan(
+            structure,
+            attributes,
+            oracle,
+            itemsize=np.dtype(dtype).itemsize,
+            max_bytes=max_bytes,
+            finite=self.finite,
+        )
+
+    def tables(self, potentials: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the log-potentials of all cliques: the features' with the prior's."""
+        rest = self.base[len(potentials) :]
+        return [*(p + b for p, b in zip(potentials, self.base, strict=False)), *rest]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -310,6 +253,59 @@ class Features:
         return np.asarray(np.bincount(rows.owner, np.sqrt(means), rows.num_rows) ** 2)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Group:
+    """The terms that name the same attributes.
+
+    Attributes:
+        clique: the attributes.
+        shape: their sizes.
+        owner: the row of each term [terms].
+        coefficients: [terms].
+        factors: for each attribute the vector of each term [terms, size].
+        cells: where every term is a single cell of the table, that cell's number [terms], else None.
+    """
+
+    clique: Clique
+    shape: tuple[int, ...]
+    owner: np.ndarray
+    coefficients: np.ndarray
+    factors: tuple[np.ndarray, ...]
+    cells: np.ndarray | None
+
+    def table(self, weights: np.ndarray) -> np.ndarray:
+        """Return the sum over terms of weight times product [size of each attribute]."""
+        scaled = weights[self.owner] * self.coefficients
+        if self.cells is not None:
+            return np.bincount(self.cells, scaled, math.prod(self.shape)).reshape(self.shape)
+        result = np.zeros((math.prod(self.shape[:-1]), self.shape[-1]))
+        for part, left in self._left():
+            result += left.T @ (scaled[part, None] * self.factors[-1][part])
+        return result.reshape(self.shape)
+
+    def means(self, marginal: np.ndarray) -> np.ndarray:
+        """Return each term's expected value under a marginal of the clique [terms]."""
+        if self.cells is not None:
+            return np.asarray(self.coefficients * marginal.reshape(-1)[self.cells])
+        result = np.empty(len(self.owner))
+        flat = marginal.reshape(-1, self.shape[-1])
+        for part, left in self._left():
+            result[part] = np.sum((left @ flat) * self.factors[-1][part], axis=1)
+        return result * self.coefficients
+
+    def _left(self) -> list[tuple[slice, np.ndarray]]:
+        """Products of all vectors but the last [terms, cells of these attributes], block by block."""
+        step = max(1, MAX_BLOCK // math.prod(self.shape[:-1]))
+        parts = []
+        for start in range(0, len(self.owner), step):
+            part = slice(start, min(start + step, len(self.owner)))
+            left = np.ones((part.stop - start, 1))
+            for factor in self.factors[:-1]:
+                left = (left[:, :, None] * factor[part][:, None, :]).reshape(len(left), -1)
+            parts.append((part, left))
+        return parts
+
+
 def _group(
     rows: Rows, places: tuple[int, ...], owner: np.ndarray, coefficients: np.ndarray, index: np.ndarray
 ) -> Group:
@@ -336,10 +332,6 @@ def _units(vectors: np.ndarray) -> np.ndarray:
     """For each vector the code that it picks alone, -1 where it is no such vector."""
     single = (np.count_nonzero(vectors, axis=1) == 1) & (vectors.max(axis=1) == 1)
     return np.where(single, np.argmax(vectors, axis=1), -1)
-
-
-if TYPE_CHECKING:
-    from pgmjax.history.history import History
 
 
 class Penalty(abc.ABC):

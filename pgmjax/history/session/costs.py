@@ -1,6 +1,6 @@
-"""What a history of Laplace answers cost, cell by cell, and the least that an accuracy costs.
+"""The cost of a history of Laplace answers, cell by cell, and the least epsilon that an accuracy costs.
 
-What measured queries cost together, cell by cell, in whole units: no rounding can pass a cap.
+`CellAccount` counts in whole units, so that no rounding can pass a cap.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ from pgmjax.queries.blocks import Identity
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 
 _BLOCK = 1 << 24
+
+PLACES = 12
+"""Costs are whole numbers of 10^-12."""
+
+LARGEST_TABLE = 1 << 22
+"""Entries of a table of costs; what names more attributes than fit is added up apart."""
 
 
 def sensitivities(matrix: Any, relation: Relation | str = Relation.ADD_REMOVE) -> np.ndarray:
@@ -155,12 +161,6 @@ def _rates(rows: np.ndarray, epsilons: Any, moves: Any) -> np.ndarray:
                 f"{name} must be {len(rows)} finite numbers > 0, one a row, got shape {array.shape}."
             )
     return np.asarray(spent / moves)
-
-
-PLACES = 12
-"""Costs are whole numbers of 10^-12."""
-LARGEST_TABLE = 1 << 22
-"""Entries of a table of costs; what names more attributes than fit is added up apart."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

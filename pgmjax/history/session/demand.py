@@ -1,4 +1,4 @@
-"""What an analyst demands of an answer, and what meets it: an interval of the history, or a price."""
+"""An analyst's demand on an answer, and what meets it: an interval of the history, or a price."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
 """A session's records: the steps of one charge in a ledger, in an order that all processes agree on.
 
-Step 0 says what the session is. Every later one is a demand that was answered from the history, one that was
-refused, or what is bought; what is bought is recorded before its noise is drawn, and its answer is the next
-step, whoever computes it. So nothing is decided while an answer is missing, and a crash leaves at most one
-that is missing: the next process computes it, under the same record.
-
-Beginning a session: everything is checked, the cap is charged, and what the session is is written down.
+Step 0 says what the session is; it is written when everything was checked and the cap is charged. Every later
+step is a demand that was answered from the history, one that was refused, or what is bought; what is bought
+is recorded before its noise is drawn, and its answer is the next step, whoever computes it. So nothing is
+decided while an answer is missing, and a crash leaves at most one that is missing: the next process computes
+it, under the same record.
 """
 
 from __future__ import annotations
@@ -35,6 +34,10 @@ from pgmjax.privacy.ledger.errors import IdempotencyConflict, LedgerError
 
 FORMAT = 1
 KINDS = ("session", "free", "refused", "bought", "noise", "void")
+
+NAME = "session"
+_PREFIX = "session "
+_LARGEST_CAP = 10**6  # sums of costs must fit 64 bits in units of 10^-12
 
 
 class SessionLog:
@@ -101,35 +104,6 @@ class SessionLog:
         # another process has stored something else there, such as that it is given up: to be read
         with contextlib.suppress(IdempotencyConflict):
             self.charge.answer(len(self.records), {"bought": self.records[-1]}, record)
-
-
-@contextlib.contextmanager
-def turn(path: pathlib.Path) -> Iterator[None]:
-    """Wait for one's turn among the processes that ask; a process that dies gives its turn up.
-
-    It saves work that would be thrown away; that nothing is spent twice does not rest on it.
-    """
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system
-        yield
-        return
-    with path.with_name(path.name + ".turn").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _read(payload: bytes) -> dict[str, Any] | None:
-    try:
-        record = json.loads(payload)
-        return record if record["kind"] in KINDS else None
-    except (ValueError, TypeError, KeyError):
-        return None
-
-
-NAME = "session"
-_PREFIX = "session "
-_LARGEST_CAP = 10**6  # sums of costs must fit 64 bits in units of 10^-12
 
 
 def opened(
@@ -213,6 +187,30 @@ def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
             "--account."
         )
     return logs[0]
+
+
+@contextlib.contextmanager
+def turn(path: pathlib.Path) -> Iterator[None]:
+    """Wait for one's turn among the processes that ask; a process that dies gives its turn up.
+
+    It saves work that would be thrown away; that nothing is spent twice does not rest on it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        yield
+        return
+    with path.with_name(path.name + ".turn").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _read(payload: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(payload)
+        return record if record["kind"] in KINDS else None
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def _key(name: str) -> str:

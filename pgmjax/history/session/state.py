@@ -1,8 +1,7 @@
-"""What follows from a session's records: its history, its estimator and its cost, step by step.
+"""The state of a session: what follows from its records, step by step, in whichever process.
 
-Answers from a session's records: as they were given, by whichever process.
-
-What a session answers: a number with an interval and where it came from, or why there is none.
+The state is the history, its estimator and its cost. An answer is a number with an interval and where it came
+from, or the reason why there is none.
 """
 
 from __future__ import annotations
@@ -27,6 +26,62 @@ from pgmjax.queries import Query
 from pgmjax.queries.workload import as_entry
 
 _REFACTOR = 64  # answers after which the estimator is made anew: at the same ones in every process
+
+
+@dataclasses.dataclass(frozen=True)
+class SessionAnswer:
+    """The answer to one demand.
+
+    Attributes:
+        step: its number in the session's records.
+        source: "history" (free), "measured" (paid for), or "refused".
+        value: the estimate (counts); None where refused.
+        interval: ends, included, of an interval that holds the true answer with probability 1 - delta, over
+            the noise; None where refused. It does so for queries that were not chosen by looking at the noisy
+            answers: one asked because an answer stands out misses more often.
+        stddev: of the estimate's noise (counts); None where refused.
+        half_width: what was demanded (counts).
+        delta: what was demanded.
+        epsilon: what the answer cost by itself; 0 where it was free or refused.
+        system_cost: what all answers together cost afterwards, in epsilon.
+        secure: whether the session's noise protects; where it can be repeated, nothing may be published.
+        reason: why it was refused, else "".
+    """
+
+    step: int
+    source: str
+    value: float | None
+    interval: tuple[float, float] | None
+    stddev: float | None
+    half_width: float
+    delta: float
+    epsilon: Fraction
+    system_cost: Fraction
+    secure: bool
+    reason: str = ""
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is an answer."""
+        return self.source != "refused"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer for JSON, exact numbers as text."""
+        return {
+            **dataclasses.asdict(self),
+            "interval": None if self.interval is None else list(self.interval),
+            "epsilon": as_text(self.epsilon),
+            "system_cost": as_text(self.system_cost),
+        }
+
+    def __str__(self) -> str:
+        if self.value is None or self.interval is None:
+            return f"refused: {self.reason}"
+        low, high = self.interval
+        paid = "free, from the history" if self.source == "history" else f"epsilon {as_text(self.epsilon)}"
+        return f"{self.value:,.1f} in [{low:,.1f}, {high:,.1f}] with {1 - self.delta:g} ({paid})" + (
+            "" if self.secure else "; repeatable noise, for research only"
+        )
 
 
 @dataclasses.dataclass(eq=False)
@@ -147,23 +202,6 @@ class SessionState:
         return number
 
 
-def query_of(record: dict[str, Any]) -> Query:
-    """Return the query of a record."""
-    return as_entry(0, record["query"]).query
-
-
-def written(answer: SessionAnswer) -> dict[str, Any]:
-    """Return a free answer or a refusal as a record."""
-    kind = "free" if answer.answered else "refused"
-    return {
-        "kind": kind,
-        "value": answer.value,
-        "interval": None if answer.interval is None else list(answer.interval),
-        "stddev": answer.stddev,
-        "reason": answer.reason,
-    }
-
-
 def replayed(state: SessionState, records: list[dict[str, Any]], step: int) -> SessionAnswer | None:
     """Return the answer that was given at a step, from it and the records before it.
 
@@ -200,57 +238,18 @@ def paid(state: SessionState, records: list[dict[str, Any]], step: int) -> Sessi
     return SessionAnswer(step, "refused", None, None, None, *plain, reason=reason)
 
 
-@dataclasses.dataclass(frozen=True)
-class SessionAnswer:
-    """The answer to one demand.
+def query_of(record: dict[str, Any]) -> Query:
+    """Return the query of a record."""
+    return as_entry(0, record["query"]).query
 
-    Attributes:
-        step: its number in the session's records.
-        source: "history" (free), "measured" (paid for), or "refused".
-        value: the estimate (counts); None where refused.
-        interval: ends, included, of an interval that holds the true answer with probability 1 - delta, over
-            the noise; None where refused. It does so for queries that were not chosen by looking at the noisy
-            answers: one asked because an answer stands out misses more often.
-        stddev: of the estimate's noise (counts); None where refused.
-        half_width: what was demanded (counts).
-        delta: what was demanded.
-        epsilon: what the answer cost by itself; 0 where it was free or refused.
-        system_cost: what all answers together cost afterwards, in epsilon.
-        secure: whether the session's noise protects; where it can be repeated, nothing may be published.
-        reason: why it was refused, else "".
-    """
 
-    step: int
-    source: str
-    value: float | None
-    interval: tuple[float, float] | None
-    stddev: float | None
-    half_width: float
-    delta: float
-    epsilon: Fraction
-    system_cost: Fraction
-    secure: bool
-    reason: str = ""
-
-    @property
-    def answered(self) -> bool:
-        """Whether there is an answer."""
-        return self.source != "refused"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the answer for JSON, exact numbers as text."""
-        return {
-            **dataclasses.asdict(self),
-            "interval": None if self.interval is None else list(self.interval),
-            "epsilon": as_text(self.epsilon),
-            "system_cost": as_text(self.system_cost),
-        }
-
-    def __str__(self) -> str:
-        if self.value is None or self.interval is None:
-            return f"refused: {self.reason}"
-        low, high = self.interval
-        paid = "free, from the history" if self.source == "history" else f"epsilon {as_text(self.epsilon)}"
-        return f"{self.value:,.1f} in [{low:,.1f}, {high:,.1f}] with {1 - self.delta:g} ({paid})" + (
-            "" if self.secure else "; repeatable noise, for research only"
-        )
+def written(answer: SessionAnswer) -> dict[str, Any]:
+    """Return a free answer or a refusal as a record."""
+    kind = "free" if answer.answered else "refused"
+    return {
+        "kind": kind,
+        "value": answer.value,
+        "interval": None if answer.interval is None else list(answer.interval),
+        "stddev": answer.stddev,
+        "reason": answer.reason,
+    }

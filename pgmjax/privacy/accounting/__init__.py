@@ -1,4 +1,9 @@
-"""Privacy accounting: events, Renyi divergence, loss distributions, zCDP, composition, calibration."""
+"""Privacy accounting: what accesses to a table cost, each and together, and how much noise a target needs.
+
+`events` says what one access costs, in every currency. `composition` adds up accesses that are declared
+beforehand, by the best account that applies: `zcdp` from rho to (epsilon, delta) and back, `renyi` order by
+order, `pld` by privacy loss distributions. `calibration` goes from a target to the least noise.
+"""
 
 from pgmjax._internal.moved import names_of
 

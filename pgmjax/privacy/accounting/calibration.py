@@ -1,6 +1,7 @@
-"""How much noise a set of queries needs for a target: planned before anything is spent.
+"""Noise calibration: the least noise with which a set of queries meets an (epsilon, delta) target.
 
-The largest budget that still meets a target, by growing and halving.
+It is planned before anything is spent. Where the account has a closed form, the noise follows from it; a
+sharper account is searched for the largest budget whose cost stays within the target, by growing and halving.
 """
 
 from __future__ import annotations
@@ -23,6 +24,15 @@ from pgmjax.privacy.exact import exact_delta, exact_epsilon, shortened, split
 from pgmjax.privacy.scales import gaussian_for, laplace_for
 from pgmjax.privacy.sensitivity import Shifts, check_measurable, shifts_of
 from pgmjax.queries import Query
+
+_Noise = tuple[tuple[Law, ...], tuple[Event, ...]]
+_Start = tuple[Fraction, Fraction, str]
+"""The target's epsilon and delta, and the account that meets it in closed form."""
+
+_Found = TypeVar("_Found")
+
+_TOLERANCE = Fraction(1, 10**5)
+_DIGITS = 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,11 +159,6 @@ def _ask(
     return result
 
 
-_Noise = tuple[tuple[Law, ...], tuple[Event, ...]]
-_Start = tuple[Fraction, Fraction, str]
-"""The target's epsilon and delta, and the account that meets it in closed form."""
-
-
 def _laplace(asked: Sequence[_Asked], epsilon: Fraction) -> _Noise:
     costs = [one.share * epsilon for one in asked]
     laws = tuple(laplace_for(one.l1, cost) for one, cost in zip(asked, costs, strict=True))
@@ -207,12 +212,6 @@ def _checked(
 
 def _variance(one: Calibration, asked: Sequence[_Asked]) -> float:
     return math.fsum(query.rows * law.variance for query, law in zip(asked, one.laws, strict=True))
-
-
-_Found = TypeVar("_Found")
-
-_TOLERANCE = Fraction(1, 10**5)
-_DIGITS = 12
 
 
 def largest(

@@ -1,4 +1,4 @@
-"""What pre-declared accesses cost together, by the best account that applies."""
+"""Composition: the cost of pre-declared accesses together, by the best account that applies."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Plan:
 
         References:
             Dwork and Roth 2014, Theorem 3.16 (basic); see `epsilon_of`, `epsilon_at` and
-            `loss_distributions` for the others.
+            `pld` for the others.
         """
         checks.choice("method", method, METHODS)
         return _loss(self, exact_delta(delta), method)

@@ -1,17 +1,13 @@
-"""What accounts ask of an event, and the events of which nothing but one parameter is known.
+"""Privacy events: what one access to a table costs, in every currency that an account may count in.
 
-Events of discrete noise on integer answers, which know the law that was really drawn.
+An event is what was done, in public terms; it knows its pure epsilon, its rho and its Renyi divergence at
+any order, each an upper bound. Accounts add these up; none is ever typed by hand. Of `Pure` and
+`Concentrated` one parameter is known and nothing else; `Laplace` and `Gaussian` are discrete noise on integer
+answers, `Selection` a choice by noisy scores, `Response` randomised response.
 
-What one access to a table costs, in every currency that an account may count in.
-
-An event is what was done, in public terms; it knows its pure epsilon, its rho and its Renyi
-divergence at any order, each an upper bound. Accounts add these up; none is ever typed by hand.
-All events are to be had here; those of noise on integer answers are written in `noise_events`.
-
-Renyi divergences in closed form: of discrete Laplace noise moved by an integer, and of pure DP.
-
-For noise P(k) proportional to exp(-h abs(k)) and a move by m, the sum of P(k)^a P(k - m)^(1 - a) over
-all integers is, cut at 0 and m and summed as three geometric series,
+The Renyi divergences of discrete Laplace noise have a closed form. For noise P(k) proportional to
+exp(-h abs(k)) and a move by m, the sum of P(k)^a P(k - m)^(1 - a) over all integers is, cut at 0 and m and
+summed as three geometric series,
 
     S(m) = A exp((a - 1) h m) + B exp(-a h m),    A + B = 1,
     A = (1 - q r) / ((1 + q) (1 - r)),    q = exp(-h),    r = exp(-(2 a - 1) h),
@@ -36,7 +32,20 @@ from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import MOST, as_text, ceil_float, exact_epsilon, exact_rho, shortened
 from pgmjax.privacy.scales import ceil_sqrt
 
-_ROUNDING = 1e-12  # relative, outward, as in `accounting`
+__all__ = [
+    "Concentrated",
+    "Event",
+    "Gaussian",
+    "Laplace",
+    "Pure",
+    "Response",
+    "Selection",
+    "check_relation",
+    "read_event",
+]
+
+_ROUNDING = 1e-12  # relative, outward: a thousand times what the closed forms lose
+_UNIT = 2.0**-52
 
 
 class Event(Protocol):
@@ -82,21 +91,6 @@ class Record:
             "kind": self.kind,
             **{name: _text(value) for name, value in fields.items() if value is not None},
         }
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, Fraction):
-        return as_text(value)
-    if isinstance(value, float):
-        return repr(value)
-    return list(value) if isinstance(value, tuple) else value
-
-
-def times_rho(rho: Fraction, orders: np.ndarray) -> np.ndarray:
-    """Return order * rho, rounded up."""
-    bound = math.inf if rho > MOST else ceil_float(rho)
-    with np.errstate(over="ignore"):
-        return bound * np.asarray(orders, np.float64) * (1 + _ROUNDING)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,24 +153,6 @@ class Concentrated(Record):
         return times_rho(self.rho, orders)
 
 
-def check_relation(event: Event, relation: Relation) -> None:
-    """Refuse what is no event, and an event that says nothing under a neighbouring relation.
-
-    Raises:
-        TypeError: not an event.
-        ValueError: the event holds under the other relation only.
-    """
-    if not isinstance(event, Record):
-        raise TypeError(
-            f"An event must be one of pgmjax.privacy's, such as Pure(1), got {type(event).__name__}."
-        )
-    if event.only not in (None, relation):
-        raise ValueError(
-            f"A {event.kind} event holds under {event.only.value} only, and neighbours here are "
-            f"{relation.value}: an answer a record shows how many records there are."
-        )
-
-
 @dataclasses.dataclass(frozen=True)
 class Laplace(Record):
     """Discrete Laplace noise of one scale on integer answers.
@@ -194,7 +170,7 @@ class Laplace(Record):
 
     Guarantees:
         epsilon-DP. With shifts, divergences are the exact sums over the moved answers; without, of
-        one answer that carries all of the move, which is the worst split (see `divergence`), and
+        one answer that carries all of the move, which is the worst split (see the module's text), and
         without a scale those of pure DP.
 
     Example:
@@ -303,48 +279,6 @@ class Gaussian(Record):
         return times_rho(self.rho, orders)
 
 
-def _set_noise(event: Any) -> None:
-    if event.shifts is not None:
-        given = checks.several("shifts", event.shifts, "whole numbers >= 1")
-        if not given:
-            raise ValueError("shifts must be whole numbers >= 1, at least one, or None where unknown.")
-        shifts = [checks.integer("a shift", shift, low=1) for shift in given]
-        object.__setattr__(event, "shifts", tuple(sorted(shifts, reverse=True)))
-    if event.scale is not None:
-        object.__setattr__(event, "scale", checks.number("scale", event.scale, above=0))
-
-
-__all__ = [
-    "Concentrated",
-    "Event",
-    "Gaussian",
-    "Laplace",
-    "Pure",
-    "Response",
-    "Selection",
-    "check_relation",
-    "read_event",
-]
-
-
-@dataclasses.dataclass(frozen=True)
-class Response(Pure):
-    """Randomised response of each record, epsilon-DP for one record's values.
-
-    Args:
-        epsilon: > 0, the logarithm of the largest ratio of two probabilities of one answer.
-
-    Guarantees:
-        As `Pure`, for neighbours under REPLACE_ONE only: adding a record adds an answer.
-
-    Example:
-        >>> check_relation(Response(1), Relation.REPLACE_ONE)
-    """
-
-    kind: ClassVar[str] = "response"
-    only: ClassVar[Relation | None] = Relation.REPLACE_ONE
-
-
 @dataclasses.dataclass(frozen=True)
 class Selection(Record):
     """The choice of one of several candidates by noisy scores.
@@ -382,6 +316,24 @@ class Selection(Record):
     def renyi(self, orders: np.ndarray) -> np.ndarray:
         """Return the smaller of order * rho and the divergences of binary randomised response."""
         return np.minimum(times_rho(self.rho, orders), pure(ceil_float(self.epsilon), orders))
+
+
+@dataclasses.dataclass(frozen=True)
+class Response(Pure):
+    """Randomised response of each record, epsilon-DP for one record's values.
+
+    Args:
+        epsilon: > 0, the logarithm of the largest ratio of two probabilities of one answer.
+
+    Guarantees:
+        As `Pure`, for neighbours under REPLACE_ONE only: adding a record adds an answer.
+
+    Example:
+        >>> check_relation(Response(1), Relation.REPLACE_ONE)
+    """
+
+    kind: ClassVar[str] = "response"
+    only: ClassVar[Relation | None] = Relation.REPLACE_ONE
 
 
 _KINDS: dict[str, type] = {
@@ -423,8 +375,22 @@ def read_event(record: Mapping[str, Any]) -> Event:
     return _KINDS[kind](**given)
 
 
-# relative, a thousand times what the forms below lose
-_UNIT = 2.0**-52
+def check_relation(event: Event, relation: Relation) -> None:
+    """Refuse what is no event, and an event that says nothing under a neighbouring relation.
+
+    Raises:
+        TypeError: not an event.
+        ValueError: the event holds under the other relation only.
+    """
+    if not isinstance(event, Record):
+        raise TypeError(
+            f"An event must be one of pgmjax.privacy's, such as Pure(1), got {type(event).__name__}."
+        )
+    if event.only not in (None, relation):
+        raise ValueError(
+            f"A {event.kind} event holds under {event.only.value} only, and neighbours here are "
+            f"{relation.value}: an answer a record shows how many records there are."
+        )
 
 
 def laplace(step: float, shift: int, orders: np.ndarray) -> np.ndarray:
@@ -488,3 +454,29 @@ def pure(epsilon: float, orders: np.ndarray) -> np.ndarray:
         exact = np.where(above * epsilon <= 1, small, large) / above
         simple = np.minimum(orders * (epsilon * epsilon / 2), epsilon)
     return np.minimum(exact, simple) * (1 + _ROUNDING)
+
+
+def times_rho(rho: Fraction, orders: np.ndarray) -> np.ndarray:
+    """Return order * rho, rounded up."""
+    bound = math.inf if rho > MOST else ceil_float(rho)
+    with np.errstate(over="ignore"):
+        return bound * np.asarray(orders, np.float64) * (1 + _ROUNDING)
+
+
+def _set_noise(event: Any) -> None:
+    if event.shifts is not None:
+        given = checks.several("shifts", event.shifts, "whole numbers >= 1")
+        if not given:
+            raise ValueError("shifts must be whole numbers >= 1, at least one, or None where unknown.")
+        shifts = [checks.integer("a shift", shift, low=1) for shift in given]
+        object.__setattr__(event, "shifts", tuple(sorted(shifts, reverse=True)))
+    if event.scale is not None:
+        object.__setattr__(event, "scale", checks.number("scale", event.scale, above=0))
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return as_text(value)
+    if isinstance(value, float):
+        return repr(value)
+    return list(value) if isinstance(value, tuple) else value

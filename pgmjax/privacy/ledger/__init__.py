@@ -1,7 +1,9 @@
 """The durable account of what was spent on tables, across runs, processes and crashes.
 
-`ledger.Ledger` is the way in; `journal` keeps a mechanism's run in it. The file is made by `new`, opened by
-`file` and `connection`, laid out in `schema`, sealed by `chain` and checked by `verify`.
+`ledger.Ledger` is the way in; `journal` keeps a mechanism's run in it. `account` is what it says about a
+table, in the units of `meter`. `reserve` checks and records a charge, which `charge` then asks for its
+answers. `database` is the file: its place, tables, connections and transactions. `chain` seals the rows,
+`verify` looks for damage, and `errors` says what went wrong.
 """
 
 from pgmjax.privacy.ledger.account import Account, ChargeRecord

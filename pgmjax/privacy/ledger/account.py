@@ -1,6 +1,6 @@
-"""What a ledger says about a table: its account, and the charges made to it.
+"""A ledger's accounts: the budget of each table and the charges made to it, as the file holds them.
 
-What is promised about a table, checked before it is written down.
+What is promised about a table is checked before it is written down, see `budget_row`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ _CHARGE = (
     "(SELECT COUNT(*) FROM attempt WHERE attempt.charge = charge.id), "
     "(SELECT COUNT(*) FROM answer WHERE answer.charge = charge.id) FROM charge"
 )
+
+_LONGEST = 200
+_MOST_ATTEMPTS = 10**6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,10 +212,6 @@ def _charge(row: tuple[Any, ...], meter: Meter) -> ChargeRecord:
         attempts=row[9],
         answers=row[10],
     )
-
-
-_LONGEST = 200
-_MOST_ATTEMPTS = 10**6
 
 
 def budget_row(

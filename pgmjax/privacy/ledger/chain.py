@@ -1,12 +1,10 @@
-"""The hash chain: each row that is added is sealed together with all before it.
+"""The hash chain of a ledger, and the key with which its tables are recognised.
 
-Whoever changes a row must recompute every later link, and then the last one, the head, is another
-than the one noted elsewhere.
+Each row that is added is sealed together with all before it. Whoever changes a row must recompute every
+later link, and then the last one, the head, is another than the one noted elsewhere.
 
-The key beside a ledger, with which tables are recognised without being described.
-
-The ledger holds a keyed digest of each table. Who reads the ledger without the key cannot test a
-guess of a table against it.
+The ledger holds a digest of each table under a key that lies beside it. Who reads the ledger without the
+key cannot test a guess of a table against it.
 """
 
 from __future__ import annotations
@@ -25,6 +23,9 @@ from typing import Any
 from pgmjax.privacy.ledger.errors import LedgerError, told
 
 BEGINNING = hashlib.sha256(b"pgmjax ledger 1").hexdigest()
+
+_BYTES = 32
+_OTHERS = 0o077
 
 
 def text_of(value: Any) -> str:
@@ -86,10 +87,6 @@ def add(connection: sqlite3.Connection, kind: str, row: Mapping[str, Any]) -> in
         (kind, identifier, previous, link(previous, kind, {"id": identifier, **row})),
     )
     return identifier
-
-
-_BYTES = 32
-_OTHERS = 0o077
 
 
 def path_of(ledger: pathlib.Path) -> pathlib.Path:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax._internal import checks
-from pgmjax.privacy.ledger import chain as ledger_chain
+from pgmjax.privacy.ledger import chain
 from pgmjax.privacy.ledger.database import LedgerFile
 from pgmjax.privacy.ledger.errors import AttemptsExhausted, IdempotencyConflict
 
@@ -83,7 +83,7 @@ class Charge:
             LedgerError: the answer could not be stored, and is not shown.
         """
         step = checks.integer("step", step, low=0, high=_LARGEST_STEP)
-        asked = ledger_chain.digest_of("request", request)
+        asked = chain.digest_of("request", request)
         with self._file.reading() as connection:
             stored = self._stored(connection, step, asked)
         if stored is not None:
@@ -99,7 +99,7 @@ class Charge:
             stored = self._stored(connection, step, asked)
             if stored is None:
                 row = {"charge": self.id, "step": step, "request_hash": asked, "payload": payload}
-                ledger_chain.add(connection, "answer", {**row, "created": now()})
+                chain.add(connection, "answer", {**row, "created": now()})
         with self._lock:
             self._permitted = True  # the next step is the same attempt
         return payload if stored is None else stored
@@ -128,7 +128,7 @@ class Charge:
             if connection.execute(query, (self.id, step)).fetchone() is not None:
                 return False
             row = {"charge": self.id, "step": step, "request_hash": asked, "payload": payload}
-            ledger_chain.add(connection, "answer", {**row, "created": now()})
+            chain.add(connection, "answer", {**row, "created": now()})
         return True
 
     def stored(self, first: int = 0) -> list[tuple[int, bytes]]:
@@ -176,7 +176,7 @@ def attempt(connection: sqlite3.Connection, charge: int, key: str, most: int) ->
             "as often as its account allows: whether a try fails may tell about the table. The charge stays "
             "spent; find the cause, and use a new key."
         )
-    ledger_chain.add(connection, "attempt", {"charge": charge, "answered": answered, "created": now()})
+    chain.add(connection, "attempt", {"charge": charge, "answered": answered, "created": now()})
 
 
 def answers_of(connection: sqlite3.Connection, charge: int) -> int:

@@ -1,24 +1,17 @@
-"""Connections to a ledger: their settings, read back, and that none survives a fork.
-
-A ledger's file: connections that are safe to use, and transactions that are on disk when they end.
+"""A ledger's SQLite file: where it may lie, its tables and their rules, its connections and transactions.
 
 Each thread of each process has a connection of its own. None is carried across a fork: SQLite counts
 locks by process, so that a child which opens the file beside an inherited connection holds no lock at
 all, and what it commits is lost when the parent closes. All are closed before a fork, and opened anew
-when next used.
-
-The tables of a ledger and their rules, which hold for whoever writes to the file.
+when next used. A transaction is on disk when it ends.
 
 Rows are only ever added. Triggers refuse to change, delete or replace one, and refuse a charge that
-does not add up or passes the cap; the code checks all that too, and `ledger_verify` afterwards.
+does not add up or passes the cap, whoever writes to the file; the code checks all that too, and `verify`
+afterwards. Amounts are whole numbers of an account's unit, in JSON lists: one number for pure epsilon
+and rho, one for each order of a Renyi account.
 
-Amounts are whole numbers of an account's unit, in JSON lists: one number for pure epsilon and rho,
-one for each order of a Renyi account.
-
-Where a ledger may lie: in a file of its own, on a disk of this machine.
-
-A ledger in memory forgets, and SQLite's write-ahead log does not work across network mounts: two
-machines would each see a budget of their own.
+A ledger in memory forgets, and SQLite's write-ahead log does not work across network mounts, where two
+machines would each see a budget of their own: hence a file of its own, on a disk of this machine.
 """
 
 from __future__ import annotations
@@ -41,160 +34,107 @@ _ALL: weakref.WeakSet[Connection] = weakref.WeakSet()
 _ALL_LOCK = threading.RLock()
 _forking: list[Connection] = []
 
-
-class Connection(sqlite3.Connection):
-    """A connection that knows whose it is.
-
-    Attributes:
-        owner: the `LedgerFile` it was made for.
-        process: the process that made it.
-        identity: device and inode of the file.
-        busy: held while it is used; a re-entrant lock, so that a signal's handler fails and does not hang.
-        closed: whether it was closed.
-        commits: how many transactions it has written.
-        log_size: bytes of the write-ahead log when it last wrote that back.
-    """
-
-    owner: object
-    process: int
-    identity: tuple[int, int]
-    busy: Any
-    closed = False
-    commits = 0
-    log_size = 0
-
-    def close(self) -> None:
-        """Close it, for good."""
-        self.closed = True
-        super().close()
-
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):
-            self.close()
-
-
-def identity(path: pathlib.Path) -> tuple[int, int]:
-    """Return device and inode of a file."""
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
-
-
-def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False) -> Connection:
-    """Return a connection for the calling thread; it must be used in it only.
-
-    Args:
-        path: an existing file.
-        timeout: seconds to wait for other writers.
-        owner: whose it is, for `close_all`.
-        new: the file is to become a ledger and is still empty.
-
-    Raises:
-        LedgerError: not a ledger, one of a later format, or a setting that SQLite does not take here.
-    """
-    if sqlite3.sqlite_version_info < _OLDEST:
-        raise LedgerError(
-            f"A ledger needs SQLite 3.38 or later, and this Python has {sqlite3.sqlite_version}: use a later "
-            "Python."
-        )
-    with told(path, "opened", "Nothing was granted."), _ALL_LOCK:
-        before = identity(path)
-        connection = sqlite3.connect(
-            f"{path.as_uri()}?mode=rw",
-            uri=True,
-            timeout=timeout,
-            isolation_level=None,
-            check_same_thread=False,  # `close_all` closes those of other threads
-            factory=Connection,
-        )
-        connection.owner, connection.process, connection.busy = owner, os.getpid(), threading.RLock()
-        connection.identity = before
-        try:
-            if not new:
-                _check_format(connection, path)
-            _configure(connection, path)
-            if identity(path) != before:
-                raise LedgerError(f"The ledger {path} was replaced while it was being opened. Open it again.")
-        except BaseException:
-            connection.close()
-            raise
-        _ALL.add(connection)
-        return connection
-
-
-def close_all(owner: object) -> None:
-    """Close the connections of an owner, each when its thread has finished what it is doing."""
-    with _ALL_LOCK:
-        for connection in [each for each in _ALL if each.owner is owner]:
-            with connection.busy:
-                connection.close()
-
-
-def _check_format(connection: sqlite3.Connection, path: pathlib.Path) -> None:
-    """Refuse other files before anything is changed in them."""
-    (found,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if found != APPLICATION_ID:
-        raise LedgerError(f"{path} is not a ledger of pgmjax: name another file, or make one there.")
-    if version > FORMAT:
-        raise LedgerError(
-            f"{path} is a ledger of format {version}, and this pgmjax knows formats up to "
-            f"{FORMAT}: use the pgmjax that wrote it, or a later one."
-        )
-
-
-def _configure(connection: sqlite3.Connection, path: pathlib.Path) -> None:
-    settings: list[tuple[str, str, Any]] = [
-        ("journal_mode", "WAL", "wal"),
-        ("synchronous", "FULL", 2),
-        ("foreign_keys", "ON", 1),
-        ("wal_autocheckpoint", "0", 0),  # see LedgerFile
-        ("trusted_schema", "OFF", 0),
-        ("cell_size_check", "ON", 1),
-        ("mmap_size", "0", 0),
-    ]
-    if sys.platform == "darwin":  # fsync alone leaves data in the drive's cache there
-        settings += [("fullfsync", "ON", 1), ("checkpoint_fullfsync", "ON", 1)]
-    for name, value, expected in settings:
-        connection.execute(f"PRAGMA {name} = {value}").fetchall()
-        row = connection.execute(f"PRAGMA {name}").fetchone()
-        taken = row[0] if row else expected  # mmap_size is not there on systems without
-        if taken != expected:
-            raise LedgerError(
-                f"SQLite does not take {name} = {value} for {path} (it says {taken}): there a charge might "
-                "not survive a power cut. Put the ledger on a local disk."
-            )
-
-
-def _before_fork() -> None:
-    _ALL_LOCK.acquire()
-    for connection in list(_ALL):
-        connection.busy.acquire()
-        _forking.append(connection)
-        with contextlib.suppress(Exception):
-            connection.close()
-
-
-def _after_fork() -> None:
-    while _forking:
-        _forking.pop().busy.release()
-    _ALL.clear()
-    _ALL_LOCK.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
-
-
 _EVERY = 64  # commits of a connection, after which the write-ahead log is written back
 _LOG_BYTES = 1 << 22  # or when it has grown by this
 _PATIENCE = 1000  # milliseconds to wait for readers of what is written back
+
+APPLICATION_ID = 0x50474D4C  # "PGML"
+FORMAT = 1
+LIMIT = 1 << 61  # caps stay below it; sums end at it, fit no cap, and two of them add up in 64 bits
+
+_TABLES = """
+CREATE TABLE ledger(
+    id INTEGER PRIMARY KEY CHECK(id = 1), format INTEGER NOT NULL, name TEXT NOT NULL,
+    key_check TEXT NOT NULL, created TEXT NOT NULL) STRICT;
+CREATE TABLE budget(
+    id INTEGER PRIMARY KEY, account TEXT NOT NULL UNIQUE,
+    measure TEXT NOT NULL CHECK(measure IN ('pure', 'zcdp', 'renyi')),
+    relation TEXT NOT NULL CHECK(relation IN ('add-remove', 'replace-one')),
+    epsilon TEXT NOT NULL, delta TEXT NOT NULL,
+    places INTEGER NOT NULL CHECK(places >= 12), orders TEXT NOT NULL, caps TEXT NOT NULL,
+    digest TEXT NOT NULL UNIQUE, research INTEGER NOT NULL CHECK(research IN (0, 1)),
+    max_attempts INTEGER NOT NULL CHECK(max_attempts >= 1), created TEXT NOT NULL) STRICT;
+CREATE TABLE charge(
+    id INTEGER PRIMARY KEY, account TEXT NOT NULL REFERENCES budget(account),
+    number INTEGER NOT NULL, key TEXT NOT NULL, request_hash TEXT NOT NULL, events TEXT NOT NULL,
+    secure INTEGER NOT NULL CHECK(secure IN (0, 1)), costs TEXT NOT NULL, totals TEXT NOT NULL,
+    created TEXT NOT NULL, UNIQUE(account, key), UNIQUE(account, number)) STRICT;
+CREATE TABLE attempt(
+    id INTEGER PRIMARY KEY, charge INTEGER NOT NULL REFERENCES charge(id),
+    answered INTEGER NOT NULL CHECK(answered >= 0), created TEXT NOT NULL) STRICT;
+CREATE INDEX attempt_of ON attempt(charge, answered);
+CREATE TABLE answer(
+    id INTEGER PRIMARY KEY, charge INTEGER NOT NULL REFERENCES charge(id),
+    step INTEGER NOT NULL CHECK(step >= 0), request_hash TEXT NOT NULL, payload BLOB NOT NULL,
+    created TEXT NOT NULL, UNIQUE(charge, step)) STRICT;
+CREATE TABLE chain(
+    seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, row INTEGER NOT NULL, previous TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE, UNIQUE(kind, row)) STRICT;
+"""
+
+KINDS = ("ledger", "budget", "charge", "attempt", "answer")
+
+# INSERT OR REPLACE deletes without a DELETE trigger, so that what it would replace is looked for here
+_UNIQUE = {
+    "ledger": "1",
+    "budget": "id = NEW.id OR account = NEW.account OR digest = NEW.digest",
+    "charge": "id = NEW.id OR (account = NEW.account AND (key = NEW.key OR number = NEW.number))",
+    "attempt": "id = NEW.id",
+    "answer": "id = NEW.id OR (charge = NEW.charge AND step = NEW.step)",
+    "chain": "seq = NEW.seq OR hash = NEW.hash OR (kind = NEW.kind AND row = NEW.row)",
+}
+
+_KEPT = """
+CREATE TRIGGER {table}_is_not_changed BEFORE UPDATE ON {table}
+BEGIN SELECT RAISE(ABORT, 'a ledger is only added to'); END;
+CREATE TRIGGER {table}_is_not_deleted BEFORE DELETE ON {table}
+BEGIN SELECT RAISE(ABORT, 'a ledger is only added to'); END;
+CREATE TRIGGER {table}_is_not_replaced BEFORE INSERT ON {table}
+WHEN EXISTS (SELECT 1 FROM {table} WHERE {unique})
+BEGIN SELECT RAISE(ABORT, 'a ledger is only added to'); END;
+"""
+
+_RULES = f"""
+CREATE TRIGGER charge_adds_up BEFORE INSERT ON charge
+WHEN NEW.number <> 1 + COALESCE((SELECT MAX(number) FROM charge WHERE account = NEW.account), 0)
+  OR (SELECT COUNT(*) FROM json_each(NEW.costs))
+    <> (SELECT COUNT(*) FROM budget, json_each(budget.caps) WHERE budget.account = NEW.account)
+  OR (SELECT COUNT(*) FROM json_each(NEW.totals)) <> (SELECT COUNT(*) FROM json_each(NEW.costs))
+  OR EXISTS (
+    SELECT 1 FROM json_each(NEW.costs) AS cost JOIN json_each(NEW.totals) AS total ON total.key = cost.key
+    WHERE cost.type <> 'integer' OR total.type <> 'integer' OR cost.value < 1 OR cost.value > {LIMIT}
+      OR total.value <> MIN({LIMIT}, cost.value + COALESCE(
+        (SELECT before.value FROM charge AS last, json_each(last.totals) AS before
+         WHERE last.account = NEW.account AND last.number = NEW.number - 1 AND before.key = cost.key), 0)))
+BEGIN SELECT RAISE(ABORT, 'the charge does not add up'); END;
+CREATE TRIGGER charge_is_within_the_cap BEFORE INSERT ON charge
+WHEN NOT EXISTS (
+    SELECT 1 FROM budget, json_each(budget.caps) AS cap JOIN json_each(NEW.totals) AS total
+        ON total.key = cap.key
+    WHERE budget.account = NEW.account AND total.value <= cap.value AND total.value < {LIMIT})
+BEGIN SELECT RAISE(ABORT, 'budget exceeded'); END;
+CREATE TRIGGER charge_is_secure BEFORE INSERT ON charge
+WHEN NEW.secure = 0 AND NOT EXISTS (SELECT 1 FROM budget WHERE account = NEW.account AND research = 1)
+BEGIN SELECT RAISE(ABORT, 'noise that protects nobody'); END;
+"""
+
+SCHEMA = (
+    _TABLES + "".join(_KEPT.format(table=table, unique=unique) for table, unique in _UNIQUE.items()) + _RULES
+)
+
+MOUNTS = pathlib.Path("/proc/mounts")
+_NETWORK = re.compile(
+    "9p|afs|auristorfs|beegfs|ceph|cifs|coda|davfs|gfs2|glusterfs|gpfs|lustre|ncpfs|nfs|nfs4|ocfs2|orangefs"
+    "|pvfs2|smb2|smb3|smbfs|vboxsf|vmhgfs"
+)
+_LOCAL_FUSE = frozenset(("fuseblk", "fuse.ext2", "fuse.ext4", "fuse.ntfs-3g", "fuse.fuse-overlayfs"))
 
 
 class LedgerFile:
     """The file of a ledger, for all threads of a process.
 
     Args:
-        path: as `ledger_place.resolve` returns it.
+        path: as `resolve` returns it.
         timeout: seconds to wait for other writers.
     """
 
@@ -312,89 +252,147 @@ def _transaction(connection: Connection, begin: str) -> Iterator[None]:
         raise
 
 
-APPLICATION_ID = 0x50474D4C  # "PGML"
-FORMAT = 1
-LIMIT = 1 << 61  # caps stay below it; sums end at it, fit no cap, and two of them add up in 64 bits
+class Connection(sqlite3.Connection):
+    """A connection that knows whose it is.
 
-_TABLES = """
-CREATE TABLE ledger(
-    id INTEGER PRIMARY KEY CHECK(id = 1), format INTEGER NOT NULL, name TEXT NOT NULL,
-    key_check TEXT NOT NULL, created TEXT NOT NULL) STRICT;
-CREATE TABLE budget(
-    id INTEGER PRIMARY KEY, account TEXT NOT NULL UNIQUE,
-    measure TEXT NOT NULL CHECK(measure IN ('pure', 'zcdp', 'renyi')),
-    relation TEXT NOT NULL CHECK(relation IN ('add-remove', 'replace-one')),
-    epsilon TEXT NOT NULL, delta TEXT NOT NULL,
-    places INTEGER NOT NULL CHECK(places >= 12), orders TEXT NOT NULL, caps TEXT NOT NULL,
-    digest TEXT NOT NULL UNIQUE, research INTEGER NOT NULL CHECK(research IN (0, 1)),
-    max_attempts INTEGER NOT NULL CHECK(max_attempts >= 1), created TEXT NOT NULL) STRICT;
-CREATE TABLE charge(
-    id INTEGER PRIMARY KEY, account TEXT NOT NULL REFERENCES budget(account),
-    number INTEGER NOT NULL, key TEXT NOT NULL, request_hash TEXT NOT NULL, events TEXT NOT NULL,
-    secure INTEGER NOT NULL CHECK(secure IN (0, 1)), costs TEXT NOT NULL, totals TEXT NOT NULL,
-    created TEXT NOT NULL, UNIQUE(account, key), UNIQUE(account, number)) STRICT;
-CREATE TABLE attempt(
-    id INTEGER PRIMARY KEY, charge INTEGER NOT NULL REFERENCES charge(id),
-    answered INTEGER NOT NULL CHECK(answered >= 0), created TEXT NOT NULL) STRICT;
-CREATE INDEX attempt_of ON attempt(charge, answered);
-CREATE TABLE answer(
-    id INTEGER PRIMARY KEY, charge INTEGER NOT NULL REFERENCES charge(id),
-    step INTEGER NOT NULL CHECK(step >= 0), request_hash TEXT NOT NULL, payload BLOB NOT NULL,
-    created TEXT NOT NULL, UNIQUE(charge, step)) STRICT;
-CREATE TABLE chain(
-    seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, row INTEGER NOT NULL, previous TEXT NOT NULL,
-    hash TEXT NOT NULL UNIQUE, UNIQUE(kind, row)) STRICT;
-"""
+    Attributes:
+        owner: the `LedgerFile` it was made for.
+        process: the process that made it.
+        identity: device and inode of the file.
+        busy: held while it is used; a re-entrant lock, so that a signal's handler fails and does not hang.
+        closed: whether it was closed.
+        commits: how many transactions it has written.
+        log_size: bytes of the write-ahead log when it last wrote that back.
+    """
 
-KINDS = ("ledger", "budget", "charge", "attempt", "answer")
+    owner: object
+    process: int
+    identity: tuple[int, int]
+    busy: Any
+    closed = False
+    commits = 0
+    log_size = 0
 
-# INSERT OR REPLACE deletes without a DELETE trigger, so that what it would replace is looked for here
-_UNIQUE = {
-    "ledger": "1",
-    "budget": "id = NEW.id OR account = NEW.account OR digest = NEW.digest",
-    "charge": "id = NEW.id OR (account = NEW.account AND (key = NEW.key OR number = NEW.number))",
-    "attempt": "id = NEW.id",
-    "answer": "id = NEW.id OR (charge = NEW.charge AND step = NEW.step)",
-    "chain": "seq = NEW.seq OR hash = NEW.hash OR (kind = NEW.kind AND row = NEW.row)",
-}
+    def close(self) -> None:
+        """Close it, for good."""
+        self.closed = True
+        super().close()
 
-_KEPT = """
-CREATE TRIGGER {table}_is_not_changed BEFORE UPDATE ON {table}
-BEGIN SELECT RAISE(ABORT, 'a ledger is only added to'); END;
-CREATE TRIGGER {table}_is_not_deleted BEFORE DELETE ON {table}
-BEGIN SELECT RAISE(ABORT, 'a ledger is only added to'); END;
-CREATE TRIGGER {table}_is_not_replaced BEFORE INSERT ON {table}
-WHEN EXISTS (SELECT 1 FROM {table} WHERE {unique})
-BEGIN SELECT RAISE(ABORT, 'a ledger is only added to'); END;
-"""
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
 
-_RULES = f"""
-CREATE TRIGGER charge_adds_up BEFORE INSERT ON charge
-WHEN NEW.number <> 1 + COALESCE((SELECT MAX(number) FROM charge WHERE account = NEW.account), 0)
-  OR (SELECT COUNT(*) FROM json_each(NEW.costs))
-    <> (SELECT COUNT(*) FROM budget, json_each(budget.caps) WHERE budget.account = NEW.account)
-  OR (SELECT COUNT(*) FROM json_each(NEW.totals)) <> (SELECT COUNT(*) FROM json_each(NEW.costs))
-  OR EXISTS (
-    SELECT 1 FROM json_each(NEW.costs) AS cost JOIN json_each(NEW.totals) AS total ON total.key = cost.key
-    WHERE cost.type <> 'integer' OR total.type <> 'integer' OR cost.value < 1 OR cost.value > {LIMIT}
-      OR total.value <> MIN({LIMIT}, cost.value + COALESCE(
-        (SELECT before.value FROM charge AS last, json_each(last.totals) AS before
-         WHERE last.account = NEW.account AND last.number = NEW.number - 1 AND before.key = cost.key), 0)))
-BEGIN SELECT RAISE(ABORT, 'the charge does not add up'); END;
-CREATE TRIGGER charge_is_within_the_cap BEFORE INSERT ON charge
-WHEN NOT EXISTS (
-    SELECT 1 FROM budget, json_each(budget.caps) AS cap JOIN json_each(NEW.totals) AS total
-        ON total.key = cap.key
-    WHERE budget.account = NEW.account AND total.value <= cap.value AND total.value < {LIMIT})
-BEGIN SELECT RAISE(ABORT, 'budget exceeded'); END;
-CREATE TRIGGER charge_is_secure BEFORE INSERT ON charge
-WHEN NEW.secure = 0 AND NOT EXISTS (SELECT 1 FROM budget WHERE account = NEW.account AND research = 1)
-BEGIN SELECT RAISE(ABORT, 'noise that protects nobody'); END;
-"""
 
-SCHEMA = (
-    _TABLES + "".join(_KEPT.format(table=table, unique=unique) for table, unique in _UNIQUE.items()) + _RULES
-)
+def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False) -> Connection:
+    """Return a connection for the calling thread; it must be used in it only.
+
+    Args:
+        path: an existing file.
+        timeout: seconds to wait for other writers.
+        owner: whose it is, for `close_all`.
+        new: the file is to become a ledger and is still empty.
+
+    Raises:
+        LedgerError: not a ledger, one of a later format, or a setting that SQLite does not take here.
+    """
+    if sqlite3.sqlite_version_info < _OLDEST:
+        raise LedgerError(
+            f"A ledger needs SQLite 3.38 or later, and this Python has {sqlite3.sqlite_version}: use a later "
+            "Python."
+        )
+    with told(path, "opened", "Nothing was granted."), _ALL_LOCK:
+        before = identity(path)
+        connection = sqlite3.connect(
+            f"{path.as_uri()}?mode=rw",
+            uri=True,
+            timeout=timeout,
+            isolation_level=None,
+            check_same_thread=False,  # `close_all` closes those of other threads
+            factory=Connection,
+        )
+        connection.owner, connection.process, connection.busy = owner, os.getpid(), threading.RLock()
+        connection.identity = before
+        try:
+            if not new:
+                _check_format(connection, path)
+            _configure(connection, path)
+            if identity(path) != before:
+                raise LedgerError(f"The ledger {path} was replaced while it was being opened. Open it again.")
+        except BaseException:
+            connection.close()
+            raise
+        _ALL.add(connection)
+        return connection
+
+
+def close_all(owner: object) -> None:
+    """Close the connections of an owner, each when its thread has finished what it is doing."""
+    with _ALL_LOCK:
+        for connection in [each for each in _ALL if each.owner is owner]:
+            with connection.busy:
+                connection.close()
+
+
+def identity(path: pathlib.Path) -> tuple[int, int]:
+    """Return device and inode of a file."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+def _check_format(connection: sqlite3.Connection, path: pathlib.Path) -> None:
+    """Refuse other files before anything is changed in them."""
+    (found,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if found != APPLICATION_ID:
+        raise LedgerError(f"{path} is not a ledger of pgmjax: name another file, or make one there.")
+    if version > FORMAT:
+        raise LedgerError(
+            f"{path} is a ledger of format {version}, and this pgmjax knows formats up to "
+            f"{FORMAT}: use the pgmjax that wrote it, or a later one."
+        )
+
+
+def _configure(connection: sqlite3.Connection, path: pathlib.Path) -> None:
+    settings: list[tuple[str, str, Any]] = [
+        ("journal_mode", "WAL", "wal"),
+        ("synchronous", "FULL", 2),
+        ("foreign_keys", "ON", 1),
+        ("wal_autocheckpoint", "0", 0),  # see LedgerFile
+        ("trusted_schema", "OFF", 0),
+        ("cell_size_check", "ON", 1),
+        ("mmap_size", "0", 0),
+    ]
+    if sys.platform == "darwin":  # fsync alone leaves data in the drive's cache there
+        settings += [("fullfsync", "ON", 1), ("checkpoint_fullfsync", "ON", 1)]
+    for name, value, expected in settings:
+        connection.execute(f"PRAGMA {name} = {value}").fetchall()
+        row = connection.execute(f"PRAGMA {name}").fetchone()
+        taken = row[0] if row else expected  # mmap_size is not there on systems without
+        if taken != expected:
+            raise LedgerError(
+                f"SQLite does not take {name} = {value} for {path} (it says {taken}): there a charge might "
+                "not survive a power cut. Put the ledger on a local disk."
+            )
+
+
+def _before_fork() -> None:
+    _ALL_LOCK.acquire()
+    for connection in list(_ALL):
+        connection.busy.acquire()
+        _forking.append(connection)
+        with contextlib.suppress(Exception):
+            connection.close()
+
+
+def _after_fork() -> None:
+    while _forking:
+        _forking.pop().busy.release()
+    _ALL.clear()
+    _ALL_LOCK.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 def statements() -> list[str]:
@@ -422,14 +420,6 @@ def present(connection: sqlite3.Connection) -> dict[str, str]:
     """Return what the schema of a file holds, by name."""
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
     return dict(rows.fetchall())
-
-
-MOUNTS = pathlib.Path("/proc/mounts")
-_NETWORK = re.compile(
-    "9p|afs|auristorfs|beegfs|ceph|cifs|coda|davfs|gfs2|glusterfs|gpfs|lustre|ncpfs|nfs|nfs4|ocfs2|orangefs"
-    "|pvfs2|smb2|smb3|smbfs|vboxsf|vmhgfs"
-)
-_LOCAL_FUSE = frozenset(("fuseblk", "fuse.ext2", "fuse.ext4", "fuse.ntfs-3g", "fuse.fuse-overlayfs"))
 
 
 def resolve(path: str | os.PathLike[str]) -> pathlib.Path:

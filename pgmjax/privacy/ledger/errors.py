@@ -1,4 +1,4 @@
-"""What can go wrong with a ledger, in words that say what was granted and what to do."""
+"""Errors of a ledger, in words that say what was granted and what to do."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""The durable account of what was spent on tables, across runs, processes and crashes.
+"""The ledger: a durable account of what was spent on tables, across runs, processes and crashes.
 
 A release goes through five steps: reserve the budget, which is on disk before the table is touched;
 compute; store the answer, which is on disk before anybody sees it; show it. A crash at any moment
 leaves a charge without an answer at worst, and never an answer without a charge.
-
-Making a ledger: its file, its key, its tables and its first link.
 """
 
 from __future__ import annotations
@@ -21,12 +19,7 @@ from pgmjax.data import fingerprint
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting.events import Event
 from pgmjax.privacy.ledger import account as ledger_account
-from pgmjax.privacy.ledger import chain as ledger_chain
-from pgmjax.privacy.ledger import chain as ledger_digest
-from pgmjax.privacy.ledger import database as ledger_connection
-from pgmjax.privacy.ledger import database as ledger_place
-from pgmjax.privacy.ledger import database as ledger_schema
-from pgmjax.privacy.ledger import verify as ledger_verify
+from pgmjax.privacy.ledger import chain, database, verify
 from pgmjax.privacy.ledger.account import Account, ChargeRecord, budget_row, word
 from pgmjax.privacy.ledger.charge import Charge, now
 from pgmjax.privacy.ledger.database import LedgerFile
@@ -78,7 +71,7 @@ class Ledger:
         Raises:
             LedgerError: the file exists, or budgets could not be kept there.
         """
-        place = ledger_place.resolve(path)
+        place = database.resolve(path)
         make(place, checks.number("timeout", timeout, above=0))
         return cls.open(place, timeout=timeout)
 
@@ -89,9 +82,9 @@ class Ledger:
         Raises:
             LedgerError: no ledger, one of a later format, or one that cannot be written safely.
         """
-        ledger = cls(LedgerFile(ledger_place.resolve(path), checks.number("timeout", timeout, above=0)))
+        ledger = cls(LedgerFile(database.resolve(path), checks.number("timeout", timeout, above=0)))
         with ledger._file.reading() as connection:
-            ledger_chain.head(connection)
+            chain.head(connection)
         return ledger
 
     @property
@@ -126,7 +119,7 @@ class Ledger:
         """
         with self._file.reading() as connection:
             (check,) = connection.execute("SELECT key_check FROM ledger").fetchone()
-        key = ledger_digest.read(self.path, check)
+        key = chain.read(self.path, check)
         if isinstance(table, Mapping):
             return fingerprint.of_columns(table, key)
         if isinstance(table, str | os.PathLike):
@@ -185,7 +178,7 @@ class Ledger:
                     f"This table has the account {other.name!r} already: one table has one budget, "
                     "whatever it is called."
                 )
-            ledger_chain.add(connection, "budget", row)
+            chain.add(connection, "budget", row)
         return self.account(name)
 
     def account(self, name: str) -> Account:
@@ -281,7 +274,7 @@ class Ledger:
     def head(self) -> str:
         """Return the last link of the chain, to be noted where a thief of the ledger cannot change it."""
         with self._file.reading() as connection:
-            return ledger_chain.head(connection)
+            return chain.head(connection)
 
     def verify(self, head: str | None = None) -> Verification:
         """Look for damage, changed or missing rows and sums that do not add up.
@@ -297,7 +290,7 @@ class Ledger:
                 f"head must be a string, as `head` gave it earlier, or None, got {type(head).__name__}."
             )
         with self._file.reading() as connection:
-            return ledger_verify.verify(connection, head)
+            return verify.verify(connection, head)
 
     def _account(self, connection: sqlite3.Connection, name: str) -> tuple[Account, Meter]:
         found = ledger_account.accounts(connection, "account", word("name", name))
@@ -311,7 +304,7 @@ def make(path: pathlib.Path, timeout: float) -> None:
     """Make an empty ledger and its key; both are on disk when this returns.
 
     Args:
-        path: as `ledger_place.resolve` returns it.
+        path: as `database.resolve` returns it.
         timeout: seconds to wait for others.
 
     Raises:
@@ -323,13 +316,13 @@ def make(path: pathlib.Path, timeout: float) -> None:
         if os.path.lexists(found):
             part = "" if not suffix else ", which belongs to an earlier ledger of that name"
             raise LedgerError(f"{found} exists{part}. A ledger is never written over: choose another name.")
-    key = ledger_digest.create(path)
-    made = [ledger_digest.path_of(path)]
+    key = chain.create(path)
+    made = [chain.path_of(path)]
     try:
         with told(path, "made", "Nothing is left of it."):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             made += [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm")]
-            connection = ledger_connection.connect(path, timeout, None, new=True)
+            connection = database.connect(path, timeout, None, new=True)
             try:
                 _fill(connection, key)
             finally:
@@ -344,14 +337,12 @@ def make(path: pathlib.Path, timeout: float) -> None:
 
 def _fill(connection: sqlite3.Connection, key: bytes) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    for statement in ledger_schema.statements():
+    for statement in database.statements():
         connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {ledger_schema.APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {ledger_schema.FORMAT}")
-    row = {"format": ledger_schema.FORMAT, "name": os.urandom(16).hex()}
-    ledger_chain.add(
-        connection, "ledger", {**row, "key_check": ledger_digest.check_of(key), "created": now()}
-    )
+    connection.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {database.FORMAT}")
+    row = {"format": database.FORMAT, "name": os.urandom(16).hex()}
+    chain.add(connection, "ledger", {**row, "key_check": chain.check_of(key), "created": now()})
     connection.execute("COMMIT")
 
 

@@ -1,9 +1,7 @@
-"""What an account counts in: whole numbers of a decimal unit, costs rounded up and caps rounded down.
+"""The unit of an account: whole numbers of a decimal unit, costs rounded up and caps rounded down.
 
 A pure account adds epsilons and a zCDP account adds rhos, each against one cap. A Renyi account adds
 the Renyi divergences at several orders, and a charge fits while one order is within its cap.
-
-The orders and caps of a Renyi account.
 
 At one order, Renyi divergences add up, also where later releases are chosen by earlier answers, and a
 fixed cap on the sum is a valid filter. Several orders are several filters: which of them ends up below
@@ -30,6 +28,9 @@ MEASURES = ("pure", "zcdp", "renyi")
 UNITS = {"pure": "epsilon", "zcdp": "rho", "renyi": "Renyi divergence"}
 PLACES = 12
 _FINEST = 40
+
+_DOUBLINGS = 6
+_FIRST = Fraction(1, 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,10 +144,6 @@ def _places(cap: Fraction) -> int:
         if (cap * 10**places).denominator == 1:
             return places if cap * 10**places < LIMIT else PLACES
     return PLACES
-
-
-_DOUBLINGS = 6
-_FIRST = Fraction(1, 2)
 
 
 def orders_of(epsilon: Fraction, delta: Fraction) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ from pgmjax.privacy.accounting.events import Event, check_relation
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import account as ledger_account
-from pgmjax.privacy.ledger import chain as ledger_chain
+from pgmjax.privacy.ledger import chain
 from pgmjax.privacy.ledger.account import Account, flag, word
 from pgmjax.privacy.ledger.charge import Charge, answers_of, attempt, now
 from pgmjax.privacy.ledger.database import LIMIT, LedgerFile
@@ -76,7 +76,7 @@ class Reservation:
                 "charged."
             )
         done = {"events": [event.to_dict() for event in events], "relation": relation.value, "secure": secure}
-        asked = ledger_chain.digest_of("request", {"request": dict(request), **done})
+        asked = chain.digest_of("request", {"request": dict(request), **done})
         return cls(account, word("key", key), events, secure, asked)
 
     def make(self, file: LedgerFile, meter: Meter) -> Charge:
@@ -134,13 +134,13 @@ class Reservation:
             "number": number + 1,
             "key": self.key,
             "request_hash": self.hash,
-            "events": ledger_chain.text_of([event.to_dict() for event in self.events]),
+            "events": chain.text_of([event.to_dict() for event in self.events]),
             "secure": int(self.secure),
             "costs": json.dumps(costs),
             "totals": json.dumps(totals),
             "created": now(),
         }
-        return ledger_chain.add(connection, "charge", row), costs, totals
+        return chain.add(connection, "charge", row), costs, totals
 
     def _refuse(self, meter: Meter, costs: Sequence[int], before: Sequence[int]) -> None:
         """Say what is left, in public amounts only."""

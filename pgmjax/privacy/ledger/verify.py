@@ -8,8 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pgmjax.privacy.ledger import chain as ledger_chain
-from pgmjax.privacy.ledger import database as ledger_schema
+from pgmjax.privacy.ledger import chain, database
 from pgmjax.privacy.ledger.database import KINDS, LIMIT
 from pgmjax.privacy.ledger.errors import LedgerError, reason
 
@@ -96,7 +95,7 @@ def _pages(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _rules(connection: sqlite3.Connection) -> Iterator[str]:
-    wanted, present = ledger_schema.expected(), ledger_schema.present(connection)
+    wanted, present = database.expected(), database.present(connection)
     for name in wanted:
         if name not in present:
             yield f"The rule or table {name} was removed."
@@ -108,7 +107,7 @@ def _rules(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str]:
-    last, number = ledger_chain.BEGINNING, 0
+    last, number = chain.BEGINNING, 0
     for seq, kind, row, previous, found in connection.execute(
         "SELECT seq, kind, row, previous, hash FROM chain ORDER BY seq"
     ):
@@ -128,7 +127,7 @@ def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str
             continue
         seen["rows"] += 1
         names = [column[0] for column in cursor.description]
-        if ledger_chain.link(previous, kind, dict(zip(names, values, strict=True))) != found:
+        if chain.link(previous, kind, dict(zip(names, values, strict=True))) != found:
             yield f"The {kind} {row} was changed after it was recorded."
     if not number:
         yield "The chain is empty: its first link was removed."

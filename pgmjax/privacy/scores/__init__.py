@@ -1,4 +1,8 @@
-"""Scores of candidates for private selection, evaluated on exact integer tables inside the choke point."""
+"""Scores of candidates for private selection, evaluated on exact integer tables inside the choke point.
+
+`base` is the interface, and how to write a score of one's own. `counts` scores by the counts themselves,
+`errors` by how far answers are from estimates, `bayes` the parents in a Bayesian network.
+"""
 
 from pgmjax.privacy.scores.base import Score
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, TotalVariation

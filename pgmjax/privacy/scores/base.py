@@ -7,16 +7,15 @@ A score of one's own is a frozen dataclass derived from `Score`, everything in i
 
 * `kind`, `cliques`, `bits`, `candidates` and `to_dict`: what it is, in public terms;
 * `_values`: integers from exact int64 tables, int64 or Python's own where those could overflow
-  (`queries.wide` helps). A score that is real by nature is multiplied by `2**bits` and rounded. It must
+  (`queries.integers` helps). A score that is real by nature is multiplied by `2**bits` and rounded. It must
   not raise because of what the counts are: whether it does would tell about them;
 * `_sensitivity`: the largest distance of one candidate's value on neighbouring tables, as an integer,
   from a proof. Where `_values` rounds, it is the real score's sensitivity times `2**bits`, rounded up,
   plus one (half for each of the two values rounded), plus twice the error of floats before rounding;
 * `_check`, where a domain might not fit: it runs before any budget is spent.
 
+`Target` and `Weights` put a score's public numbers (estimates of answers, weights) on a dyadic grid.
 `tests/privacy/test_scores.py` compares declared and real sensitivities on all small tables.
-
-Public numbers of a score on a dyadic grid: estimates of answers, weights, offsets.
 """
 
 from __future__ import annotations
@@ -41,6 +40,14 @@ from pgmjax.queries.query import Query
 
 LIMIT = 2**53
 """Scores are saturated below this, so that floats hold them too."""
+
+DEFAULT_BITS = 8
+"""Estimates of counts are rounded to multiples of 1/256, far below any noise."""
+
+WEIGHT_BITS = 12
+"""Weights are rounded to multiples of 2**-12."""
+
+_MAX_BITS = 24
 
 
 class Score(abc.ABC):
@@ -146,15 +153,6 @@ def exact_answers(query: Query, domain: Domain, table: np.ndarray) -> np.ndarray
 def unique(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
     """Return cliques in their order, each once."""
     return tuple(dict.fromkeys(cliques))
-
-
-DEFAULT_BITS = 8
-"""Estimates of counts are rounded to multiples of 1/256, far below any noise."""
-
-WEIGHT_BITS = 12
-"""Weights are rounded to multiples of 2**-12."""
-
-_MAX_BITS = 24
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,4 @@
-"""Scores for private selection that are the counts themselves.
-
-Candidates of several scores, to choose one among all of them.
-"""
+"""Counts as scores for private selection, and a stack of several scores to choose one candidate among all."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Scores for private selection that compare exact answers with estimates, one by one or all together.
 
 Estimates, weights and offsets are public reals and put on a dyadic grid first; a score is then a
-function of integers, and its sensitivity an exact integer.
-
-How far some known records together answer 0/1 queries above the table, and below it.
+function of integers, and its sensitivity an exact integer. `Overshoots` compares 0/1 queries on some known
+records with the table.
 """
 
 from __future__ import annotations
