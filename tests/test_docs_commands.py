@@ -64,7 +64,7 @@ def test_commands_of_the_page(path, people):
 def test_every_block_says_what_it_is(path):
     """A block without a language would be run by no test."""
     languages = {language for _, language, _ in BLOCK.findall(path.read_text())}
-    assert languages <= {"python", "bash", "yaml", "toml", "text"}
+    assert languages <= {"python", "bash", "yaml", "toml", "text", "mermaid"}
 
 
 def test_the_grid_of_the_page_can_be_listed(data_dir, tmp_path, capsys):

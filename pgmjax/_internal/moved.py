@@ -444,7 +444,7 @@ def _found(module: str, name: str) -> Any:
         except AttributeError:
             continue
         said = (
-            f"{_PREFIX}{module}.{name} is {_PREFIX}{place}.{new} now; the old path goes in a later version."
+            f"{_PREFIX}{module}.{name} is {_PREFIX}{place}.{new} now; the old path may go in 0.3."
         )
         warnings.warn(said, DeprecationWarning, stacklevel=4)
         return found
