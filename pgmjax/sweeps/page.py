@@ -77,7 +77,7 @@ def _page(sweep: str, rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[
         )
     )
     package = importlib.resources.files("pgmjax")
-    shared = package.joinpath("report.css").read_text(encoding="utf-8")
+    shared = package.joinpath("release/report.css").read_text(encoding="utf-8")
     own = package.joinpath("sweeps/page.css").read_text(encoding="utf-8")
     script = package.joinpath("sweeps/page.js").read_text(encoding="utf-8")
     return f"""<!doctype html>
