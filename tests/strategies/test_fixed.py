@@ -11,7 +11,14 @@ from pgmjax import queries
 from pgmjax.data.domain import Domain
 from pgmjax.queries import Product, WeightedSum, all_ranges, prefix
 from pgmjax.strategies import fixed, grams
-from pgmjax.strategies import strategy as errors
+from pgmjax.strategies.strategy import (
+    NORMS,
+    column_norm,
+    expected_error,
+    inverse_gram,
+    root_mean_square,
+    svd_bound,
+)
 
 HERE = pathlib.Path(__file__).parent
 
@@ -55,15 +62,12 @@ def test_published_errors_in_both_norms(size, kind):
     for name, value in zip(STRATEGIES, published, strict=True):
         strategy = fixed.FIXED[name](size)
         levels = np.abs(strategy).sum(axis=0).max()
-        error = np.vdot(gram, errors.inverse_gram(strategy, gram))
-        l1, l2 = (
-            errors.root_mean_square(errors.column_norm(strategy, norm) ** 2 * error, number)
-            for norm in errors.NORMS
-        )
+        error = np.vdot(gram, inverse_gram(strategy, gram))
+        l1, l2 = (root_mean_square(column_norm(strategy, norm) ** 2 * error, number) for norm in NORMS)
         digits = 6e-4 if kind == "permuted" else 1e-4  # as many as are printed
         assert l1 == pytest.approx(value, abs=digits)
         assert l2 == pytest.approx(value / math.sqrt(levels), abs=digits)
-    assert errors.root_mean_square(errors.svd_bound(gram), number) == pytest.approx(bound, abs=1e-4)
+    assert root_mean_square(svd_bound(gram), number) == pytest.approx(bound, abs=1e-4)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 32])
@@ -71,7 +75,7 @@ def test_closed_forms_of_the_identity(size):
     identity = np.eye(size)
     for block, error in ((prefix(), (size + 1) / 2), (all_ranges(), (size + 2) / 3)):
         gram = grams.block_gram(block, size)
-        assert errors.expected_error(gram, identity) / block.rows(size) == pytest.approx(error, rel=1e-12)
+        assert expected_error(gram, identity) / block.rows(size) == pytest.approx(error, rel=1e-12)
     assert all_ranges().max_column(size, 1) == (size + 1) ** 2 // 4
 
 
@@ -118,21 +122,21 @@ def test_the_formula_is_the_error_of_least_squares():
     rng = np.random.default_rng(0)
     strategy, workload = fixed.h2(8).astype(float), np.tri(8)
     answer = workload @ np.linalg.pinv(strategy)
-    noise = rng.laplace(scale=errors.column_norm(strategy, "l1"), size=(200_000, len(strategy)))
+    noise = rng.laplace(scale=column_norm(strategy, "l1"), size=(200_000, len(strategy)))
     squares = ((noise @ answer.T) ** 2).sum(axis=1)
-    expected = 2 * errors.expected_error(workload.T @ workload, strategy)
+    expected = 2 * expected_error(workload.T @ workload, strategy)
     assert abs(squares.mean() - expected) < 5 * squares.std() / math.sqrt(len(squares))
 
 
 def test_a_strategy_that_cannot_answer_is_refused():
     with pytest.raises(ValueError, match="strategy of 1 rows cannot answer this workload"):
-        errors.expected_error(np.eye(3), fixed.total(3))
-    assert errors.expected_error(np.ones((3, 3)), fixed.total(3)) == pytest.approx(1)
+        expected_error(np.eye(3), fixed.total(3))
+    assert expected_error(np.ones((3, 3)), fixed.total(3)) == pytest.approx(1)
 
 
 def test_bad_arguments():
     with pytest.raises(ValueError, match="norm must be one of"):
-        errors.column_norm(np.eye(2), "l3")
+        column_norm(np.eye(2), "l3")
     with pytest.raises(ValueError, match="branching"):
         fixed.hierarchy(4, 1)
     with pytest.raises(ValueError, match="size"):

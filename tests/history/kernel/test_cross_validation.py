@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax.history import CrossValidation, History, KernelPCA, ProductPrior, Rows
-from pgmjax.history.kernel import kernel
+from pgmjax.history import CrossValidation, History, KernelPCA, ProductPrior, Rows, kernel
 from pgmjax.queries import Product, range
 from tests.history.dense_history import DOMAIN, HISTORIES, PRIORS, VALUES, Q, X, sigma, weights_of
 

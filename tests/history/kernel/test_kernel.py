@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.history import History, KernelProduct, Rows, kernel_blocks, squared_norms
-from pgmjax.history.kernel import kernel
+from pgmjax.history import History, KernelProduct, Rows, kernel, kernel_blocks, squared_norms
+from pgmjax.history.kernel import kernel as module
+from pgmjax.history.kernel import product
 from pgmjax.history.kernel.device import device_kernel
 from pgmjax.queries import marginal
 from tests.history import dense
@@ -25,9 +26,8 @@ def expected(which=slice(None), others=slice(None), joint=JOINT):
 @pytest.mark.parametrize("chunk", [4_000_000, 1])
 def test_kernel_is_that_of_the_matrix(monkeypatch, by_terms, chunk):
     if by_terms is not None:
-        monkeypatch.setattr(kernel, "by_terms", lambda *sizes: by_terms)
-    monkeypatch.setitem(kernel.__globals__, "_CHUNK_NUMBERS", chunk)
-    monkeypatch.setattr("pgmjax.history.kernel.kernel._CHUNK_NUMBERS", chunk)
+        monkeypatch.setattr(module, "by_terms", lambda *sizes: by_terms)
+    monkeypatch.setattr(module, "_CHUNK_NUMBERS", chunk)
     np.testing.assert_allclose(kernel(ROWS, None, PRIOR), expected(), **EXACT)
     some = [5, 0, 21, 7]
     np.testing.assert_allclose(kernel(ROWS.take(some), ROWS, PRIOR), expected(some), **EXACT)
@@ -35,8 +35,8 @@ def test_kernel_is_that_of_the_matrix(monkeypatch, by_terms, chunk):
 
 
 def test_many_terms_a_row_in_sums_and_matrix_products(monkeypatch):
-    monkeypatch.setattr(kernel, "_MAX_GRAM", 0)
-    monkeypatch.setattr("pgmjax.history.kernel.kernel._MANY_TERMS", 1)
+    monkeypatch.setattr(module, "_MAX_GRAM", 0)
+    monkeypatch.setattr(module, "_MANY_TERMS", 1)
     np.testing.assert_allclose(kernel(ROWS, None, PRIOR), expected(), **EXACT)
 
 
@@ -63,7 +63,7 @@ def test_products_with_vectors(monkeypatch):
     some = [5, 0, 21, 7]
     for few in (None, True, False):
         if few is not None:
-            monkeypatch.setattr("pgmjax.history.kernel.product._few", lambda *given, few=few: few)
+            monkeypatch.setattr(product, "_few", lambda *given, few=few: few)
         whole = KernelProduct(ROWS, None, PRIOR)
         np.testing.assert_allclose(whole.apply(vector), expected() @ vector, **EXACT)
         part = KernelProduct(ROWS.take(some), ROWS, PRIOR)

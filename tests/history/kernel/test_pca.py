@@ -7,6 +7,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.history import History, KernelPCA, ProductPrior, Rows
+from pgmjax.history.kernel import pca
 from pgmjax.queries import Product, marginal, point, total
 from tests.history.dense_history import (
     DOMAIN,
@@ -193,6 +194,6 @@ def test_bad_input_is_said():
 
 
 def test_a_decomposition_that_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr("pgmjax.history.kernel.pca.available_bytes", lambda: 10_000)
+    monkeypatch.setattr(pca, "available_bytes", lambda: 10_000)
     with pytest.raises(ValueError, match=r"use Ridge\.fit"):
         KernelPCA.of(HISTORIES["independent"])
