@@ -9,7 +9,7 @@ Both gradients are one kernel with the roles of the tables exchanged. All tables
 loads run along memory, which costs a transposition of the smaller operands.
 
 These kernels have been interpreted on the CPU and lowered for CUDA, but not yet been measured on a GPU:
-`pgmjax.ops` uses them only inside `switch.using_kernels()`.
+`inference.ops` uses them only inside `kernels.switch.using_kernels()`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How programs are compiled: as `jax.jit`, with what makes a cold start short on a CPU."""
+"""Compile programs: `jax.jit`, with what makes a cold start short on a CPU."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def noise_epsilon(law: Law, shift: int) -> float:
         Gaussian, whose ratio is unbounded; 0 where the answers do not differ.
 
     Raises:
-        TypeError: not a law of `pgmjax.measurements.noise`, or the shift is no integer.
+        TypeError: not a law of `measurements.noise`, or the shift is no integer.
 
     Example:
         >>> from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
@@ -205,7 +205,7 @@ def noise_delta(law: Law, shift: int, epsilon: float) -> float:
         The sum over all integers k of max(P(k) - exp(epsilon) P(k - shift), 0), without cancellation.
 
     Raises:
-        TypeError: not a law of `pgmjax.measurements.noise`, or the shift is no integer.
+        TypeError: not a law of `measurements.noise`, or the shift is no integer.
         ValueError: a negative epsilon, or a sum of too many terms.
 
     References:

@@ -148,7 +148,7 @@ def draws_needed(law: Any, off_by: float, *, alpha: float = 1e-6, power: float =
     """Return how many draws `goodness_of_fit` needs to see that a scale is wrong.
 
     Args:
-        law: the claimed law, a frozen dataclass with a `scale` (those of `pgmjax.measurements.noise`).
+        law: the claimed law, a frozen dataclass with a `scale` (those of `measurements.noise`).
         off_by: the real scale over the claimed one; > 0 and not 1.
         alpha: false-alarm level of the test.
         power: probability with which the wrong scale must be seen.
@@ -203,7 +203,7 @@ def _power(law: IntegerLaw, real: IntegerLaw, draws: int, alpha: float) -> float
 
 
 class IntegerLaw(Protocol):
-    """What is tested against: a law on the integers, such as those of `pgmjax.measurements.noise`."""
+    """What is tested against: a law on the integers, such as those of `measurements.noise`."""
 
     @property
     def stddev(self) -> float:

@@ -45,7 +45,7 @@ class Encoded:
 
 
 class Coder:
-    """The encoder of one attribute; see `pgmjax.data.attribute.Attribute` for what the fields mean."""
+    """The encoder of one attribute; see `data.attribute.Attribute` for what the fields mean."""
 
     def __init__(
         self,

@@ -3,9 +3,9 @@
 `estimator.Estimator` (`pgmjax.Estimator`) is the entry; where no exact model fits in memory, `fit_local`
 fits locally consistent tables and `fit_mixture` a mixture of products.
 
-- `fit`, `descent`, `certificate`: one fit, its minimisations, its float64 end. `warm_start`: its start.
+- `fit`, `certificate`: one fit, and its float64 end. `warm_start`: its start.
 - `losses` and `solvers`: what is minimised, and how. `batch`: many fits of one structure.
-- `constraints`: public knowledge; `feasibility` checks it, `side_information` and `fixed_marginals` apply it.
+- `constraints`: public knowledge; `feasibility` checks it, `side_information` applies it.
 - `approximate` chooses between `region_fit` and `mixture_fit` (with `mixture_layout`). `views`: pictures.
 """
 

@@ -1,4 +1,4 @@
-"""What is fitted where no exact plan fits in memory, chosen by what the measurements and the memory allow."""
+"""Approximate models where no exact plan fits in memory, chosen by what measurements and memory allow."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 - `FunctionalDependency`: attributes that determine another one.
 - `FixedMarginal`: a marginal that is known exactly.
 
-Whether some table meets all of them is decided in `pgmjax.estimation.feasibility`.
+Whether some table meets all of them is decided in `estimation.feasibility`.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ class Estimator:
             domain: the attributes.
             measurements: noisy linear answers.
             total: number of records (counts); None estimates it from the measurements.
-            warm_start: a model to start from, with any cliques: see `pgmjax.estimation.warm_start`.
+            warm_start: a model to start from, with any cliques: see `estimation.warm_start`.
             constraints: what is public and exact: `StructuralZeros`, `AllowedSet`, `FunctionalDependency`,
                 `FixedMarginal`. A fixed marginal tells the total, and needs no measurement beside it.
             prior: a public model over the same domain. Of the models that fit equally well the one of least

@@ -1,13 +1,13 @@
-"""How a fit runs, from its start to its end on the host; read it from top to bottom.
+"""The fit of a model, from its start to its end on the host; read it from top to bottom.
 
 `fit` starts from an earlier model or the uniform distribution. `minimise` lowers the loss in stages of ever
 less smoothing, in float32 first where that is asked for, and evaluates the end in float64. Every step
-evaluates `solvers.problem.Problem`: the oracle gives the marginals of some potentials, the loss its
-gradient there. Fixed marginals are met in rounds of such minimisations. When to end is decided by
-`solvers.stopping.StoppingRule` alone.
+evaluates `estimation.solvers.problem.Problem`: the oracle gives the marginals of some potentials, the loss
+its gradient there. Fixed marginals are met in rounds of such minimisations. When to end is decided by
+`estimation.solvers.stopping.StoppingRule` alone.
 
-What a fit decides stands in generators that ask for steps (`solvers.loop.FitSteps`), so that
-`pgmjax.batch` runs many fits in one program and each decides as it would alone.
+What a fit decides stands in generators that ask for steps (`estimation.solvers.loop.FitSteps`), so that
+`estimation.batch` runs many fits in one program and each decides as it would alone.
 """
 
 from __future__ import annotations
@@ -316,10 +316,10 @@ def _minimise_in_rounds(
 ) -> FitSteps[tuple[Solution, Problem]]:
     """Minimise a loss over the models that have the fixed marginals; arguments and result as `minimise`.
 
-    A round minimises the loss with its equalities priced (`losses.augmented`); what is still missing then
-    moves the prices. Whatever they are, the certified lower bound of a round bounds the optimum of the fit.
-    From above it is bounded by feasible models: the potentials of the fixed marginals are moved by iterative
-    proportional fitting until the round's model has them. The gap is what lies between the two.
+    A round minimises the loss with its equalities priced (`estimation.losses.augmented`); what is still
+    missing then moves the prices. Whatever they are, the certified lower bound of a round bounds the optimum
+    of the fit. From above it is bounded by feasible models: the potentials of the fixed marginals are moved
+    by iterative proportional fitting until the round's model has them. The gap is what lies between the two.
 
     References:
         Bertsekas (1982), Constrained Optimization and Lagrange Multiplier Methods, chapter 2.

@@ -1,4 +1,4 @@
-"""What is known beside the measurements, as a fit needs it: masks, exact marginals and a prior."""
+"""Side information of a fit, beside its measurements: masks, exact marginals and a prior."""
 
 from __future__ import annotations
 

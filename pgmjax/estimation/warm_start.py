@@ -1,4 +1,4 @@
-"""Where a fit starts that is given an earlier model: with all of it that the new cliques can hold.
+"""Warm start of a fit: from an earlier model, with all of it that the new cliques can hold.
 
 A potential whose clique lies within a measured clique is added to that clique's: the distribution
 is then the earlier one exactly, whatever cliques were added. A potential t over a clique O that lies

@@ -1,4 +1,4 @@
-"""How much of a query a combination of others leaves over, at the cell where it leaves most.
+"""Estimable queries: a bound, over all cells, of what a combination of other queries leaves over.
 
 The length of what is left over, a mean over all cells, says little on a large domain: a query that differs
 in one cell of a million millions has nearly the same length, and every record may sit in that cell. Here the

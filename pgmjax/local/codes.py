@@ -68,7 +68,7 @@ def law_of(table: Perturbed) -> RandomizedResponse:
     if not isinstance(law, RandomizedResponse) or codes is None:
         raise TypeError(
             f"expected a perturbed table with the attributes law and codes, got {type(table).__name__}: "
-            "companion.PerturbedCodes(law, codes) makes one."
+            "local.PerturbedCodes(law, codes) makes one."
         )
     return law
 

@@ -2,7 +2,7 @@
 
 A mechanism is one file with one frozen dataclass and one line here. The class has `name` (what the
 command line calls it), `summary` (one line) and `run(data, workload) -> Release`; it holds the table
-only as a `privacy.PrivateTable`. One that works under one neighbouring relation only says so in
+only as a `privacy.private_table.PrivateTable`. One that works under one neighbouring relation only says so in
 `relations`, one that takes no weighted tables in `weighted_tables`. Contract tests run over `__all__`.
 """
 

@@ -62,7 +62,7 @@ class SimilarityMLDP:
     Args:
         epsilon: all that may be spent.
         relation: REPLACE_ONE; a record that is added or removed has no similarity.
-        protect: the unit that is replaced: "record" or "rating", see `privacy.PrivateRatings`.
+        protect: the unit that is replaced: "record" or "rating", see `privacy.ratings.PrivateRatings`.
         measure: "cosine", "pearson" or "inner_product".
         training_count: how many pairs are measured.
         learner: a name or a `learning.Learner`.

@@ -69,7 +69,7 @@ class RandomizedResponse:
         number of records is public. The model is post-processing.
 
     References:
-        Wang, Ying and Zhang 2016 (companion estimators); Wang, Blocki, Li and Jha 2017 (encodings).
+        Wang, Ying and Zhang 2016 (the estimators of `local`); Wang, Blocki, Li and Jha 2017 (encodings).
 
     Example:
         >>> RandomizedResponse(epsilon=1, relation=Relation.REPLACE_ONE).universe

@@ -30,7 +30,7 @@ def complete(
         model: the distribution.
         known: for some variables their codes [rows], UNKNOWN where a cell is not known.
         seed: for the generator.
-        method: as in `sampling.blocks`; `round` deals the rows of equal parents evenly.
+        method: as in `model.sampling.blocks`; `round` deals the rows of equal parents evenly.
 
     Returns:
         For each variable the codes [rows].

@@ -1,4 +1,4 @@
-"""Synthetic rows drawn on JAX's device: the law of `sampling`, by one small program for any structure.
+"""Synthetic rows drawn on JAX's device: the law of `model.sampling`, by one small program for any structure.
 
 Structure is data here: which variables a table has, where it lies and how far its search goes are integers
 that a loop over the variables reads. So nothing is compiled anew for another model, unless the numbers of
@@ -133,7 +133,7 @@ def _block(tables: Tables, key: Any, rows: int) -> Any:
 
 
 def _inverse(cumulated: Any, base: Any, size: Any, position: Any) -> Any:
-    """As `sampling.inverse`: a binary search of all rows together, as many steps as the size needs."""
+    """As `model.sampling.inverse`: a binary search of all rows together, as many steps as the size needs."""
     steps = 32 - jax.lax.clz(size - 1)
 
     def halve(n: Any, found: Any) -> Any:

@@ -41,7 +41,7 @@ Parts = tuple[Domain, CliqueVector, float, float, float, float]
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class RegionModel:
-    """Pseudo-marginals of regions, times a total: what `pgmjax.estimation.fit_local` gives.
+    """Pseudo-marginals of regions, times a total: what `estimation.fit_local` gives.
 
     They agree with one another, to `residual`, but there may be no table that has them all. Answers within a
     region are its own. Others are an approximation: the marginal of `tractable()`, fitted to what the

@@ -1,7 +1,7 @@
-"""What is drawn on matplotlib axes, in colours that the caller gives: bars, heat maps, names along an axis.
+"""Drawing on matplotlib axes, in colours that the caller gives: bars, heat maps, names along an axis.
 
-The report draws in the colours of its page (`plots`), a notebook in those of matplotlib's style (`style`).
-Only released or fitted numbers come here.
+The report draws in the colours of its page (`release.figures`), a notebook in those of matplotlib's
+style (`style`). Only released or fitted numbers come here.
 """
 
 from __future__ import annotations

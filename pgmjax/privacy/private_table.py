@@ -42,7 +42,7 @@ class PrivateTable:
         budget: what may be spent on it.
         backend: source of noise; None is the secure one.
         journal: where charges and answers are kept, such as a `LedgerJournal`; None keeps none.
-        tape: for tests, see `pgmjax.privacy.tape`; None takes the enclosing block's, if any.
+        tape: for tests, see `privacy.tape`; None takes the enclosing block's, if any.
 
     Guarantees:
         All answers together are `budget.cap`-DP (unit epsilon) or `budget.cap`-zCDP (unit rho)
@@ -244,7 +244,7 @@ class PrivateTable:
         Args:
             groups: lists of attributes; a record's category in a group is its cell, row-major.
             epsilons: one exact epsilon a group.
-            encodings: for each group one of `responding.ENCODINGS`; None is "direct" for all.
+            encodings: for each group one of `privacy.responding.ENCODINGS`; None is "direct" for all.
             show_progress: None shows a bar in terminals only, False never.
 
         Returns:
@@ -375,7 +375,7 @@ class PrivateTable:
 
 
 class Journal(Protocol):
-    """What `noise.PrivateTable` asks of a journal."""
+    """What `PrivateTable` asks of a journal."""
 
     def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
         """Have the whole budget of a run charged; called before counts are read, also repeatedly.

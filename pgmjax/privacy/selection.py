@@ -110,7 +110,7 @@ SelectionLaw = PermuteAndFlip | ExponentialMechanism
 
 @dataclasses.dataclass(frozen=True)
 class ThresholdLaw:
-    """The noise of `threshold.ThresholdTest`.
+    """The noise of `privacy.threshold.ThresholdTest`.
 
     Attributes:
         threshold: the noise of the threshold, drawn once.

@@ -84,7 +84,7 @@ class AttributeQuery(abc.ABC):
         return self._max_distance(size, power)
 
     def row_extremes(self, size: int) -> tuple[Extremes, ...]:
-        """Return the least and largest entry of every row that matters, see `columns.of_matrix`."""
+        """Return the least and largest entry of every row that matters, see `queries.columns.of_matrix`."""
         self.check(size)
         return self._row_extremes(size)
 

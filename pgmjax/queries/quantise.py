@@ -72,9 +72,9 @@ def quantise(query: Query, domain: Domain, bits: int = 16) -> Quantised:
     Raises:
         TypeError: no query.
         ValueError: bits outside their range; entries that are not finite, or that reach beyond
-            `integers.LARGEST_ENTRY` (the message says how many bits would fit); a row of a matrix or of a
-            factor, a coefficient or the whole query that is rounded to zero, so that answers would be
-            nothing but noise.
+            `queries.integers.LARGEST_ENTRY` (the message says how many bits would fit); a row of a matrix
+            or of a factor, a coefficient or the whole query that is rounded to zero, so that answers would
+            be nothing but noise.
 
     Guarantees:
         `error_bound` is exact arithmetic; for a joint matrix, or one factor that is not integral

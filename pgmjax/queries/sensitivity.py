@@ -1,4 +1,4 @@
-"""How far the columns of a Kronecker product lie apart: the replace-one sensitivity of a product.
+"""Replace-one sensitivity of a Kronecker product: the largest distance between its columns.
 
 With columns indexed by one code an attribute, the squared distance of two columns x and y is
 ``|x|^2 + |y|^2 - 2 <x, y>``, and each of the three is the product of the same over the factors. So

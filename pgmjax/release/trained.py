@@ -49,7 +49,7 @@ class TrainedRelease(Release):
         selection: names of the learners that were tried and what each erred on the validation queries, by
             root mean square (counts).
         training_seed: that the learner was given, for learning once more; it made no noise.
-        answered_by: "learner", or one of `release.ANSWERS`.
+        answered_by: "learner", or one of `release.release.ANSWERS`.
 
     Guarantees:
         As `Release`: predictions are post-processing of the measurements.

@@ -71,7 +71,7 @@ def optimise(
 def fixed_product(
     kind: str, terms: Sequence[Term], clique: Clique, domain: Domain, norm: str
 ) -> dict[str, Factor]:
-    """Return a fixed strategy of each attribute, by name (see `attribute.fixed_factor`)."""
+    """Return a fixed strategy of each attribute, by name (see `strategies.attribute.fixed_factor`)."""
     return {name: fixed_factor(kind, _weighted(terms, name, domain[name], {}), norm) for name in clique}
 
 

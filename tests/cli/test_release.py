@@ -357,8 +357,9 @@ def test_where_nothing_can_be_saved_that_is_said(table, capsys, monkeypatch):
 
 STOPPED = """
 import sys, time
-from pgmjax import cli, release_folder
+from pgmjax import cli
 from pgmjax.estimation.estimator import Estimator
+from pgmjax.release import folder as release_folder
 fit = Estimator.fit
 def long_fit(*args, **kwargs):
     fit(*args, **kwargs)

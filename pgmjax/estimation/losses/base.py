@@ -1,4 +1,4 @@
-"""What a loss is: a setting on the host, and the same bound to measurements for the device."""
+"""The interface of losses: a setting on the host, and the same bound to measurements for the device."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class BoundLoss(abc.ABC):
     """A convex function of the marginals of some cliques, a pytree with a static structure.
 
     Numbers (values, weights, smoothing) are leaves, so that `jit` traces once for all values of one
-    structure and `vmap` runs over stacked losses (`losses.stack`). What only the host needs (`exact`,
-    `lipschitz`) is there on the object that was bound and is gone after a transformation.
+    structure and `vmap` runs over stacked losses (`estimation.losses.build.stack`). What only the host
+    needs (`exact`, `lipschitz`) is there on the object that was bound and is gone after a transformation.
 
     Attributes:
         cliques: over which attributes the marginals must be given, in this order; each set of

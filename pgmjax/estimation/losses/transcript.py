@@ -1,4 +1,4 @@
-"""How unlikely the draws of a game of DualQuery are, as a loss of marginals.
+"""Negative log-likelihood of the draws of a game of DualQuery, as a loss of marginals.
 
 With y the queries' answers in fractions and a_t how many of the t - 1 earlier records each query counts,
 round t draws query q with probability proportional to exp(-z) and its negation with exp(z), where

@@ -1,8 +1,8 @@
 """Many fits of one structure at once: their blocks of steps run as one program over a leading axis.
 
-Each fit decides for itself (`loop.solve_steps`), so that it takes the steps and ends the way it would alone.
-Fits stand in a fixed number of slots; where one ends, the next that waits takes its slot, so that one
-compiled program serves any number of fits and little is computed for those that have ended.
+Each fit decides for itself (`estimation.solvers.loop.solve_steps`), so that it takes the steps and ends the
+way it would alone. Fits stand in a fixed number of slots; where one ends, the next that waits takes its
+slot, so that one compiled program serves any number of fits and little is computed for those that have ended.
 """
 
 from __future__ import annotations

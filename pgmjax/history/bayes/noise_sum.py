@@ -1,6 +1,6 @@
 """A linear combination of independent noises: its moments, its tail, and the terms of its distribution.
 
-Terms are of four distributions, two of them continuous. The discrete ones of `pgmjax.measurements.noise` are
+Terms are of four distributions, two of them continuous. The discrete ones of `measurements.noise` are
 those really drawn. The continuous ones are the papers' own: they stand for the discrete ones only where they
 are asked for by name.
 """

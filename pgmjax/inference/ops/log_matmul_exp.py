@@ -136,8 +136,8 @@ def forward(left: jax.Array, right: jax.Array, form: Form = "auto") -> jax.Array
         left: log values [b, m, k], float32 or float64; finite or minus infinity.
         right: log values [b, k, n] of the same type.
         form: "exact", the on-line log-sum-exp; "fast", one matrix product, where an entry that underflows
-            takes an upper bound (see `fast_product.fast_forward`); "guarded", the fast form with the exact
-            one where that matters; "auto", exact or guarded by size.
+            takes an upper bound (see `inference.ops.fast_product.fast_forward`); "guarded", the fast
+            form with the exact one where that matters; "auto", exact or guarded by size.
 
     Returns:
         Log values [b, m, n].

@@ -1,4 +1,4 @@
-"""What an oracle is: answers about the distribution that log-potentials define.
+"""The interface of oracles: inference in the distribution that log-potentials define.
 
 An oracle is planned once for a structure. It is a pytree: what shapes the compiled program is
 static, index maps (where an oracle has any) are leaves, so that programs which take it as an

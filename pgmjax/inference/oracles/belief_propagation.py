@@ -96,7 +96,7 @@ class RegionOracle(base.Oracle):
 
         Args:
             structure: sizes and cliques.
-            inner: `intersections` or `attributes`; see `pgmjax.inference.plan.regions.region_graph`.
+            inner: `intersections` or `attributes`; see `inference.plan.regions.region_graph`.
             settings: damping, tol, max_sweeps.
         """
         graph = region_graph(structure, inner)
@@ -120,7 +120,7 @@ class RegionOracle(base.Oracle):
 
         Args:
             x: log-tables of the outer regions, over their counting numbers; they sum to 1.
-            messages: what `region_sweeps.no_messages` gives, or those of an earlier call.
+            messages: what `no_messages` gives, or those of an earlier call.
 
         Returns:
             The tables and messages, the residual as in `Beliefs` and the sweeps done.

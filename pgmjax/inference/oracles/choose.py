@@ -1,4 +1,4 @@
-"""Which oracle a structure gets: named by the user, or the cheaper of those that fit in memory."""
+"""Choose the oracle of a structure: that named by the user, or the cheaper of those that fit in memory."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The log-partition function is one tensor contraction over the cliques themselves, so no table of a
 triangulated super-clique is stored. Its gradient with respect to a potential is that clique's
-marginal (Wainwright and Jordan 2008, proposition 3.1), which `ops.sweep` computes going backwards.
+marginal (Wainwright and Jordan 2008, proposition 3.1), which `inference.ops.sweep` computes going backwards.
 """
 
 from __future__ import annotations

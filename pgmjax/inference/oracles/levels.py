@@ -7,7 +7,7 @@ and multiplies it by the separator's marginal. Messages are recentred by their m
 separators are normalised, and no table is divided by another: float32 keeps its digits on long chains.
 
 A step of a scan handles some nodes of every class at once. Tables are [width, above, both, below, neither]
-after what the variables of an axis are shared with; see `pgmjax.inference.plan.level_tree`.
+after what the variables of an axis are shared with; see `inference.plan.level_tree`.
 
 References:
     Koller and Friedman, Probabilistic Graphical Models (2009), chapter 10.

@@ -1,6 +1,6 @@
 """Contraction plans: in which order the tables of a model are multiplied and summed out.
 
-The executors in `pgmjax.inference.ops` run a path with any semiring: log-sum-exp for marginals, maximum for
+The executors in `inference.ops` run a path with any semiring: log-sum-exp for marginals, maximum for
 the most likely assignment.
 """
 

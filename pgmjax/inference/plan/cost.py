@@ -1,4 +1,4 @@
-"""What a contraction costs, from its path alone: work, bytes moved, memory at the peak, program size."""
+"""Cost of a contraction, from its path alone: work, bytes moved, memory at the peak, program size."""
 
 from __future__ import annotations
 

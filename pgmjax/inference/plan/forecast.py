@@ -1,4 +1,4 @@
-"""What a plan will cost, and a refusal with figures before memory is touched."""
+"""Cost forecast of a plan, and a refusal with figures before memory is touched."""
 
 from __future__ import annotations
 

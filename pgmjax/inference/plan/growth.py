@@ -5,8 +5,8 @@ ways of changing that part are priced and the cheapest counts: carry the variabl
 where they meet; cut the tree at a narrow separator and carry that to both sides; eliminate the part
 anew. Each gives a junction tree of the grown model, so the figure is that of a tree that exists: never
 less than the best triangulation needs. It is no bound on what greedy elimination from scratch
-(`junction_tree.total_cells`) finds, which may be smaller or larger: on random models of 10 to 100
-attributes the median ratio to it was 1.00, one in ten was above 1.0 to 2.2, the worst 12.
+(`inference.plan.junction_tree.total_cells`) finds, which may be smaller or larger: on random models
+of 10 to 100 attributes the median ratio to it was 1.00, one in ten was above 1.0 to 2.2, the worst 12.
 
 A variable that is carried from node `x` to its neighbour `y` joins, at `x`, the separators through
 which the carried ones arrive and leave. That clique stands beside that of the node, or takes its place

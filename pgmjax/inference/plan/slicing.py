@@ -122,7 +122,7 @@ def plan(
         output: variables to keep open; they are never sliced.
         min_slices: slice at least so often (to share slices between devices).
         max_work: most combined cells that all slices together may have.
-        find: where paths come from, as in `contraction.plan`.
+        find: where paths come from, as in `inference.plan.contraction.plan`.
         names: attribute name of each variable, for the message of a refusal.
 
     Returns:
