@@ -443,9 +443,7 @@ def _found(module: str, name: str) -> Any:
             found = functools.reduce(getattr, new.split("."), owner)
         except AttributeError:
             continue
-        said = (
-            f"{_PREFIX}{module}.{name} is {_PREFIX}{place}.{new} now; the old path may go in 0.3."
-        )
+        said = f"{_PREFIX}{module}.{name} is {_PREFIX}{place}.{new} now; the old path may go in 0.3."
         warnings.warn(said, DeprecationWarning, stacklevel=4)
         return found
     raise AttributeError(
