@@ -58,7 +58,7 @@ def test_exit_codes(error, code, capsys, monkeypatch):
     def fail(arguments):
         raise error
 
-    monkeypatch.setattr(cli.mechanisms, "run", fail)
+    monkeypatch.setattr(cli.query, "run_mechanisms", fail)
     assert main(["mechanisms"]) == code
     said = capsys.readouterr().err
     assert said.startswith("pgmjax: ") and said.count("\n") == 1 and len(said) > 10
@@ -68,7 +68,7 @@ def test_a_bug_is_not_dressed_up_as_bad_input(monkeypatch):
     def fail(arguments):
         raise AttributeError
 
-    monkeypatch.setattr(cli.mechanisms, "run", fail)
+    monkeypatch.setattr(cli.query, "run_mechanisms", fail)
     with pytest.raises(AttributeError):
         main(["mechanisms"])
 

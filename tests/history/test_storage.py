@@ -128,7 +128,7 @@ def test_a_history_saved_while_another_is_read(tmp_path, monkeypatch):
     """The description is read, the folder replaced, and only then the arrays are looked for."""
     old, new = (History(DOMAIN, [pj.LinearMeasurement(("c",), [1, k], 2.0)]) for k in (2, 3))
     old.save(tmp_path)
-    read, calls = storage.record_file.read, []
+    read, calls = storage.files.read, []
 
     def slow(*arguments):
         described = read(*arguments)
@@ -137,6 +137,6 @@ def test_a_history_saved_while_another_is_read(tmp_path, monkeypatch):
             new.save(tmp_path)
         return described
 
-    monkeypatch.setattr(storage.record_file, "read", slow)
+    monkeypatch.setattr(storage.files, "read", slow)
     assert_same(History.load(tmp_path), new)
     assert len(calls) == 2
