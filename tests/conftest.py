@@ -6,27 +6,18 @@ import pathlib
 import hypothesis
 import pytest
 
+from tests import program_cache
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # threads of linear algebra in several processes wait for one another: a test took 32 s, and 4 s alone
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+program_cache.switch_on()
+
 # the same examples in every run, and no time limit: a red test is a fault and never bad luck.
 # HYPOTHESIS_PROFILE=explore looks for new ones.
 hypothesis.settings.register_profile("house", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("explore", deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
-
-
-SLOW = {
-    line
-    for line in pathlib.Path(__file__).with_name("slow.txt").read_text().splitlines()
-    if line and not line.startswith("#")
-}
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Mark as slow what `slow.txt` lists."""
-    for item in items:
-        function = item.nodeid.partition("[")[0]
-        if not SLOW.isdisjoint((item.nodeid, function, function.partition("::")[0])):
-            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -8,6 +8,8 @@ import pytest
 
 import pgmjax
 
+pytestmark = pytest.mark.docs
+
 ROOT = pathlib.Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

@@ -74,7 +74,7 @@ def test_power_of_the_mu_audit():
     assert found(0.25, 10_000) >= 0.9
 
 
-@pytest.mark.parametrize("kind", ["response", pytest.param("gaussian", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["response", "gaussian"])
 def test_bounds_of_a_tight_mechanism_are_valid(kind):
     """Above the truth in at most 5 % of 2,000 runs, by a binomial test of level 1e-6.
 

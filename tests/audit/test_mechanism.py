@@ -220,7 +220,7 @@ def test_pairs_are_those_without_fault():
     assert beyond.pairs == 0
 
 
-@pytest.mark.parametrize("relation", [ADD, pytest.param(REPLACE, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("relation", [ADD, REPLACE])
 def test_pure_and_renyi_accounts_are_accepted_where_delta_is_claimed(relation):
     for mechanism in (Own, Renyi):
         found = audited(mechanism, relation, delta="1e-6")

@@ -51,7 +51,6 @@ def test_the_detectors_are_silent_without_a_mutant(detect):
     assert mutants.caught(unchanged, mechanism) is None
 
 
-@pytest.mark.slow
 def test_replay_is_silent_for_the_plain_mechanism():
     unchanged = mutants.Mutant("nothing", "L1", contextlib.nullcontext, "any", mutants.replayed)
     assert mutants.caught(unchanged, mechanisms.Marginals) is None

@@ -50,7 +50,6 @@ def test_a_fault_is_told_and_fails(capsys, without_primitives):
     assert "The audit found faults" in said.err
 
 
-@pytest.mark.slow
 def test_a_fault_of_the_noise_is_told(capsys):
     with mutations.half_scale():
         assert main(["audit", "--pairs", "1", "--runs", "0", "--mechanism", "marginals"]) == 1

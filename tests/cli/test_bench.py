@@ -110,7 +110,6 @@ def test_a_page_never_replaces_the_results(grid, tmp_path, capsys):
     assert (tmp_path / "small.duckdb").read_bytes() == before
 
 
-@pytest.mark.slow
 def test_an_interrupt_ends_with_130_and_the_run_goes_on(grid, tmp_path):
     grid.write_text(GRID.replace("[0.5, 2]", str([0.5 + n / 8 for n in range(40)])))
     command = [sys.executable, "-m", "pgmjax", "bench", "run", str(grid)]

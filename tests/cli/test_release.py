@@ -379,12 +379,7 @@ cli.run()
 
 @pytest.mark.parametrize(
     ("name", "stage"),
-    [
-        ("SIGINT", "fit"),
-        ("SIGTERM", "writing"),
-        pytest.param("SIGTERM", "fit", marks=pytest.mark.slow),
-        pytest.param("SIGINT", "writing", marks=pytest.mark.slow),
-    ],
+    [("SIGINT", "fit"), ("SIGTERM", "writing"), ("SIGTERM", "fit"), ("SIGINT", "writing")],
 )
 def test_a_signal_ends_a_real_run_without_a_trace(name, stage, table):
     process = subprocess.Popen(

@@ -8,6 +8,7 @@ import pytest
 
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
+from tests import pairwise
 
 WORDS = {"labels": ["a", "b"], "missing": True}
 DOMAIN = Domain({"w": WORDS, "n": 4})
@@ -49,9 +50,10 @@ def test_text_files(tmp_path, text, name):
     assert joint(table_of(tmp_path, text, name)) == EXPECTED
 
 
-@pytest.mark.parametrize("before", ["\n", "\n\n\n", "\ufeff\n"])
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+@pytest.mark.parametrize(
+    ("before", "end", "name"),
+    pairwise.rows(["\n", "\n\n\n", "\ufeff\n"], ["\n", "\r\n", "\r"], ["t.csv", "t.csv.gz"]),
+)
 def test_blank_lines_before_the_first_line_are_no_records(tmp_path, before, end, name):
     records = "a,0\nb,1\n,3\n,3\n"
     assert joint(table_of(tmp_path, (before + "w,n\n" + records).replace("\n", end), name)) == EXPECTED

@@ -45,10 +45,10 @@ def assert_matches(tables, out, gradients, tolerance):
         np.testing.assert_allclose(gradient, expected, rtol=0, atol=100 * tolerance * max(1, expected.max()))
 
 
-@pytest.mark.parametrize("zeros", [0.0, 0.5])
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_interpreted_kernels_match_the_sum_of_all_terms(shape, zeros):
-    assert_matches(*random_product(shape, zeros, np.float32), tolerance=2e-7)
+def test_interpreted_kernels_match_the_sum_of_all_terms(shape):
+    for zeros in (0.0, 0.5):
+        assert_matches(*random_product(shape, zeros, np.float32), tolerance=2e-7)
 
 
 @pytest.mark.parametrize("shape", ["ragged edges", "long sum"])

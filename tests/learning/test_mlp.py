@@ -80,7 +80,6 @@ def test_more_rows_than_are_trained_at_once(monkeypatch):
     assert np.allclose(found / np.arange(1, 11)[:, None], found[0], rtol=1e-3, atol=1e-2)
 
 
-@pytest.mark.slow
 def test_the_training_loss_is_that_of_scikit_learn():
     from sklearn.neural_network import MLPRegressor
 

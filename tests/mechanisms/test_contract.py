@@ -21,6 +21,7 @@ from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
+from tests import pairwise
 
 ALL = [getattr(mechanisms, name) for name in mechanisms.__all__]
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
@@ -69,31 +70,26 @@ def make(mechanism, relation=None, epsilon=1, delta=0, seed=0, **more):
     )
 
 
-@every_allowed
-@pytest.mark.parametrize(
-    ("delta", "max_weight"),
-    [
-        pytest.param(0, None, id="pure-unweighted"),
-        pytest.param(0, 3, id="pure-weighted"),
-        pytest.param("1e-6", None, id="approximate-unweighted"),
-        pytest.param("1e-6", 3, id="approximate-weighted", marks=pytest.mark.slow),
-    ],
+REPLAYED = pairwise.rows(
+    ALLOWED,
+    DELTAS,
+    [None, 3],
+    possible=lambda allowed, delta, max_weight: max_weight is None or mechanisms.takes_weights(allowed[0]),
 )
-def test_nothing_but_released_numbers_depends_on_the_table(mechanism, relation, delta, max_weight):
-    """L1 of the audit: record on one table, replay on its neighbour, compare every bit and the cost."""
-    if max_weight is not None and not mechanisms.takes_weights(mechanism):
-        pytest.skip("takes no weighted tables")
-    pairs = PAIRS if mechanism is mechanisms.Marginals else PAIRS // 5
-    seen = replay_mechanism(mechanism, relation, delta=delta, pairs=pairs, max_weight=max_weight)
-    assert seen.pairs == pairs and seen.calls > 0
 
 
-@pytest.mark.slow
-@every_allowed
-@with_and_without_delta
-def test_sixty_pairs_of_neighbours(mechanism, relation, delta):
-    """The same on as many tables as make a leak that shows seldom likely to be seen."""
-    assert replay_mechanism(mechanism, relation, delta=delta, pairs=PAIRS, seed=1).pairs == PAIRS
+@pytest.mark.parametrize(
+    ("allowed", "delta", "max_weight"),
+    REPLAYED,
+    ids=[f"{cls.__name__}-{relation.value}-{delta}-{weight}" for (cls, relation), delta, weight in REPLAYED],
+)
+def test_nothing_but_released_numbers_depends_on_the_table(allowed, delta, max_weight):
+    """L1 of the audit: record on one table, replay on its neighbour, compare every bit and the cost.
+
+    On as many tables as make a leak that shows seldom likely to be seen.
+    """
+    seen = replay_mechanism(*allowed, delta=delta, pairs=PAIRS, max_weight=max_weight)
+    assert seen.pairs == PAIRS and seen.calls > 0
 
 
 @every_allowed

@@ -146,7 +146,6 @@ def test_learners_apart_answer_apart():
         release.predict(marginal(("a", "b")))
 
 
-@pytest.mark.slow
 def test_the_number_of_random_queries_is_balanced():
     domain = Domain({"x": 512})
     rng = np.random.default_rng(2)

@@ -11,7 +11,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.model.graphical import GraphicalModel
 from tests.models import STRUCTURES, joint, potentials
 
-DRAWS = 200
+DRAWS = 60
 
 
 def named(structure, tables, total=1.0):
@@ -44,7 +44,7 @@ def summed(weights, variables):
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_200_draws_agree_with_brute_force(name):
+def test_sixty_draws_agree_with_brute_force(name):
     """Marginals, conditional tables, scores, evidence; every other draw has structural zeros."""
     structure = STRUCTURES[name]
     sizes, _ = structure

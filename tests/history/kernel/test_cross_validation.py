@@ -5,6 +5,7 @@ import pytest
 
 from pgmjax.history import CrossValidation, History, KernelPCA, ProductPrior, Rows, kernel
 from pgmjax.queries import Product, range
+from tests import pairwise
 from tests.history.dense_history import DOMAIN, HISTORIES, PRIORS, VALUES, Q, X, sigma, weights_of
 
 N = X.sum()
@@ -24,11 +25,10 @@ def predicted(history, prior, total, fold, alpha):
     return VALUES[fold] - answers[fold] + combination @ answers[others], combination, others
 
 
-@pytest.mark.parametrize("noise", HISTORIES)
-@pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("total", [None, N])
-@pytest.mark.parametrize("alpha", [0.5, 50.0])
-@pytest.mark.parametrize("kind", ["4 folds", "leave one out"])
+@pytest.mark.parametrize(
+    ("noise", "prior", "total", "alpha", "kind"),
+    pairwise.rows(list(HISTORIES), list(PRIORS), [None, N], [0.5, 50.0], ["4 folds", "leave one out"]),
+)
 def test_residuals_are_those_of_histories_without_the_fold(noise, prior, total, alpha, kind):
     history, prior = HISTORIES[noise], PRIORS[prior]
     pca = KernelPCA.of(history, prior, total)

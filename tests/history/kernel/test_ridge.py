@@ -6,17 +6,17 @@ import pytest
 from pgmjax.history import History, KernelPCA, Ridge
 from pgmjax.history.kernel import ridge
 from pgmjax.queries import marginal
+from tests import pairwise
 from tests.history.dense_history import DOMAIN, HISTORIES, NEW, PRIOR, PRIORS, QUERIES, VALUES, X
 
 N = X.sum()
 METHODS = ["cholesky", "conjugate-gradients"]
 
 
-@pytest.mark.parametrize("noise", HISTORIES)
-@pytest.mark.parametrize("prior", PRIORS)
-@pytest.mark.parametrize("total", [None, N])
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("alpha", [1.0, 100.0])
+@pytest.mark.parametrize(
+    ("noise", "prior", "total", "method", "alpha"),
+    pairwise.rows(list(HISTORIES), list(PRIORS), [None, N], METHODS, [1.0, 100.0]),
+)
 def test_it_equals_kernel_pca(noise, prior, total, method, alpha, monkeypatch):
     """To 1e-9 of the answers, with blocks smaller than the history."""
     monkeypatch.setattr(ridge, "_CHOSEN", 10)

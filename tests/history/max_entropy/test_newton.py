@@ -76,7 +76,7 @@ def test_newton_with_sampled_curvature_ends_at_the_exact_optimum(penalty):
     assert found.objective == pytest.approx(exact.objective, abs=1e-4)
 
 
-@pytest.mark.parametrize("proposal", ["gibbs", pytest.param("metropolis", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("proposal", ["gibbs", "metropolis"])
 def test_chains_alone_come_close_to_the_exact_optimum(proposal):
     given = history()
     settings = MaxEntropy(alpha=0.01, tol=1e-8)

@@ -60,18 +60,11 @@ def test_four_processes_at_once(path):
     assert cost > Fraction(1, 20)
 
 
-def test_five_kills(path):
-    run("storm", path, 5, 1)
-    assert check(path)[0], "nobody was shown anything"
-
-
-@pytest.mark.slow
 def test_fifty_kills(path):
     run("storm", path, 50, 2)
     assert len(check(path)[0]) > 50
 
 
-@pytest.mark.slow
-def test_four_processes_ask_a_thousand_times(path):
-    run("rush", path, 4, 250)
-    assert len(check(path)[0]) == 1000
+def test_four_processes_ask_many_times(path):
+    run("rush", path, 4, 100)
+    assert len(check(path)[0]) == 400

@@ -61,10 +61,10 @@ def assert_true_to_terms(form, shape, zeros):
         assert_close(gradients[1], by_right, tolerance * scale)
 
 
-@pytest.mark.parametrize("zeros", [0.0, 0.4])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_exact_form_matches_the_sum_of_all_terms(shape, zeros):
-    assert_true_to_terms("exact", shape, zeros)
+def test_the_exact_form_matches_the_sum_of_all_terms(shape):
+    for zeros in (0.0, 0.4):
+        assert_true_to_terms("exact", shape, zeros)
 
 
 @pytest.mark.parametrize(("shape", "zeros"), [(SHAPES[0], 0.0), (SHAPES[2], 0.4), (SHAPES[5], 0.0)])
@@ -112,7 +112,7 @@ def test_the_clip_limit_bounds_what_underflow_loses():
     right[:, 0, :] = -300
     right[:, 0, 1] = 0
     truth = scipy.special.logsumexp(left[..., None].astype(float) + right[:, None], axis=2)
-    got, clipped = (np.asarray(table) for table in fast_product.fast_forward(left, right))
+    got, clipped = (np.asarray(table) for table in jax.jit(fast_product.fast_forward)(left, right))
     assert clipped[0, :, 0].any() and not clipped[0, :, 0].all() and not clipped[0, :, 1].any()
     assert_close(np.where(clipped, 0, got), np.where(clipped, 0, truth), 2e-5)
 
@@ -123,14 +123,14 @@ def test_clipping_starts_where_the_docstring_says(further, expected):
     depth = fast_product.clip_gap(2, np.dtype("float32")) + further
     left = np.array([[[0.0, -depth], [-depth, 0.0]]], np.float32)
     right = np.array([[[0.0, -300.0], [-300.0, 0.0]]], np.float32)
-    out, clipped = fast_product.fast_forward(left, right)
+    out, clipped = jax.jit(fast_product.fast_forward)(left, right)
     assert clipped.tolist() == [[[False, expected], [expected, False]]]
     assert out[0, 0, 1] == pytest.approx(-depth, abs=3)
 
 
 def test_finite_tables_need_no_search_for_zeros():
     left, right, _, out, _ = random_product((1, 9, 8, 7), 1.0)
-    got, clipped = fast_product.fast_forward(left, right, finite=True)
+    got, clipped = jax.jit(fast_product.fast_forward, static_argnames="finite")(left, right, finite=True)
     assert_close(got, out, 2e-6)
     assert not clipped.any()
 

@@ -80,7 +80,6 @@ def test_twenty_kills(path):
     check_storm(path)
 
 
-@pytest.mark.slow
 def test_two_hundred_kills(path):
     make(path, 40)
     run("storm", path, 200, 2)
