@@ -228,8 +228,19 @@ def forecast(graph: RegionGraph) -> Forecast:
 
 
 def _registered(kind: type) -> type:
-    data = ["maps", "agreeing", "damping", "tol", "max_sweeps"]
-    return jax.tree_util.register_dataclass(kind, data_fields=data, meta_fields=[], drop_fields=["graph"])
+    """Register a kind as a node; of two dataclasses with equal fields JAX may run each other's program.
+
+    Their structures compare as equal and differ in their hashes alone, parts of which may be the same.
+    """
+    names = ("maps", "agreeing", "damping", "tol", "max_sweeps")
+
+    def build(_: None, leaves: Any) -> Any:
+        return kind(**dict(zip(names, leaves, strict=True)))
+
+    jax.tree_util.register_pytree_node(
+        kind, lambda oracle: ([getattr(oracle, name) for name in names], None), build
+    )
+    return kind
 
 
 @_registered

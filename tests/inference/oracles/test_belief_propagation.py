@@ -56,6 +56,13 @@ def disagreement(structure, marginals):
     return worst
 
 
+def test_no_kind_runs_the_program_of_another():
+    """JAX takes dataclasses of the same fields for one structure, and by a rare chance runs the wrong one."""
+    structure = Structure(*LOOPY["loop"])
+    treedefs = [jax.tree.structure(kind.build(structure)) for kind in (LoopyBP, ConvexBP, CoverBP)]
+    assert all(one != other for one, other in itertools.combinations(treedefs, 2))
+
+
 @pytest.mark.parametrize("kind", [LoopyBP, ConvexBP])
 @pytest.mark.parametrize("name", TREES)
 def test_both_are_exact_on_junction_trees(name, kind):
