@@ -1,0 +1,30 @@
+"""The seeded faults can still be found in the source, one place each, and leave it readable."""
+
+import ast
+import collections
+
+from tests.faults.run import FAULTS, ROOT, files_of, place, source
+
+
+def test_names_are_unique():
+    counts = collections.Counter(fault.name for fault in FAULTS)
+    assert not [name for name, count in counts.items() if count > 1] and len(FAULTS) >= 66
+
+
+def test_each_snippet_occurs_exactly_once():
+    files = source.source_files(ROOT)
+    places = {fault.name: source.places(files, fault.old) for fault in FAULTS}
+    assert not {name: found for name, found in places.items() if len(found) != 1}
+
+
+def test_each_faulted_module_still_parses():
+    files = source.source_files(ROOT)
+    for fault in FAULTS:
+        text = source.read(files[place(fault)])
+        faulted = ast.parse(text.replace(fault.old, fault.new))
+        assert ast.dump(faulted) != ast.dump(ast.parse(text)), f"{fault.name} changes nothing"
+
+
+def test_each_fault_has_tests_to_meet():
+    for fault in FAULTS:
+        assert any(files_of(fault).values()), fault.name
