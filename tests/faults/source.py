@@ -13,6 +13,7 @@ NOT_BEHAVIOUR = (
 )
 
 
+@functools.cache
 def source_files(root):
     """Every module of the library by its dotted name; `kernels/` is installed as `pgmjax.kernels`."""
     files = {}
@@ -75,21 +76,22 @@ def uses(path, module, files):
     return any(source == module or (source, name) in wanted for source, name in imported(path, files))
 
 
-def importers(module, files):
-    """The modules that a module reaches by imports, the closest first, without its own package.
+@functools.cache
+def reached(module, root):
+    """The modules that a module reaches by imports, the closest first: (of its package, of others).
 
-    The way there may lead through modules of its own package and through loose ones.
+    The way to others may lead through modules of its own package and through loose ones.
     """
-    reached, outside = [module], []
-    for now in reached:  # grows while it is read
-        for other in sorted(files.keys() - {"pgmjax", *reached, *outside}):
+    files = source_files(root)
+    through, inside, outside = [module], [], []
+    for now in through:  # grows while it is read
+        for other in sorted(files.keys() - {"pgmjax", *through, *outside}):
             if not uses(files[other], now, files):
                 continue
-            if unit(other) == unit(module) or "." not in other.removeprefix("pgmjax."):
-                reached.append(other)
-            if unit(other) != unit(module):
-                outside.append(other)
-    return outside
+            (inside if unit(other) == unit(module) else outside).append(other)
+            if unit(other) in (unit(module), other):
+                through.append(other)
+    return inside, list(dict.fromkeys(outside))
 
 
 def mirror(module, root):
@@ -102,21 +104,22 @@ def usable(path):
     return path.is_file() and not path.stem.startswith((*NOT_BEHAVIOUR, "test_faults"))
 
 
-def module_tests(module, files, root):
+def module_tests(module, root):
     """The test file that mirrors a module, and the tests beside it that import the module."""
-    own = mirror(module, root)
+    own, files = mirror(module, root), source_files(root)
     beside = own.parent if module != unit(module) else root / "tests" / unit(module).removeprefix("pgmjax.")
     named = [path for path in tests_that_import(module, files, root) if beside in path.parents]
     return [path for path in dict.fromkeys((own, *named)) if usable(path)]
 
 
 def package_tests(module, root):
-    """The tests of a module's own package, those beside its mirror first."""
+    """The tests of a module's own package, first those of the modules that import it."""
     package = unit(module).removeprefix("pgmjax.")
-    near = sorted(mirror(module, root).parent.glob("test_*.py")) if module != unit(module) else []
+    near = [mirror(other, root) for other in reached(module, root)[0]]
+    beside = sorted(mirror(module, root).parent.glob("test_*.py")) if module != unit(module) else []
     inside = sorted((root / "tests" / package).rglob("test_*.py"))
     loose = root / "tests" / f"test_{package}.py"
-    return [path for path in dict.fromkeys((*near, *inside, loose)) if usable(path)]
+    return [path for path in dict.fromkeys((*near, *beside, *inside, loose)) if usable(path)]
 
 
 def tests_that_import(module, files, root):
@@ -125,20 +128,26 @@ def tests_that_import(module, files, root):
     return [path for path in paths if usable(path) and uses(path, module, files)]
 
 
-def importing_tests(module, files, root):
+def importing_tests(module, root):
     """The tests of what imports a module: mirrored files, tests that name it, then whole packages."""
-    users = importers(module, files)
+    users = reached(module, root)[1]
     order = [path for path in (mirror(m, root) for m in users) if usable(path)]
-    order += tests_that_import(module, files, root)
-    return list(dict.fromkeys([*order, *(path for m in users for path in package_tests(m, root))]))
+    order += tests_that_import(module, source_files(root), root)
+    return list(dict.fromkeys([*order, *(path for m in users for path in folder_tests(m, root))]))
 
 
-def in_groups(module, files, root):
+def folder_tests(module, root):
+    """All tests of a module's package, in the order of their names."""
+    folder = root.joinpath("tests", module.split(".")[1])
+    return [path for path in sorted(folder.rglob("test_*.py")) if usable(path)]
+
+
+def in_groups(module, root):
     """The test files by group, each file in the first group that has it."""
     groups = {
-        "module": module_tests(module, files, root),
+        "module": module_tests(module, root),
         "package": package_tests(module, root),
-        "importing": importing_tests(module, files, root),
+        "importing": importing_tests(module, root),
     }
     seen = set()
     for name, paths in groups.items():
