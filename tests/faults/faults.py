@@ -165,8 +165,8 @@ INFERENCE = (
     Fault(
         "doubtful fast products are never run again exactly",
         "oracles",
-        "if fast and float(doubt) > np.finfo(dtype).eps:",
-        "if fast and float(doubt) > np.finfo(dtype).max:",
+        "if self.fast and float(doubt) > np.finfo(dtype).eps:",
+        "if self.fast and float(doubt) > np.finfo(dtype).max:",
     ),
     Fault(
         "the bound of the region oracle counts every region once",
@@ -446,14 +446,14 @@ FITS = (
     Fault(
         "the gap of a fit forgets the prior's part",
         "fitting",
-        "gap = max(loss + entropy(problem, solution.point) - solution.below, 0.0)",
-        "gap = max(loss - solution.below, 0.0)",
+        "gap = max(loss + _relative_entropy(objective, solution.point) - solution.lower_bound, 0.0)",
+        "gap = max(loss - solution.lower_bound, 0.0)",
     ),
     Fault(
         "the bound of a smoothed loss is raised by its slack",
         "descent",
-        "below = max(solution.below, loss - gap)",
-        "below = max(solution.below, loss + slack - gap)",
+        "lower_bound = max(solution.lower_bound, loss - gap)",
+        "lower_bound = max(solution.lower_bound, loss + slack - gap)",
     ),
     Fault(
         "the certificate forgets the prior's weight",

@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -199,6 +200,8 @@ def arguments():
 
 
 def main():
+    # a shell starts jobs in the background deaf to Ctrl-C, which some tests send
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     options = arguments()
     for fault in FAULTS:
         place(fault)
