@@ -81,7 +81,7 @@ def test_a_mesh_of_two_axes_and_float64():
 def test_every_device_holds_its_own_rows():
     """The slots really are cut along the mesh: each of 8 devices holds 2 of 16."""
     out = in_process("""
-        from pgmjax.estimation.solvers import rows as batched
+        from pgmjax.estimation.solvers import batch as batched
         held = []
         turn = batched._Program.turn
         def watched(self, *arguments):

@@ -28,7 +28,7 @@ DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 WORKLOAD = Workload.of_marginals([("a", "b"), ("b", "c")])
 FEW_STEPS = Estimator(max_steps=5, max_bytes=10**9, progress=False)
 DELTAS = [0, "1e-6"]
-PAIRS = 60
+PAIRS = 30  # of tables for each row of a mechanism and relation, which has at least two
 NO_NOISE_ADDED = [
     mechanisms.RandomizedResponse
 ]  # records lie, and counts of their answers are what is released
@@ -86,9 +86,12 @@ REPLAYED = pairwise.rows(
 def test_nothing_but_released_numbers_depends_on_the_table(allowed, delta, max_weight):
     """L1 of the audit: record on one table, replay on its neighbour, compare every bit and the cost.
 
-    On as many tables as make a leak that shows seldom likely to be seen.
+    On sixty pairs of tables a mechanism and relation, so that a leak that shows seldom is likely to be seen.
     """
-    seen = replay_mechanism(*allowed, delta=delta, pairs=PAIRS, max_weight=max_weight)
+    rows = [row for row in REPLAYED if row[0] == allowed]
+    assert len(rows) >= 2
+    seed = rows.index((allowed, delta, max_weight))
+    seen = replay_mechanism(*allowed, delta=delta, pairs=PAIRS, max_weight=max_weight, seed=seed)
     assert seen.pairs == PAIRS and seen.calls > 0
 
 
