@@ -140,10 +140,11 @@ def recorded(path):
 
 
 def todo(group, options):
-    """The faults that no line catches and that this group with this mark has not run yet."""
+    """The faults that no line catches and that did not meet all of this group with this mark yet."""
     lines = recorded(options.results)
     done = {line["fault"] for line in lines if line["caught"]}
-    done |= {line["fault"] for line in lines if (line["tests"], line["mark"]) == (group, options.mark)}
+    whole = [line for line in lines if not line.get("left_out") and line["outcome"] != "unfinished"]
+    done |= {line["fault"] for line in whole if (line["tests"], line["mark"]) == (group, options.mark)}
     wanted = [fault for fault in FAULTS if not options.only or fault.name in options.only]
     return [fault for fault in wanted if fault.name not in done]
 
