@@ -11,14 +11,16 @@ import pytest
 
 from pgmjax import queries
 from pgmjax.data.domain import Domain
+from pgmjax.estimation.estimator import Estimator
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.mechanisms.adaptive import Round, affordable, downward_closure, is_noise
+from pgmjax.mechanisms.adaptive import Round, affordable, check_cells, downward_closure, is_noise, merged
 from pgmjax.queries import marginal
 from pgmjax.queries.workload import Entry, Workload
 
+SMALL = Domain({"a": 2, "b": 3, "one": 1})
 NINE_TENTHS = Fraction(9, 10)
 
 
@@ -126,3 +128,31 @@ def test_affordable_models_have_a_real_junction_tree_within_the_limit(limit):
 def test_without_a_limit_that_matters_all_are_affordable():
     everything = list(itertools.combinations(DOMAIN.attributes, 2))
     assert affordable(DOMAIN, [("a",)], everything, 10**9) == everything
+
+
+def test_merged_measurements_have_the_same_optimum():
+    rng = np.random.default_rng(1)
+    laws = [DiscreteLaplace(3.0), DiscreteLaplace(7.0), DiscreteLaplace(3.0), DiscreteLaplace(1.0)]
+    cliques = [("a", "b"), ("b",), ("a", "b"), ("a", "b")]
+    parts = [
+        LinearMeasurement.released(marginal(c), rng.integers(0, 90, SMALL.size(c)), law)
+        for c, law in zip(cliques, laws, strict=True)
+    ]
+    together = merged(SMALL, parts)
+    assert [m.clique for m in together] == [("b",), ("a", "b")]
+
+    def loss(measurements, table):
+        marginals = {("a", "b"): table, ("b",): table.sum(axis=0)}
+        parts = [(marginals[m.clique].reshape(-1) - m.flat_values()) / m.row_stddevs() for m in measurements]
+        return 0.5 * sum(float(part @ part) for part in parts)
+
+    tables = [rng.uniform(0, 100, (2, 3)) for _ in range(4)]
+    differences = [loss(parts, table) - loss(together, table) for table in tables]
+    for first, other in itertools.pairwise(differences):
+        assert first == pytest.approx(other, rel=1e-9)
+
+
+def test_a_limit_beyond_the_memory_is_refused():
+    with pytest.raises(ValueError, match=r"max_cells = 1,000,000 cells would need about .* available"):
+        check_cells(1_000_000, Estimator(max_bytes=1_000_000))
+    check_cells(1000, Estimator(max_bytes=1_000_000))
