@@ -171,7 +171,7 @@ def test_float32_promise_on_small_models(kind, spread):
             assert abs(float(found.sum()) - 1) < 1e-5
 
 
-@settings(max_examples=6, deadline=None, derandomize=True)  # each compiles anew
+@settings(max_examples=15, deadline=None, derandomize=True)  # each compiles anew
 @given(seed=st.integers(0, 10**6), data=st.data())
 def test_order_of_cliques_attributes_and_labels_does_not_matter(kind, seed, data):
     sizes, cliques = STRUCTURES["wide"]
