@@ -1,8 +1,5 @@
-"""Rows and slices on 8 virtual devices, against one device. Each test runs in a process of its own."""
+"""Rows and slices on 8 virtual devices, against one device."""
 
-import os
-import subprocess
-import sys
 import textwrap
 
 import jax
@@ -11,11 +8,12 @@ import pytest
 
 import pgmjax as pj
 from pgmjax._internal import sharding
+from tests.devices import Devices
 
 COMMON = """
 import jax, jax.numpy as jnp, numpy as np
 import pgmjax as pj
-from pgmjax import sharding
+from pgmjax._internal import sharding
 
 domain = pj.Domain({"a": 3, "b": 4, "c": 2})
 rng = np.random.default_rng(0)
@@ -31,25 +29,19 @@ rows = [row(seed, total, 1.0 + seed) for seed, total in enumerate(totals)]
 """
 
 
-def in_process(code: str, devices: int = 8, seconds: int = 120) -> str:
-    """What Python code prints in a process with so many virtual CPU devices."""
-    flags = f"--xla_force_host_platform_device_count={devices}"
-    environment = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(
-        [sys.executable, "-c", COMMON + textwrap.dedent(code)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+@pytest.fixture(scope="module")
+def eight_devices(tmp_path_factory):
+    devices = Devices(tmp_path_factory.mktemp("devices") / "errors.txt")
+    yield devices
+    devices.process.kill()
+    devices.process.wait()
 
 
-def test_rows_on_eight_devices_end_as_on_one():
+def test_rows_on_eight_devices_end_as_on_one(eight_devices):
     """11 rows, so that some devices have more than others; the numbers are those of one device."""
-    out = in_process("""
+    out = eight_devices.run(
+        COMMON
+        + textwrap.dedent("""
         mesh = jax.make_mesh((8,), ("rows",))
         estimator = pj.Estimator(max_steps=300)
         one = estimator.fit_batch(domain, rows, totals)
@@ -61,12 +53,15 @@ def test_rows_on_eight_devices_end_as_on_one():
             np.testing.assert_allclose(a.model.marginal(("a", "c")), b.model.marginal(("a", "c")), rtol=1e-5)
         print(len(jax.devices()), len(many))
     """)
+    )
     assert out.split() == ["8", "11"]
 
 
-def test_a_mesh_of_two_axes_and_float64():
+def test_a_mesh_of_two_axes_and_float64(eight_devices):
     """All axes of a mesh count as one; L1 stages work there too."""
-    out = in_process("""
+    out = eight_devices.run(
+        COMMON
+        + textwrap.dedent("""
         mesh = jax.make_mesh((4, 2), ("x", "y"))
         estimator = pj.Estimator(loss="l1", dtype="float64", max_steps=200)
         one = estimator.fit_batch(domain, rows[:3], totals[:3])
@@ -75,12 +70,15 @@ def test_a_mesh_of_two_axes_and_float64():
         np.testing.assert_allclose(many.loss, one.loss, rtol=1e-9)
         print("same")
     """)
+    )
     assert out.strip() == "same"
 
 
-def test_every_device_holds_its_own_rows():
+def test_every_device_holds_its_own_rows(eight_devices):
     """The slots really are cut along the mesh: each of 8 devices holds 2 of 16."""
-    out = in_process("""
+    out = eight_devices.run(
+        COMMON
+        + textwrap.dedent("""
         from pgmjax.estimation.solvers import batch as batched
         held = []
         turn = batched._Program.turn
@@ -92,8 +90,10 @@ def test_every_device_holds_its_own_rows():
             return found
         batched._Program.turn = watched
         pj.Estimator(max_steps=50).fit_batch(domain, rows, totals, mesh=jax.make_mesh((8,), ("rows",)))
+        batched._Program.turn = turn
         print(*held[0])
     """)
+    )
     assert out.split() == ["16", "8", "2"]
 
 
@@ -112,10 +112,11 @@ def run(mesh, count):
 """
 
 
-def test_slices_on_eight_devices_give_the_whole_model():
+def test_slices_on_eight_devices_give_the_whole_model(eight_devices):
     """19 slices on 8 devices (the last has none) against the joint in float64, and on one device."""
-    out = in_process(
-        SLICES
+    out = eight_devices.run(
+        COMMON
+        + SLICES
         + textwrap.dedent("""
         for mesh in (None, jax.make_mesh((8,), ("slices",)), jax.make_mesh((2, 4), ("x", "y"))):
             (value, tables), table = run(mesh, 19)
@@ -129,6 +130,30 @@ def test_slices_on_eight_devices_give_the_whole_model():
     """)
     )
     assert out.strip() == "same"
+
+
+def test_slices_shared_by_eight_devices_equal_those_of_one(eight_devices):
+    eight_devices.run("""
+        import itertools, jax, numpy as np, pgmjax as pj
+        domain = pj.Domain({c: 4 for c in "abcd"})
+        rng = np.random.default_rng(0)
+        measured = [pj.LinearMeasurement(c, rng.random((4, 4)) * 100, 5.0)
+                    for c in itertools.combinations("abcd", 2)]
+        mesh = jax.make_mesh((8,), ("slices",))
+        estimator = pj.Estimator(max_steps=60, dtype="float64", tol=0.0)
+        one = estimator.fit(domain, measured, total=800.0)
+        many = estimator.fit(domain, measured, total=800.0, mesh=mesh)
+        oracle = many.plan.oracle
+        assert isinstance(oracle, pj.oracles.Sliced) and oracle.mesh.size == 8 and oracle.plan.slices >= 8
+        assert (one.steps, one.status) == (many.steps, many.status)
+        np.testing.assert_allclose(many.loss, one.loss, rtol=1e-9)
+        for a, b in zip(one.model.potentials.tables, many.model.potentials.tables):
+            np.testing.assert_allclose(a, b, atol=1e-6)
+        point = rng.normal(size=oracle.length)
+        with jax.enable_x64(True):  # also backwards, through the loop of every device
+            slope = jax.jit(jax.grad(lambda p: oracle.infer_flat(p)[0]))(point)
+            np.testing.assert_allclose(slope, jax.jit(oracle.infer_flat)(point)[1], atol=1e-12)
+    """)
 
 
 def test_slices_that_are_impossible_count_nothing():

@@ -377,10 +377,7 @@ cli.run()
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "stage"),
-    [("SIGINT", "fit"), ("SIGTERM", "writing"), ("SIGTERM", "fit"), ("SIGINT", "writing")],
-)
+@pytest.mark.parametrize(("name", "stage"), [("SIGINT", "fit"), ("SIGTERM", "writing")])
 def test_a_signal_ends_a_real_run_without_a_trace(name, stage, table):
     process = subprocess.Popen(
         [sys.executable, "-c", STOPPED, stage, *arguments(table)],

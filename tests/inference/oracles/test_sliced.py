@@ -1,10 +1,5 @@
 """Slices add up to the whole: against brute force, in float64 and float32, with zeros."""
 
-import os
-import subprocess
-import sys
-import textwrap
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -62,38 +57,3 @@ def test_nothing_possible_is_minus_infinity_never_nan():
     log_z, marginals = oracle.infer(tables)
     assert log_z == -jnp.inf
     assert all((np.asarray(m) == 0).all() for m in marginals)
-
-
-def test_slices_shared_by_eight_devices_equal_those_of_one():
-    """In a process of its own, since the number of devices is fixed when JAX starts."""
-    code = """
-        import itertools, jax, numpy as np, pgmjax as pj
-        domain = pj.Domain({c: 4 for c in "abcd"})
-        rng = np.random.default_rng(0)
-        measured = [pj.LinearMeasurement(c, rng.random((4, 4)) * 100, 5.0)
-                    for c in itertools.combinations("abcd", 2)]
-        mesh = jax.make_mesh((8,), ("slices",))
-        estimator = pj.Estimator(max_steps=60, dtype="float64", tol=0.0)
-        one = estimator.fit(domain, measured, total=800.0)
-        many = estimator.fit(domain, measured, total=800.0, mesh=mesh)
-        oracle = many.plan.oracle
-        assert isinstance(oracle, pj.oracles.Sliced) and oracle.mesh.size == 8 and oracle.plan.slices >= 8
-        assert (one.steps, one.status) == (many.steps, many.status)
-        np.testing.assert_allclose(many.loss, one.loss, rtol=1e-9)
-        for a, b in zip(one.model.potentials.tables, many.model.potentials.tables):
-            np.testing.assert_allclose(a, b, atol=1e-6)
-        point = rng.normal(size=oracle.length)
-        with jax.enable_x64(True):  # also backwards, through the loop of every device
-            slope = jax.jit(jax.grad(lambda p: oracle.infer_flat(p)[0]))(point)
-            np.testing.assert_allclose(slope, jax.jit(oracle.infer_flat)(point)[1], atol=1e-12)
-        """
-    flags = "--xla_force_host_platform_device_count=8"
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
