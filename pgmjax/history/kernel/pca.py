@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
+import scipy
 
 from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes, readable_bytes

@@ -10,7 +10,7 @@ import dataclasses
 import math
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from pgmjax._internal.progress import Progress
 from pgmjax.estimation.solvers.loop import Status
@@ -110,7 +110,7 @@ def ascend(dual: Dual, start: np.ndarray, scales: np.ndarray, max_steps: int, se
     try:
         for _ in range(RESTARTS):
             before = search.gap
-            minimize(
+            scipy.optimize.minimize(
                 objective,
                 start / scales,
                 method="L-BFGS-B",

@@ -13,7 +13,7 @@ import dataclasses
 import math
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from pgmjax.estimation.solvers.loop import Status
 from pgmjax.history.max_entropy.ascent import Converged, Ending, Search
@@ -148,7 +148,7 @@ class Newton:
             return value, (product + hidden + of_extra - slope) * self.scales
 
         ends = np.stack([-self.penalty.box - weights, self.penalty.box - weights], axis=1)
-        found = minimize(
+        found = scipy.optimize.minimize(
             model,
             np.zeros(len(weights)),
             method="L-BFGS-B",
