@@ -63,6 +63,11 @@ def line_of(name, *arguments):
     return json.loads(text)
 
 
+def line_in(run_script, name, *arguments):
+    (text,) = run_script(ROOT / "bench" / name, *arguments).splitlines()
+    return json.loads(text)
+
+
 def drawn_by_the_peer(spec, columns=None):
     """The peer's own way from a seed to noisy answers, in its order."""
     rng, sizes = np.random.default_rng(spec["seed"]), spec["domain"]
@@ -181,16 +186,18 @@ def test_oracle_case(file, tmp_path):
         np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_fit_case(file, tmp_path):
-    line = line_of("versus.py", "fit-tiny", "--cases", file, "--save", tmp_path / "f.npz")
+def test_fit_case(run_script, file, tmp_path):
+    line = line_in(run_script, "versus.py", "fit-tiny", "--cases", file, "--save", tmp_path / "f.npz")
     assert {"cold_s", "warm_s", "loss", "peak_mb", "steps", "status", "gap", "oracle", "solver"} <= set(line)
     expected = loss(TINY["fit-tiny"], saved(tmp_path / "f.npz"), drawn_by_the_peer(TINY["fit-tiny"]))
     assert line["loss"] == pytest.approx(expected, rel=1e-6)  # seven digits are printed
     assert line["fit_loss"] == pytest.approx(expected, rel=1e-6)
 
 
-def test_loop_case(file, tmp_path):
-    line = line_of("versus.py", "loop-tiny", "--cases", file, "--save", tmp_path / "l.npz", "--steps", 5)
+def test_loop_case(run_script, file, tmp_path):
+    line = line_in(
+        run_script, "versus.py", "loop-tiny", "--cases", file, "--save", tmp_path / "l.npz", "--steps", 5
+    )
     assert line["rounds"] == len(line["round_s"]) == len(line["round_steps"]) == 2
     assert max(line["round_steps"]) <= 5
     spec = TINY["loop-tiny"]
@@ -200,8 +207,10 @@ def test_loop_case(file, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(pj.Estimator, "fit_batch"), reason="the library has no fit_batch")
-def test_batch_case(file, tmp_path):
-    line = line_of("versus.py", "fit-tiny", "--cases", file, "--batch", 3, "--save", tmp_path / "b.npz")
+def test_batch_case(run_script, file, tmp_path):
+    line = line_in(
+        run_script, "versus.py", "fit-tiny", "--cases", file, "--batch", 3, "--save", tmp_path / "b.npz"
+    )
     assert line["batch"] == line["singles"] == 3
     assert line["loss_apart"] < 1e-4  # both are certified within tol of the same optimum
     tables = saved(tmp_path / "b.npz")

@@ -2,21 +2,13 @@
 
 import json
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
 import pgmjax as pj
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
-SCRIPT = str(ROOT / "bench" / "noise.py")
-
-
-def run(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, SCRIPT, *map(str, arguments)], capture_output=True, text=True, env=environment
-    )
+SCRIPT = ROOT / "bench" / "noise.py"
 
 
 def test_a_workload_of_exactly_so_many_cells(monkeypatch):
@@ -27,10 +19,10 @@ def test_a_workload_of_exactly_so_many_cells(monkeypatch):
     assert sum(cells) == 20_000 and len(set(chosen)) == len(chosen) and {len(c) for c in chosen} <= {2, 3}
 
 
-def test_lines_and_table(tmp_path):
+def test_lines_and_table(run_script, tmp_path, monkeypatch):
+    monkeypatch.delenv("PGMJAX_DATA", raising=False)
     out = tmp_path / "noise.jsonl"
-    done = run("--sizes", 500, "--repeats", 1, "--out", out)
-    assert done.returncode == 0, done.stderr
+    printed = run_script(SCRIPT, "--sizes", 500, "--repeats", 1, "--out", out)
     lines = [json.loads(text) for text in out.read_text().splitlines()]
     kinds = {"laplace", "gaussian", "permute-and-flip", "exponential", "response"}
     assert {(line["primitive"], line["backend"]) for line in lines} == {
@@ -39,19 +31,21 @@ def test_lines_and_table(tmp_path):
     for line in lines:
         assert line["entries"] == 500 and 0 < line["seconds"] <= line["median_s"] < 10
         assert {"machine", "versions", "commit", "command", "load_before"} <= set(line)
-    assert done.stdout.count("opendp") == 5
+    assert printed.count("opendp") == 5
 
 
-def test_the_workload_needs_its_table():
-    done = run("--loans")
-    assert done.returncode == 2 and "PGMJAX_DATA is not set" in done.stderr
+def test_the_workload_needs_its_table(run_script, monkeypatch, capsys):
+    monkeypatch.delenv("PGMJAX_DATA", raising=False)
+    with pytest.raises(SystemExit, match="2"):
+        run_script(SCRIPT, "--loans")
+    assert "PGMJAX_DATA is not set" in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_362201_queries_of_loans(data_dir, tmp_path):
+def test_362201_queries_of_loans(run_script, data_dir, tmp_path, monkeypatch):
+    monkeypatch.setenv("PGMJAX_DATA", str(data_dir))
     out = tmp_path / "noise.jsonl"
-    done = run("--loans", "--repeats", 1, "--out", out, PGMJAX_DATA=str(data_dir))
-    assert done.returncode == 0, done.stderr
+    run_script(SCRIPT, "--loans", "--repeats", 1, "--out", out)
     lines = [json.loads(text) for text in out.read_text().splitlines()]
     assert [line["entries"] for line in lines] == [362_201, 362_201]
     assert all({"table_s", "noise_s", "marginals", "scale"} <= set(line) for line in lines)

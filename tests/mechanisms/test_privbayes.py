@@ -250,11 +250,11 @@ def test_nothing_but_released_numbers_depends_on_the_table(options, delta):
         PrivBayes,
         REPLACE,
         delta=delta,
-        pairs=16,
+        pairs=6,
         workload=Workload.of_marginals([("a", "b"), ("c",)]),
         **options,
     )
-    assert seen.pairs == 16 and seen.calls >= 2
+    assert seen.pairs == 6 and seen.calls >= 2
 
 
 def test_merged_values_make_room_for_more_parents():

@@ -97,7 +97,7 @@ def test_blocks_without_their_matrix_agree_with_it(size):
 
 
 @given(st.lists(st.sampled_from(BLOCKS), min_size=1, max_size=3), st.sampled_from([ADD, REPLACE]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_products_are_exact_by_brute_force(blocks, relation):
     domain = Domain(dict.fromkeys("abc"[: len(blocks)], 3))
     query = q.Product(dict(zip("abc", blocks, strict=False)))
@@ -112,7 +112,7 @@ def test_products_are_exact_by_brute_force(blocks, relation):
     ),
     st.sampled_from([ADD, REPLACE]),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_products_of_signed_matrices_are_exact_and_bounded_without_the_pairs(matrices, relation):
     blocks = [q.matrix(matrix) for matrix in matrices]
     domain = Domain(dict.fromkeys("abcd"[: len(blocks)], 2))
