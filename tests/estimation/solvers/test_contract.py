@@ -152,6 +152,38 @@ def test_certificate_bounds_the_true_distance(optima):
         assert fit.loss - fit.gap <= optima["loop"] + 1e-5
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("weight", [0.0, 5.0])
+def test_the_certificate_of_a_linear_loss_is_the_distance_itself(weight, dtype):
+    """The least of <g, p> over all p is at a cell, and of <g, p> + w KL(p || q) it is -w log E_q exp(-g / w).
+
+    A certificate makes nothing but the loss linear: here nothing is lost by that, wherever the fit ends.
+    """
+    rng = np.random.default_rng(6)
+    cliques = (("a", "b"), ("b", "c"))
+    # whole numbers, which float32 holds too
+    prices = {c: rng.integers(0, 20, DOMAIN.shape_of(c)).astype(float) for c in cliques}
+    cost = prices["a", "b"][:, :, None, None] + prices["b", "c"][None, :, :, None]
+    # a prior that makes likelier what is dearer
+    tables = {("b", "a"): prices["a", "b"].T / 4, ("c", "d"): rng.normal(size=DOMAIN.shape_of(("c", "d")))}
+    prior = pj.GraphicalModel.from_potentials(DOMAIN, tables)
+    q = np.exp(tables["b", "a"].T[:, :, None, None] + tables["c", "d"])
+    q /= q.sum()
+    optimum = -weight * np.log(np.sum(q * np.exp(-cost / weight))) if weight else cost.min()
+
+    loss = pj.losses.Custom(
+        lambda marginals: sum(jnp.vdot(prices[c].astype(np.float32), marginals[c]) for c in cliques),
+        cliques=cliques,
+    )
+    fit = pj.Estimator(loss=loss, dtype=dtype, max_steps=2, tol=0.0).fit(
+        DOMAIN, [], total=1, prior=prior, prior_weight=weight
+    )
+    p = fit.model.marginal(("a", "b", "c", "d"))
+    reached = float(np.sum(p * cost) + weight * np.sum(p * np.log(p / q)))
+    assert reached - optimum > 0.1
+    assert fit.gap == pytest.approx(reached - optimum, rel=1e-12)
+
+
 def test_dual_averaging_needs_a_known_constant():
     custom = pj.losses.Custom(lambda m: jnp.sum(m["a",] ** 2), cliques=(("a",),))
     with pytest.raises(ValueError, match="needs the Lipschitz constant"):
