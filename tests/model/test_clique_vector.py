@@ -39,3 +39,12 @@ def test_tables_over_the_same_attributes_add_up_in_the_axes_of_the_first():
     vector = summed(pairs)
     assert vector.cliques == (("a", "b"), ("a",))
     assert (vector["a", "b"] == first + other.T).all() and (vector["a",] == alone).all()
+
+
+def test_tables_whose_three_axes_are_in_a_circle_add_up_cell_by_cell():
+    """Of three axes, unlike of two, the order from one table to the other is not the way back."""
+    first, other = np.arange(27.0).reshape(3, 3, 3), np.arange(27.0).reshape(3, 3, 3) ** 2
+    vector = summed([(("a", "b", "c"), first), (("c", "a", "b"), other)])
+    assert vector.cliques == (("a", "b", "c"),)
+    for a, b, c in np.ndindex(3, 3, 3):
+        assert vector["a", "b", "c"][a, b, c] == first[a, b, c] + other[c, a, b]
