@@ -10,6 +10,7 @@ from pgmjax.data import fingerprint
 
 KEY = b"sixteen secret bytes"
 COLUMNS = {"age": np.array([0, 2, 1]), "sex": np.array([1, 0, 1])}
+EMPTY = np.zeros(0, int)
 
 
 def test_columns():
@@ -36,6 +37,20 @@ OTHERS = {
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
 def test_other_columns(other):
     assert fingerprint.of_columns(other, KEY) != fingerprint.of_columns(COLUMNS, KEY)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ({"a": EMPTY, "b": EMPTY}, {"a" + 8 * "\0" + "b": EMPTY}),
+        ({"a": np.array([0])}, {"a\1" + 7 * "\0": EMPTY}),  # a number in eight bytes, the lowest first
+    ],
+    ids=["two columns or one", "a row or none"],
+)
+def test_a_name_does_not_run_on_into_what_follows_it(pair):
+    """Even where names, numbers of rows and codes, written one after the other, are the same bytes."""
+    first, second = pair
+    assert fingerprint.of_columns(first, KEY) != fingerprint.of_columns(second, KEY)
 
 
 def test_long_columns_are_read_in_pieces(monkeypatch):
