@@ -53,6 +53,7 @@ CASES = {
     'state="x|y", sex=Male': {"state": (2,), "sex": (1,)},
     "state=in": {"state": (3,)},
     "visits<2": {"visits": (0, 1)},
+    "visits>=1": {"visits": (1, 2)},  # the bucket of missing values lies above no number
     "visits!=0": {"visits": (1, 2, 3)},
     "visits=missing": {"visits": (3,)},
     "weeks in {1|5}, weeks in {2|5}": {"weeks": (2,)},
