@@ -200,7 +200,7 @@ def test_bits_and_cells(forest):
     assert forest.base == 6 + 15 + 35 + 33 + 143
 
 
-@pytest.mark.parametrize(("u", "v"), [(0, 3), (3, 0), (0, 5), (5, 3), (2, 4)])
+@pytest.mark.parametrize(("u", "v"), [(0, 3), (3, 0), (0, 5), (5, 3), (2, 4), (1, 3), (3, 1), (1, 5)])
 def test_ways_lead_from_edge_to_edge(forest, u, v):
     way = forest.between(u, v)
     assert holds(forest, way[0], u) and holds(forest, way[-1], v)
