@@ -126,6 +126,16 @@ def test_products_of_wavelets_and_hierarchies_are_exact():
     assert sensitivities(trees, domain, REPLACE) == (96, 96)
 
 
+def test_columns_of_equal_size_and_product_lie_farther_apart_without_a_common_row():
+    """The first two columns are orthogonal by signs, the third to both for want of a common row."""
+    block = q.matrix([[1, 1, 0], [1, -1, 0], [0, 0, 1], [0, 0, 1]])
+    for count in (1, 2, 3):
+        domain = Domain(dict.fromkeys("abc"[:count], 3))
+        query = q.Product(dict.fromkeys("abc"[:count], block))
+        assert query.l1_sensitivity(REPLACE, domain) == 2 * 2**count
+        assert brute_force(query.matrix(domain), REPLACE, 1) == 2 * 2**count
+
+
 def test_factors_of_many_columns_go_in_chunks(monkeypatch):
     rng = np.random.default_rng(4)
     factors = [(q.matrix(rng.integers(-1, 2, (5, 12))), 12), (q.matrix(rng.integers(-2, 3, (4, 10))), 10)]
