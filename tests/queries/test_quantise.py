@@ -163,6 +163,18 @@ def test_products_stay_products_within_the_stated_error(blocks, bits):
         assert made.error_bound <= scale * Fraction(1, 2 ** (bits + 1))
 
 
+@pytest.mark.parametrize("coefficient", [1, -3])
+def test_factors_that_stay_enlarge_the_error_of_the_one_that_is_rounded(coefficient):
+    domain = Domain({"a": 3, "b": 2})
+    thirds, whole = q.matrix([[1 / 3, 2 / 3, 1.0]]), q.matrix([[7, -2]])
+    product = q.Product({"a": thirds, "b": whole})
+    query = product if coefficient == 1 else q.WeightedSum([(coefficient, product)])
+    made = quantise(query, domain, 8)
+    (got,) = exactly(made.query.matrix(domain))
+    wanted = [coefficient * Fraction(x) * y for x in (1 / 3, 2 / 3, 1.0) for y in (7, -2)]
+    assert made.error_bound == max(abs(x - y / 256) for x, y in zip(wanted, got, strict=True)) > 0
+
+
 def test_bits_go_where_they_are_needed():
     domain = Domain({"a": 2, "b": 2, "c": 2})
     halves, thirds = q.matrix([[0.5, 1.0]]), q.matrix([[1 / 3, 1.0]])
