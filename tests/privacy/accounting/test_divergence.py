@@ -1,6 +1,7 @@
 """Closed forms of Renyi divergences against long sums, in sixty digits."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -40,6 +41,15 @@ def test_laplace_against_long_sums(step, shift):
     for order, value in zip(ORDERS, found, strict=True):
         excess = float(mp.mpf(float(value)) / long_sum(step, shift, order) - 1)
         assert 0 <= excess < 1e-10
+
+
+@pytest.mark.parametrize("moves", [(1, 1), (2, 1, 1), (3, 3, 3)])
+def test_laplace_noise_on_several_answers_costs_the_sum_over_all_of_them(moves):
+    """Answers that move by the same amount are still as many releases."""
+    found = events.Laplace(Fraction(sum(moves), 2), moves, scale=2.0).renyi(np.array(ORDERS))
+    for order, value in zip(ORDERS, found, strict=True):
+        exact = mpmath.fsum(long_sum(0.5, move, order) for move in moves)
+        assert 0 <= float(mp.mpf(float(value)) / exact - 1) < 1e-10
 
 
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.05, 1.0, 30.0, 1000.0])
