@@ -76,11 +76,11 @@ def test_power_of_the_mu_audit():
 
 @pytest.mark.parametrize("kind", ["response", "gaussian"])
 def test_bounds_of_a_tight_mechanism_are_valid(kind):
-    """Above the truth in at most 5 % of 2,000 runs, by a binomial test of level 1e-6.
+    """Above the truth in at most 5 % of 1,000 runs, by a binomial test of level 1e-6.
 
     Binary response is the hardest case: its event is known and its probabilities attain epsilon.
     """
-    rng, above, runs = np.random.default_rng(2), 0, 2_000
+    rng, above, runs = np.random.default_rng(2), 0, 1_000
     for _ in range(runs):
         if kind == "response":
             pair = rng.random((2, 400)) < np.array([[0.75], [0.25]])

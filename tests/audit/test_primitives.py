@@ -70,9 +70,6 @@ def test_refused(noise):
         repeated(np.array(noise))
 
 
-# everything here is seeded
-
-
 def test_seeded_responses_pass():
     primitives.responses_keep_their_epsilon(SeededBackend(1, insecure=True))
     primitives.records_answer_once()

@@ -422,12 +422,9 @@ def test_coded_tables_by_name(data_dir, name, rows):
     folder = data_dir / name
     domain = Domain.read(folder / f"{name}-domain.json")
     path = folder / f"{name}.csv.gz"
-    with gzip.open(path, "rt") as stream:
-        header = next(csv.reader(stream))
-        columns = np.loadtxt(stream, delimiter=",", dtype=np.int64).T
-    codes = dict(zip(header, columns, strict=True))
+    codes = {column: values.to_numpy() for column, values in pandas.read_csv(path).items()}
     data = Dataset.read(path, domain)
     cliques = [(name,) for name in domain] + list(itertools.pairwise(domain))
     for clique, table in zip(cliques, data.marginals(cliques), strict=True):
         assert np.array_equal(table, plain_count(domain, codes, clique))
-    assert data.count() == rows == len(columns[0])
+    assert data.count() == rows == len(next(iter(codes.values())))

@@ -229,7 +229,7 @@ def test_float32_and_float64_agree_at_large_totals(total):
 def test_l1_that_can_be_met_exactly(solver):
     """The smoothing must not shrink into nothing, nor a finite end be thrown away."""
     m = pj.LinearMeasurement(("a",), [1.0, 2.0, 3.0], 1.0)
-    fit = pj.Estimator(loss="l1", solver=solver, tol=0, max_steps=3000).fit(pj.Domain({"a": 3}), [m], total=6)
+    fit = pj.Estimator(loss="l1", solver=solver, tol=0, max_steps=1500).fit(pj.Domain({"a": 3}), [m], total=6)
     assert fit.status is not pj.Status.NOT_FINITE
     assert 0 <= fit.loss <= fit.gap + 1e-9
     assert fit.loss < 1e-3

@@ -89,7 +89,7 @@ def run_tests(tree, cache, files, mark, limit):
     """Run test files until the first fails: outcome, by which test, seconds, how many files were reached."""
     if not files:
         return {"outcome": "missed", "by": None, "seconds": 0, "files": 0}
-    words = ["-x", "-vv", "-rfE", *(["-m", mark] if mark else []), *files]
+    words = ["-x", "-vv", "-rfE", "-m", mark, *files]
     start = time.time()
     code, output, silent = pytest_in(tree, cache, words, limit)
     outcome, by = judge(code, output, silent, limit)
@@ -171,7 +171,7 @@ def confirm(clean, options):
     """Run the tests that caught a fault on the unmodified copy: one that fails there caught nothing."""
     caught = {line["by"] for line in recorded(options.results) if line["caught"]}
     tests = sorted(test for test in caught if not test.startswith("time limit"))
-    code, output, _ = pytest_in(clean, options.cache, ["-rfE", *tests], None)
+    code, output, _ = pytest_in(clean, options.cache, ["-rfE", "-m", "", *tests], None)
     failed = [line for line in output.splitlines() if FAILED.match(line)]
     print("\n".join([f"{len(tests)} tests on the unmodified tree: exit code {code}", *failed]))
 

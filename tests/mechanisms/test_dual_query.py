@@ -274,14 +274,6 @@ def test_what_the_budget_does_not_allow_is_refused(unspent):
         make(step=2, rounds=8).run(DATA, WORKLOAD)
 
 
-def test_what_does_not_fit_in_memory_is_refused(unspent):
-    domain = Domain(dict.fromkeys("abcdef", 1000))
-    data = Dataset.from_columns(domain, {name: [0, 1, 2] for name in "abcdef"})
-    loop = Workload.of_marginals([("a", "b", "c"), ("b", "c", "d"), ("d", "e", "a"), ("e", "f", "b")])
-    with pytest.raises(ValueError, match="available"):
-        make().run(data, loop)
-
-
 def test_an_estimator_that_stops_at_the_noise_goes_to_the_optimum():
     """The draws have no noise level; nothing may fail after they are paid for."""
     release = make(rounds=2, estimator=Estimator(stop="noise", max_steps=3, progress=False)).run(

@@ -1,6 +1,7 @@
 """MLDP: exact figures of the paper, what is measured, what is predicted, what is refused."""
 
 import dataclasses
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -68,8 +69,12 @@ def test_fresh_queries_cost_nothing_and_do_not_depend_on_the_workload():
     assert np.array_equal(release.predict(query), other.predict(query)) and release.spent == spent
 
 
-@pytest.mark.parametrize("delta", [0, "1e-6"])
-@pytest.mark.parametrize("training", ["identity", "tree", "hb", "opt_0", "random", "random_subsets"])
+TRAININGS = ["identity", "tree", "hb", "opt_0", "random", "random_subsets"]
+
+
+@pytest.mark.parametrize(
+    ("training", "delta"), list(zip(TRAININGS, itertools.cycle([0, "1e-6"]), strict=False))
+)
 def test_every_training_costs_all_of_the_budget_once(training, delta):
     domain = Domain({"x": 24, "y": 2})
     rng = np.random.default_rng(0)

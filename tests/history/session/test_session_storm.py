@@ -54,17 +54,12 @@ def check(path):
 
 
 def test_four_processes_at_once(path):
-    run("rush", path, 4, 8)
+    run("rush", path, 4, 100)
     shown, cost = check(path)
-    assert len(shown) == 32 == len({answer["step"] for answer in shown})
+    assert len(shown) == 400 == len({answer["step"] for answer in shown})
     assert cost > Fraction(1, 20)
 
 
 def test_fifty_kills(path):
     run("storm", path, 50, 2)
-    assert len(check(path)[0]) > 50
-
-
-def test_four_processes_ask_many_times(path):
-    run("rush", path, 4, 100)
-    assert len(check(path)[0]) == 400
+    assert len(check(path)[0]) > 25

@@ -74,12 +74,6 @@ def check_storm(path):
     return len(shown)
 
 
-def test_twenty_kills(path):
-    make(path, 10)
-    run("storm", path, 20, 1)
-    check_storm(path)
-
-
 def test_two_hundred_kills(path):
     make(path, 40)
     run("storm", path, 200, 2)
