@@ -184,6 +184,31 @@ def test_the_certificate_of_a_linear_loss_is_the_distance_itself(weight, dtype):
     assert fit.gap == pytest.approx(reached - optimum, rel=1e-12)
 
 
+def test_averaged_marginals_have_the_rate_that_is_proved():
+    """After t steps the loss is at most 4 K D / (t (t + 1)) above the optimum.
+
+    D is the relative entropy of the optimum to the start. The loss of a difference of two cells bends as much
+    as its constant K says, so that longer steps would overshoot.
+    """
+    difference = pj.queries.DenseMatrix(("c",), [[1, -1]])
+    measured = [pj.LinearMeasurement(("c",), [1.0], 2.0, difference)]
+    with jax.enable_x64(True):
+        bound = losses.build("l2", DOMAIN, measured, 100.0, "float64")
+        oracle = pj.Estimator().plan(DOMAIN, bound.cliques).oracle
+        problem = Problem.build(oracle, bound, np.asarray(bound.lipschitz()))
+        solver = solvers.build("dual_averaging")
+        state, step = solver.start(problem, np.zeros(oracle.length)), jax.jit(solver.step)
+        seen = []
+        for _ in range(41):
+            state = step(problem, state)
+            seen.append(np.asarray(state.average)[:2])
+    optimum = np.array([0.505, 0.495])  # there the loss is 0
+    entropy = np.sum(optimum * np.log(2 * optimum))
+    for t, (one, other) in enumerate(seen[1:], 1):
+        loss = 0.5 * ((100 * (one - other) - 1) / 2.0) ** 2
+        assert loss <= 4 * (100 / 2.0) ** 2 * entropy / (t * (t + 1))
+
+
 def test_dual_averaging_needs_a_known_constant():
     custom = pj.losses.Custom(lambda m: jnp.sum(m["a",] ** 2), cliques=(("a",),))
     with pytest.raises(ValueError, match="needs the Lipschitz constant"):
