@@ -1,5 +1,7 @@
 """Answers without a model are those of dense least squares; strategies are compared as they should be."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -22,6 +24,12 @@ DIFFERENCE = WeightedSum(
 )
 JOINT = DenseMatrix(("b", "a"), RNG.integers(-2, 3, (4, 6)))
 WORKLOAD = Workload([["a", "b"], Product({"c": prefix(), "a": queries.identity()}), DIFFERENCE, JOINT])
+
+
+def moves(parts):
+    """From each of some parts to each other."""
+    units = np.eye(parts)
+    return [units[to] - units[of] for of, to in itertools.permutations(range(parts), 2)]
 
 
 def measure(query, stddev=1.0):
@@ -109,6 +117,20 @@ def test_the_split_of_opt_plus_is_the_best(norm, power):
     assert total == pytest.approx(closed, rel=1e-12)
     equal = made("identity", workload, DOMAIN, norm, Relation.ADD_REMOVE, split="equal")
     assert weighted_error(equal, unit_variances(equal, norm, Relation.ADD_REMOVE, DOMAIN), workload) > total
+
+
+@pytest.mark.parametrize("norm, power", [("l1", 2), ("l2", 1)])
+def test_no_move_between_the_shares_of_weighted_marginals_helps(norm, power):
+    """A cell moves by 1 in each marginal, so that its variance in units is one over the share's power."""
+    workload = Workload([["a"], ["b", "c"], {"clique": ["c"], "weight": 2}])
+    chosen = made("marginals", workload, DOMAIN, norm, Relation.ADD_REMOVE, restarts=1)
+    shares = np.array(chosen.shares)
+    assert shares.sum() == pytest.approx(1, rel=1e-12)
+    error, *moved = (
+        np.array([1, 1, 2**2]) @ chosen.errors(1 / split**power)
+        for split in (shares, *(shares + 0.1 * shares.min() * move for move in moves(len(shares))))
+    )
+    assert min(moved) > error
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
