@@ -2,13 +2,18 @@
 
 import itertools
 
+import jax
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.special
 
 import pgmjax as pj
+from pgmjax.estimation import losses, region_fit
 from pgmjax.estimation.region_fit import InconsistentWarning, fit_local, plan_local
+from pgmjax.inference.oracles.belief_propagation import CoverBP
 from pgmjax.inference.plan.forecast import ModelTooLargeError
+from pgmjax.inference.plan.structure import Structure
 from tests.inference.oracles.test_belief_propagation import LOOPY, consistency, disagreement
 
 
@@ -66,6 +71,33 @@ def test_the_optimum_is_that_of_the_quadratic_program(name):
     optimum = solved.fun * (100 / 15.0) ** 2
     assert fit.loss - fit.gap <= optimum + 1e-6
     np.testing.assert_allclose(fit.loss, optimum, rtol=1e-5)
+
+
+def test_the_loss_leaves_its_tangent_no_faster_than_the_constant_says():
+    """By at most the constant times the tables' relative entropies, each times its weight of 1/3.
+
+    Three of the six pairs of attributes hold any one of them. The first of the moves between joint tables is
+    that of two cells of about even odds, along which the loss bends most for its entropy.
+    """
+    sizes, cliques = LOOPY["all pairs of four"]
+    domain, measurements = noisy((sizes, cliques))
+    with jax.enable_x64(True):
+        bound = losses.build("l2", domain, measurements, 100, "float64")
+        oracle = CoverBP.build(Structure(sizes, cliques))
+        problem = region_fit.LocalProblem.over(oracle, bound, 1.0, [])
+        constant = float(region_fit._curvature(problem, "l2", domain, measurements, 100))
+    assert oracle.graph.outer == cliques
+    np.testing.assert_allclose(oracle.maps.weight, 1 / 3)
+    joints = np.random.default_rng(0).dirichlet(np.full(np.prod(sizes), 0.3), (50, 2)).reshape(50, 2, *sizes)
+    joints[0] = 0
+    joints[0, :, 0, 0, 0, 0], joints[0, :, 1, 1, 1, 1] = (0.5, 0.51), (0.5, 0.49)
+    for tables in joints:
+        above = entropies = 0.0
+        for clique in cliques:
+            start, end = (t.sum(axis=tuple(v for v in range(4) if v not in clique)) for t in tables)
+            above += 0.5 * np.sum(((end - start) * 100 / 8.0) ** 2)  # of a square, with noise of stddev 8
+            entropies += scipy.special.rel_entr(end, start).sum() / 3
+        assert above <= constant * entropies
 
 
 def test_contradictory_pairs_have_a_relaxed_loss_below_every_table():
