@@ -120,9 +120,10 @@ def test_the_papers_probability_calculation():
 
 
 @pytest.mark.parametrize("gamma", [0.1, 1e-3, 1e-6])
-def test_probability_calculation_loses_at_most_gamma(gamma):
-    law = convolution.convolve(PAPER, 1.0, gamma)
-    assert 0 <= 1 - law.masses.sum() <= gamma
+def test_probability_calculation_loses_at_most_gamma_and_says_how_much(gamma):
+    for total in (PAPER, NoiseSum([1.0] * 9, 10.0)):
+        law = convolution.convolve(total, 1.0, gamma)
+        assert 0 <= 1 - law.masses.sum() <= min(gamma, law.accuracy.mass)
 
 
 @pytest.mark.parametrize("continuous", [True, False])
