@@ -9,6 +9,7 @@ from pgmjax.audit import check_pairs, neighbours
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import DenseMatrix, Product, point, prefix, range, ranges
@@ -31,6 +32,20 @@ def test_what_is_near_costs_one_test_only():
     assert found.measurements == [] and found.asked == 32 and found.late == 0
     assert found.spent.epsilon == Fraction(1, 20)
     assert np.allclose(found.answered[0], 600 * np.arange(1, 33))
+
+
+@pytest.mark.parametrize("split", ["1/4", "3/4"])
+def test_the_split_is_the_share_that_measures(split):
+    """A budget of 8 for two updates: 4 each, of which 1 or 3 measures a count that one record moves by 1."""
+    opened = make(epsilon=8, updates=2, threshold=1000, split=split).open(DATA)
+    measuring = 4 * Fraction(split)
+    opened.answer(Product({"a": range(0, 31)}))
+    assert opened.measurements == [] and opened.spent.epsilon == 4 - measuring
+    (answer,) = opened.answer(Product({"a": range(0, 7)}))
+    (measured,) = opened.measurements
+    assert opened.spent.epsilon == 4 and measured.values[0] == answer
+    assert isinstance(measured.law, DiscreteLaplace)
+    assert measured.law.scale == pytest.approx(float(1 / measuring), rel=1e-12)
 
 
 def test_what_is_far_is_measured_and_learned():
