@@ -73,6 +73,18 @@ def test_scaled_queries_predict_the_same_and_are_bounded_the_same():
     assert np.allclose(one.half_widths(query)[0], five.half_widths(query)[0])
 
 
+def test_answers_of_scaled_queries_weigh_by_the_noise_of_one_unit():
+    """Three counts x answered as x + e, and as 5 x + f with noise of the same law: least squares of both."""
+    law, once, fivefold = DiscreteGaussian(3.0), np.array([10, 40, 25]), np.array([80, 190, 135])
+    asked = [marginal(("b",)), Product({"b": matrix(5 * np.eye(3, dtype=int))})]
+    lesson = Lesson.of(("b",), asked, Cells(), DOMAIN)
+    answers = zip(asked, (once, fivefold), strict=True)
+    part = Part.fit(lesson, [LinearMeasurement.released(*each, law) for each in answers], Linear())
+    found = Predictor(DOMAIN, Cells(), (part,)).predict(marginal(("b",)))
+    rows = np.vstack([np.eye(3), 5 * np.eye(3)])
+    assert np.allclose(found, np.linalg.lstsq(rows, np.concatenate([once, fivefold]), rcond=None)[0])
+
+
 @pytest.mark.parametrize("law", [DiscreteLaplace(4.0), DiscreteGaussian(4.0)], ids=str)
 def test_bounds_hold_for_noise_that_is_drawn(law):
     """20,000 draws; a bound that holds with 0.95 is broken in at most 5.7 % of them, 4.5 standard errors."""
