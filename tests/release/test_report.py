@@ -143,12 +143,14 @@ def test_many_attributes_are_cut_off_with_a_word(small_release, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("relation", "word"), [("add-remove", "protected too"), ("replace-one", "is not protected")]
+    ("relation", "word", "number"),
+    [("add-remove", "protected too", "secret"), ("replace-one", "is not protected", "public")],
 )
-def test_promise_names_what_happens_to_the_number_of_records(relation, word, small_release):
+def test_promise_names_what_happens_to_the_number_of_records(relation, word, number, small_release):
     record = {**folder.describe(small_release), "relation": relation}
     text = " ".join(report_text.promise(record))
     assert word in text and "exp(0.5) is 1.649" in text and "adds up" in text
+    assert f"under {relation} (the number of records is {number})." in report_text.cost(record)
 
 
 @pytest.mark.parametrize(

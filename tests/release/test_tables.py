@@ -1,11 +1,28 @@
-"""Parquet files of a release carry the mark that says whether they may be published."""
+"""Parquet files of a release: each answer's noise, and the mark that says whether they may be published."""
 
 import dataclasses
 
+import numpy as np
 import pyarrow.parquet as parquet
 import pytest
 
+from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.queries.workload import Workload
 from pgmjax.release import tables
+
+
+def test_the_noise_beside_an_answer_is_that_of_the_same_query(small_release, tmp_path):
+    """Cells and prefix sums over one clique were measured with different noise, its totals not at all."""
+    clique = {"clique": ["age", "sex"]}
+    workload = Workload(
+        [clique, {**clique, "queries": {"age": "prefix"}}, {**clique, "queries": {"age": "total"}}]
+    )
+    cells = LinearMeasurement(("age", "sex"), np.zeros(10), stddev=7.5)
+    sums = small_release.measurements[3]
+    asked = dataclasses.replace(small_release, workload=workload, measurements=(sums, cells))
+    tables.write_answers(asked, tmp_path / "answers.parquet")
+    stddevs = tables.read(tmp_path / "answers.parquet")["stddev"].to_pylist()
+    assert stddevs == [7.5] * 10 + [float(sums.stddev)] * 10 + [None] * 2
 
 
 def test_answers_say_that_their_noise_was_seeded(small_release, tmp_path):
