@@ -10,7 +10,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.adapters import mbi
-from pgmjax.adapters.mbi_objects import MbiDomain, MbiFactor
+from pgmjax.adapters.mbi_objects import MbiCliqueVector, MbiDomain, MbiFactor
 
 DOMAIN = MbiDomain(("a", "b", "c"), (3, 4, 2))
 SIZES = DOMAIN.config
@@ -219,6 +219,15 @@ def test_potentials_lead_back_to_the_model():
     assert mbi.model_from_mbi(model, labelled).condition({"c": "y"}).total == pytest.approx(
         model.marginal(("c",))[1]
     )
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations("abc")), ids="".join)
+def test_a_factor_may_have_its_axes_in_another_order_than_its_clique(order):
+    weights = joint()  # a cell of a table over all attributes is the exponential of its potential
+    logs = np.log(weights).transpose([DOMAIN.attributes.index(name) for name in order])
+    factor = MbiFactor(DOMAIN.project(order), logs)
+    found = mbi.model_from_mbi(MbiCliqueVector(DOMAIN, (("c", "a", "b"),), {("c", "a", "b"): factor}))
+    np.testing.assert_allclose(found.marginal(("a", "b", "c")), weights / weights.sum())
 
 
 @pytest.mark.parametrize("method", ["round", "sample"])
