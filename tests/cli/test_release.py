@@ -80,13 +80,13 @@ def test_quiet_prints_nothing(table, capsys):
 
 
 def test_same_seed_same_numbers_and_marked_insecure(table, capsys):
-    for name in ("a", "b"):
-        assert main(arguments(table, insecure_seed="5", out=table / name)) == 0
+    for name, dtype in (("a", None), ("b", "float64")):  # the type of the fit where none is named
+        assert main(arguments(table, insecure_seed="5", dtype=dtype, out=table / name)) == 0
     assert "protects NOBODY" in capsys.readouterr().out
     first, second = (parquet.read_table(table / name / "measurements.parquet") for name in ("a", "b"))
     assert first.equals(second)
-    record = json.loads((table / "a" / "release.json").read_text())
-    assert record["secure"] is False and record["seed"] == 5
+    record, other = (json.loads((table / name / "release.json").read_text()) for name in ("a", "b"))
+    assert record["secure"] is False and record["seed"] == 5 and record["fit"] == other["fit"]
 
 
 def test_delta_buys_gaussian_noise(table):
