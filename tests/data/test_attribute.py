@@ -1,4 +1,4 @@
-""""""
+"""Attributes: codes, labels, bins and missing values, and specifications that are refused."""
 
 import numpy as np
 import pytest

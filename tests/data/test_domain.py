@@ -1,4 +1,4 @@
-""""""
+"""Domains: from specifications, files and inference; what they refuse; sizes, subsets, equality."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-""""""
+"""Raw values become codes by the same rules, one by one and by the column."""
 
 import datetime
 import decimal

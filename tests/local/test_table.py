@@ -50,7 +50,7 @@ def test_saved_and_loaded(data, tmp_path, encoding, universe):
     assert first.estimate().shape == (2, 3)
 
 
-def test_one_column_is_what_companion_estimators_take(data):
+def test_one_column_is_what_the_estimators_take(data):
     table = made(data, universe="joint")
     assert table.law.size == 6 and table.codes.shape == (ROWS,) and table.codes.dtype == np.uint8
     assert table.column.epsilon == 2

@@ -1,6 +1,7 @@
 """Rounds' budgets: exact, doubled in noise's terms where nothing was learnt, and the rest in the last.
 
-What may be measured: all subsets of the workload's cliques, as long as the model stays small.
+What may be measured: all subsets of the workload's cliques, as long as the model stays small and memory
+holds it. Repeated answers to a marginal are averaged.
 """
 
 import itertools

@@ -22,7 +22,6 @@ from pgmjax.privacy.scores.bayes import (
 REPLACE = Relation.REPLACE_ONE
 PAIR = q.marginal(("x", "y"))
 ALL = [MutualInformation, BinaryF, TotalVariation]
-EXAMPLE = np.array([[3, 0, 5], [2, 2, 1], [0, 4, 1]])
 
 
 def all_tables(cells, records):
