@@ -130,7 +130,7 @@ def census_sides() -> tuple[Sides, int]:
 
     def searched_anew() -> float:
         attribute._from_random_starts.cache_clear()
-        return products.optimise(terms, names, domain, restarts=1)[1]
+        return products.optimise_product(terms, names, domain, restarts=1)[1]
 
     sides = {
         "pgmjax": searched_anew,

@@ -1,4 +1,4 @@
-"""A thread that works behind its caller, such that an interrupt never leaves the two waiting for each other.
+"""A thread that works beside its caller; an interrupt never leaves the two waiting for each other.
 
 An interrupt may come between any two instructions of the caller, also just after it has taken a lock of
 Python's `threading` or `concurrent.futures`. The lock then stays taken, the thread waits for it for ever, and
@@ -17,16 +17,16 @@ from typing import Any
 _END = object()
 
 
-class Behind:
+class WorkerThread:
     """One thread that does one job while the caller prepares the next; to be used in a `with`.
 
     Args:
         work: what is done with each job; its result is handed back.
 
     Example:
-        >>> with Behind(lambda number: 2 * number) as behind:
-        ...     behind.start(3)
-        ...     behind.finish()
+        >>> with WorkerThread(lambda number: 2 * number) as worker:
+        ...     worker.start(3)
+        ...     worker.finish()
         6
     """
 
@@ -47,7 +47,7 @@ class Behind:
             raise error
         return result
 
-    def __enter__(self) -> Behind:
+    def __enter__(self) -> WorkerThread:
         return self
 
     def __exit__(

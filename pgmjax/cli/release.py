@@ -1,6 +1,6 @@
 """`pgmjax release`: from a table to a folder with everything that may be published.
 
-Options of a mechanism are words of the command line, NAME=VALUE, see `read`.
+Options of a mechanism are words of the command line, NAME=VALUE, see `read_options`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 from pgmjax.release import folder as release_folder
-from pgmjax.release import text
+from pgmjax.release import text as report_text
 
 
 def add_parser(commands: Any) -> None:
@@ -244,7 +244,7 @@ def _mechanism(arguments: argparse.Namespace) -> Any:
         epsilon=arguments.epsilon,
         delta=arguments.delta,
         relation=Relation.parse(arguments.relation),
-        **read(mechanism, arguments.option),
+        **read_options(mechanism, arguments.option),
         estimator=Estimator(
             max_steps=arguments.steps,
             solver=arguments.solver,
@@ -286,7 +286,7 @@ def _print(
     print(f"Release written to {out}")
     print(f"  report   {out / 'report.html'}")
     print(f"  ask it   pgmjax query {shlex.quote(arguments.out)} {shlex.quote(_example(domain))}")
-    numbers = f"loss {text.number(fit['loss'])}, gap {text.number(fit['gap'])}"
+    numbers = f"loss {report_text.number(fit['loss'])}, gap {report_text.number(fit['gap'])}"
     print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
     if record["answered_by"] == "learner":
         print("  answers  by the trained model in predictor/, not by the engine's")
@@ -299,10 +299,10 @@ def _print(
         print(f"  key      {kept['key']}\n  head     {kept['head']}")
     if arguments.demo:
         print(f"  table    {demo.TERMS}")
-    print(text.cost(record))
+    print(report_text.cost(record))
 
 
-def read(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:
+def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:
     """Return a mechanism's options from words such as `rounds=10`.
 
     A value is read as JSON where it is that (10, 0.5, true, null, ["a"]), otherwise it is text.

@@ -1,7 +1,7 @@
 """One attribute of a table: its possible values, and the integer code of each.
 
-`Attribute` is made in Python or from its entry in a domain file, which `fields` checks. `codes_of` gives the
-codes of single values that somebody wrote down, such as those of a constraint.
+`Attribute` is made in Python or from its entry in a domain file, which `fields_of_spec` checks. `codes_of`
+gives the codes of single values that somebody wrote down, such as those of a constraint.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class Attribute:
             raise ValueError(f"Attribute {self.name!r} must have labels or bins, not both.")
         regular = self.size - bool(self.missing)
         if self.labels is not None:
-            object.__setattr__(self, "labels", labels(self.name, "labels", self.labels))
+            object.__setattr__(self, "labels", checked_labels(self.name, "labels", self.labels))
             expected = len(self.labels)
         elif self.bins is not None:
-            object.__setattr__(self, "bins", bins(self.name, self.bins))
+            object.__setattr__(self, "bins", checked_bins(self.name, self.bins))
             expected = len(self.bins) - 1
         else:
             expected = max(regular, 1)
@@ -74,7 +74,7 @@ class Attribute:
     def _check_missing(self, regular: int) -> None:
         markers = self.missing_markers
         if markers:
-            markers = labels(self.name, "missing markers", markers)
+            markers = checked_labels(self.name, "missing markers", markers)
             object.__setattr__(self, "missing_markers", markers)
         if markers and not self.missing:
             raise ValueError(f"Attribute {self.name!r} has missing markers but no missing bucket.")
@@ -104,7 +104,7 @@ class Attribute:
             if spec.name != name:
                 raise ValueError(f"The attribute under the name {name!r} calls itself {spec.name!r}.")
             return spec
-        return cls(name, **(fields(name, spec) if isinstance(spec, Mapping) else {"size": spec}))
+        return cls(name, **(fields_of_spec(name, spec) if isinstance(spec, Mapping) else {"size": spec}))
 
     def to_spec(self) -> dict[str, Any]:
         """Return the mapping of a domain file that `from_spec` reads back."""
@@ -217,7 +217,7 @@ class Attribute:
         return names
 
 
-def fields(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+def fields_of_spec(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of the attribute that a mapping describes; see `Attribute.from_spec`."""
     unknown = [key for key in spec if key not in _KEYS]
     if unknown:
@@ -251,7 +251,7 @@ def _missing(name: str, value: Any) -> tuple[bool, tuple[Label, ...]]:
     raise TypeError(f"'missing' of attribute {name!r} must be true, a marker or a list of markers.")
 
 
-def labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, ...]:
+def checked_labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, ...]:
     """Return labels or markers, if they are scalars that differ from one another."""
     values = tuple(values)
     if not values:
@@ -269,7 +269,7 @@ def labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, ...]:
     return values
 
 
-def bins(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
+def checked_bins(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
     """Return the edges of bins, if they are finite and increasing."""
     edges = tuple(edges)
     for edge in edges:

@@ -126,14 +126,14 @@ class Domain:
             ValueError: another kind of file, a name given twice, or text that is not JSON or YAML.
         """
         try:
-            return cls(read(path))
+            return cls(read_file(path))
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(f"Domain file {os.fspath(path)}: {error}") from error
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a domain file: .json, .yaml or .yml."""
-        write(path, self.to_dict())
+        write_file(path, self.to_dict())
 
     @classmethod
     def from_public_data(
@@ -188,7 +188,7 @@ def _some(domain: Domain, most: int = 12) -> str:
     return names if len(domain) <= most else f"{names} and {len(domain) - most} more"
 
 
-def read(path: str | os.PathLike[str]) -> Any:
+def read_file(path: str | os.PathLike[str]) -> Any:
     """Return what a .json, .yaml or .yml file holds."""
     file = pathlib.Path(path)
     kind = _file_kind(file)
@@ -196,7 +196,7 @@ def read(path: str | os.PathLike[str]) -> Any:
     return json.loads(text, object_pairs_hook=_unique) if kind == "json" else _read_yaml(text)
 
 
-def write(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
+def write_file(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
     """Write a mapping as a .json, .yaml or .yml file."""
     file = pathlib.Path(path)
     if _file_kind(file) == "json":

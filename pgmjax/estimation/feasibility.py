@@ -143,11 +143,11 @@ def _feasible(domain: Domain, constraints: Sequence[Any]) -> bool:
     targets = [c.probabilities for c in fixed]
     if not targets:
         return True
-    return not fit(HostModel(structure, tables), range(len(fixed)), targets, SWEEPS).infeasible
+    return not proportional_fit(HostModel(structure, tables), range(len(fixed)), targets, SWEEPS).infeasible
 
 
 @dataclasses.dataclass(frozen=True)
-class Fitted:
+class ProportionalFit:
     """How proportional fitting ended.
 
     Attributes:
@@ -166,7 +166,9 @@ class Fitted:
         return self.distance <= 10 * EXACT
 
 
-def fit(model: HostModel, places: Sequence[int], targets: Sequence[np.ndarray], sweeps: int) -> Fitted:
+def proportional_fit(
+    model: HostModel, places: Sequence[int], targets: Sequence[np.ndarray], sweeps: int
+) -> ProportionalFit:
     """Move some of a model's potentials until it has some marginals.
 
     Args:
@@ -184,16 +186,16 @@ def fit(model: HostModel, places: Sequence[int], targets: Sequence[np.ndarray], 
             model, off = _moved(model, place, target)
             distance = max(distance, off)
         if not np.isfinite(distance):
-            return Fitted(model, distance, True)
+            return ProportionalFit(model, distance, True)
         if distance <= EXACT or len(places) == 1:
             # one target alone is met by one move; what is left is rounding
-            return Fitted(model, min(distance, EXACT), False)
+            return ProportionalFit(model, min(distance, EXACT), False)
         if sweep % CHECKED == 0:
             now = [model.tables[place] for place in places]
             if any(_proof(model, places, targets, now, base) for base in (before, start)):
-                return Fitted(model, distance, True)
+                return ProportionalFit(model, distance, True)
             before = now
-    return Fitted(model, distance, False)
+    return ProportionalFit(model, distance, False)
 
 
 def _moved(model: HostModel, place: int, target: np.ndarray) -> tuple[HostModel, float]:

@@ -391,7 +391,7 @@ def _projected(
     structure, _ = Structure.named(problem.domain.sizes, (*host.cliques, *known.cliques))
     places = [place for place, held in enumerate(host.held) if held]
     targets = split(host.targets, host.shapes)
-    fitted = feasibility.fit(
+    fitted = feasibility.proportional_fit(
         HostModel(structure, (*tables, *known.tables)), places, [targets[i] for i in places], SWEEPS
     )
     moved = [table - table.max() for table in fitted.model.tables[: len(host.shapes)]]

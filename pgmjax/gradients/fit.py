@@ -16,7 +16,7 @@ from pgmjax._internal.jit import jit, precision
 from pgmjax.data.cliques import Clique, maximal
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.gradients.problem import Diagnostics, FitParameters, FitProblem, holder
+from pgmjax.gradients.problem import Diagnostics, DifferentiableProblem, FitParameters, holder
 from pgmjax.gradients.solve import descend, optimum
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.structure import Structure
@@ -91,7 +91,7 @@ class DifferentiableFit:
     max_steps: int
     dtype: str
     parameters: FitParameters
-    problem: FitProblem
+    problem: DifferentiableProblem
 
     def __init__(
         self,
@@ -276,7 +276,7 @@ def _planned(
     queries: Sequence[Query],
     prior: tuple[Clique, ...],
     settings: dict[str, Any],
-) -> FitProblem:
+) -> DifferentiableProblem:
     """What is static of a fit."""
     measured = [m.query for m in noisy]
     cliques = tuple(maximal([*(q.clique for q in (*measured, *queries)), *prior]))
@@ -287,7 +287,7 @@ def _planned(
         numbers = [holder(cliques, query.clique) for query in asked]
         return tuple(Place(at, cliques[at], query) for at, query in zip(numbers, asked, strict=True))
 
-    return FitProblem(
+    return DifferentiableProblem(
         plan.oracle,
         cliques,
         tuple(domain.shape_of(clique) for clique in cliques),

@@ -39,7 +39,7 @@ from pgmjax.uncertainty.laplace import Place
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FitProblem:
+class DifferentiableProblem:
     """The structure of a fit (static).
 
     Attributes:

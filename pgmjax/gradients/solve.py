@@ -38,7 +38,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pgmjax.gradients.problem import FitParameters, FitProblem, curved, once, symmetric
+from pgmjax.gradients.problem import DifferentiableProblem, FitParameters, curved, once, symmetric
 from pgmjax.inference.ops.tables import join
 from pgmjax.uncertainty.laplace import conjugate_gradients
 
@@ -52,7 +52,9 @@ _REFUSED = 20  # steps in a row after which it ends where it is
 _FLOOR = 1e-6  # probability added to an answer, where it says how to scale
 
 
-def optimum(problem: FitProblem, numbers: FitParameters, max_steps: int) -> tuple[jax.Array, jax.Array]:
+def optimum(
+    problem: DifferentiableProblem, numbers: FitParameters, max_steps: int
+) -> tuple[jax.Array, jax.Array]:
     """Return the k [rows] of the optimum and the steps; the derivative is NaN off an interior optimum."""
 
     @jax.custom_jvp
@@ -73,7 +75,9 @@ def optimum(problem: FitProblem, numbers: FitParameters, max_steps: int) -> tupl
     return point, jax.lax.stop_gradient(steps).astype(jnp.int32)
 
 
-def _change(problem: FitProblem, numbers: FitParameters, point: jax.Array, moved: jax.Array) -> jax.Array:
+def _change(
+    problem: DifferentiableProblem, numbers: FitParameters, point: jax.Array, moved: jax.Array
+) -> jax.Array:
     """Return dk for a change of the slopes [rows], as a linear map that can be transposed."""
     here = Standing.at(problem, numbers, point)
 
@@ -86,7 +90,9 @@ def _change(problem: FitProblem, numbers: FitParameters, point: jax.Array, moved
     return -symmetric(solve, here.root * symmetric(here.covariance, moved))
 
 
-def minimise(problem: FitProblem, numbers: FitParameters, max_steps: int) -> tuple[jax.Array, jax.Array]:
+def minimise(
+    problem: DifferentiableProblem, numbers: FitParameters, max_steps: int
+) -> tuple[jax.Array, jax.Array]:
     """Return the k [rows] of the optimum and the steps it took. Not to be differentiated."""
 
     def going(state: _State) -> Any:
@@ -100,7 +106,7 @@ def minimise(problem: FitProblem, numbers: FitParameters, max_steps: int) -> tup
     return last.point, last.steps
 
 
-def _step(problem: FitProblem, numbers: FitParameters, state: _State) -> _State:
+def _step(problem: DifferentiableProblem, numbers: FitParameters, state: _State) -> _State:
     """Look at the model that the last step proposed; go on from there, or go there less far."""
     here = Standing.at(problem, numbers, state.point + state.change)
     fallen = here.objective <= state.objective - _SUFFICIENT * state.promise
@@ -179,7 +185,7 @@ class Standing:
     covariance: Callable[[jax.Array], jax.Array]
 
     @classmethod
-    def at(cls, problem: FitProblem, numbers: FitParameters, point: jax.Array) -> Standing:
+    def at(cls, problem: DifferentiableProblem, numbers: FitParameters, point: jax.Array) -> Standing:
         """Return where a model stands."""
         base, root = problem.base(numbers.prior, point.dtype), problem.roots(numbers)
         log_partition, marginals, turn = curved(problem.oracle, base + problem.cells(root * point))
@@ -226,7 +232,7 @@ class Standing:
         return scale * found, left / jnp.where(size > 0, size, 1)
 
 
-def descend(problem: FitProblem, numbers: FitParameters, steps: int) -> jax.Array:
+def descend(problem: DifferentiableProblem, numbers: FitParameters, steps: int) -> jax.Array:
     """Return the k [rows] after some steps from the prior."""
     size = 1 / (problem.curvature(numbers) + numbers.prior_weight)
 

@@ -53,7 +53,7 @@ class SklearnLearner(Learner):
     def __post_init__(self) -> None:
         checks.optional("sklearn.base", "learners")
         if isinstance(self.estimator, str | Mapping):
-            object.__setattr__(self, "estimator", made(self.estimator))
+            object.__setattr__(self, "estimator", regressor_from(self.estimator))
         parts = ("fit", "predict", "get_params")
         if inspect.isclass(self.estimator) or not all(
             callable(getattr(self.estimator, each, None)) for each in parts
@@ -112,7 +112,7 @@ class SklearnLearner(Learner):
         """
         return {
             "name": self.name,
-            "estimator": described(self.estimator),
+            "estimator": regressor_to_dict(self.estimator),
             "scaled": self.scaled,
         }
 
@@ -163,7 +163,7 @@ def regressor(name: str) -> type[Any]:
     return found[name]
 
 
-def described(estimator: Any) -> dict[str, Any]:
+def regressor_to_dict(estimator: Any) -> dict[str, Any]:
     """Return a regressor's name, and those of its parameters that are not as usual.
 
     Raises:
@@ -182,8 +182,8 @@ def described(estimator: Any) -> dict[str, Any]:
     return {"regressor": kind, "parameters": {name: _plain(each) for name, each in changed.items()}}
 
 
-def made(settings: Any) -> Any:
-    """Return a new regressor from its name or from what `described` returned.
+def regressor_from(settings: Any) -> Any:
+    """Return a new regressor from its name or from what `regressor_to_dict` returned.
 
     Raises:
         ValueError: no such regressor or parameters.
@@ -204,7 +204,7 @@ def made(settings: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     if hasattr(value, "get_params") and not inspect.isclass(value):
-        return described(value)
+        return regressor_to_dict(value)
     if isinstance(value, np.integer | np.floating):
         return value.item()
     if isinstance(value, list | tuple):
@@ -216,5 +216,5 @@ def _plain(value: Any) -> Any:
 
 def _object(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return made(value)
+        return regressor_from(value)
     return [_object(each) for each in value] if isinstance(value, list) else value

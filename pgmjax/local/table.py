@@ -257,7 +257,7 @@ class ResponseColumn:
         )
 
 
-def law_of(encoding: str, size: int, lie: float) -> ResponseLaw:
+def law_of_encoding(encoding: str, size: int, lie: float) -> ResponseLaw:
     """Return the law of an encoding's answers.
 
     Raises:
@@ -276,7 +276,7 @@ def read_column(record: dict[str, Any], answers: np.ndarray) -> ResponseColumn:
         KeyError: something is missing.
         ValueError: a number out of range, or answers of another shape; categories are checked when used.
     """
-    law = law_of(record["encoding"], record["size"], float(record["lie"]))
+    law = law_of_encoding(record["encoding"], record["size"], float(record["lie"]))
     epsilon = exact_epsilon(record["epsilon"])
     if law.epsilon_bound > epsilon:
         raise ValueError("the law of some answers costs more than their epsilon.")

@@ -54,7 +54,7 @@ class Transcript:
         if not self.queries:
             raise ValueError("a transcript needs at least one query, got none.")
         for query in self.queries:
-            integers.check(query, self.domain)
+            integers.check_indicators(query, self.domain)
         for name in ("drawn", "records"):
             array = np.array(getattr(self, name))
             if array.ndim != 2 or array.dtype.kind not in "iu" or array.size == 0:
@@ -96,8 +96,8 @@ class Transcript:
         Returns:
             Counts, float64, in the query's shape.
         """
-        integers.check(query, self.domain)
-        ours = integers.answers_of(self.domain, query, self.records)
+        integers.check_indicators(query, self.domain)
+        ours = integers.count_records(query, self.domain, self.records)
         return (ours * (self.count / self.rounds)).reshape(query.shape(self.domain))
 
     def marginal(self, clique: Clique) -> np.ndarray:
@@ -112,7 +112,7 @@ class Transcript:
         result = np.zeros((self.rounds, self.rows), dtype=np.int32)
         for number in range(1, self.rounds):
             one = self.records[number - 1 : number]
-            counted = [integers.answers_of(self.domain, query, one) for query in self.queries]
+            counted = [integers.count_records(query, self.domain, one) for query in self.queries]
             result[number] = result[number - 1] + np.concatenate(counted)
         return result
 

@@ -27,7 +27,7 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Estimator, Fit
-from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
@@ -114,10 +114,10 @@ class Search:
             for cost in costs:
                 chosen = [each.child for each in network]
                 if degree is None:
-                    found = of_cells(levels, chosen, rest, cells, self.max_candidates)
+                    found = parents_of_cells(levels, chosen, rest, cells, self.max_candidates)
                 else:
-                    found = of_degree(chosen, rest, degree, self.max_candidates)
-                found = that_fit(table.domain, network, found, self.max_cells)
+                    found = parents_of_degree(chosen, rest, degree, self.max_candidates)
+                found = candidates_that_fit(table.domain, network, found, self.max_cells)
                 network.append(found[self._choose(table, levels, found, cost, records)])
                 rest.remove(network[-1].child)
                 progress.advance()
@@ -170,7 +170,7 @@ class Search:
         return lambda marginals: Fraction(math.sqrt(2 * marginals / (math.pi * part)))
 
 
-def of_degree(chosen: Sequence[str], rest: Sequence[str], degree: int, most: int) -> list[Candidate]:
+def parents_of_degree(chosen: Sequence[str], rest: Sequence[str], degree: int, most: int) -> list[Candidate]:
     """Return every child with every set of `degree` parents, or of all chosen while they are fewer.
 
     Args:
@@ -192,7 +192,7 @@ def of_degree(chosen: Sequence[str], rest: Sequence[str], degree: int, most: int
     return found
 
 
-def of_cells(
+def parents_of_cells(
     levels: Levels, chosen: Sequence[str], rest: Sequence[str], cells: int, most: int
 ) -> list[Candidate]:
     """Return every child with every maximal set of parents that keeps their table within some cells.
@@ -226,7 +226,7 @@ def of_cells(
     return [Candidate(child, parents) for child in rest for parents in sets[rooms[child]]]
 
 
-def that_fit(
+def candidates_that_fit(
     domain: Domain, network: Sequence[Candidate], candidates: Sequence[Candidate], cells: int
 ) -> list[Candidate]:
     """Return the candidates with which a model of the network stays within some cells.
@@ -407,7 +407,7 @@ def _check_coarser(name: str, finer: Sequence[int], groups: Sequence[int]) -> No
         )
 
 
-def check_memory(domain: Domain, workload: Workload, estimator: Estimator, max_cells: int) -> None:
+def check_model_memory(domain: Domain, workload: Workload, estimator: Estimator, max_cells: int) -> None:
     """Refuse a workload or a model that would not fit in the estimator's memory; reads no table.
 
     Args:

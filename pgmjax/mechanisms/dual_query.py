@@ -18,7 +18,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.losses.transcript import Draws
-from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure
@@ -170,7 +170,7 @@ class DualQuery:
         if data.weighted:
             raise ValueError("DualQuery takes no weighted tables: every record counts once in its draws.")
         for query in queries:
-            integers.check(query, data.domain)
+            integers.check_indicators(query, data.domain)
         if self.estimate == "paper":
             tree_of(data.domain, workload)
         return queries

@@ -15,7 +15,7 @@ from pgmjax.mechanisms.bayes_network import (
     SCORES,
     Levels,
     Search,
-    check_memory,
+    check_model_memory,
     conditional_fit,
     read_taxonomies,
 )
@@ -197,5 +197,5 @@ class PrivBayes:
                 "or mutual-information."
             )
         levels = Levels(domain, self.taxonomies)
-        check_memory(domain, workload, estimator, self.max_cells)
+        check_model_memory(domain, workload, estimator, self.max_cells)
         return levels

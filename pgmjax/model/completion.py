@@ -97,7 +97,7 @@ def _fill(
 
 def _slices_at_once(model: HostModel, unknown: list[int], border: list[int]) -> int:
     one = _sliced(model, unknown, border, np.zeros((max(len(border), 1), 1), np.int64)).structure
-    plan = junction_tree.best(one, (len(unknown),))
+    plan = junction_tree.best_elimination(one, (len(unknown),))
     return max(_CELLS // max(one.cells(clique) for clique in plan.cliques), 1)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
-from pgmjax._internal.worker import Behind
+from pgmjax._internal.worker import WorkerThread
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
 
@@ -54,7 +54,7 @@ def write(
         Progress("rows", rows, show_progress) as progress,
         _partial(target, overwrite) as partial,
         _writer(partial, target.suffix, columns) as writer,
-        Behind(lambda block: _write_block(writer, columns, block)) as behind,
+        WorkerThread(lambda block: _write_block(writer, columns, block)) as behind,
     ):
         pending = False
         for block in blocks:  # one is drawn while the one before is written

@@ -177,7 +177,7 @@ class ModelRows:
                 f"check_rows needs at least one row with a column for every attribute of the cliques; "
                 f"missing are {absent or 'the rows'}."
             )
-        return tuple(check(clique, self._probabilities(clique), codes) for clique in checked)
+        return tuple(compare_rows(clique, self._probabilities(clique), codes) for clique in checked)
 
     def _row_blocks(self, rows: int, seed: int, method: str, device: bool) -> Iterator[list[np.ndarray]]:
         """Blocks of rows of the domain's attributes, drawn on the host or on the device."""
@@ -241,7 +241,7 @@ class RowCheck:
         return (self.total_variation - self.expected) / self.stderr
 
 
-def check(clique: Clique, probabilities: np.ndarray, columns: Mapping[str, np.ndarray]) -> RowCheck:
+def compare_rows(clique: Clique, probabilities: np.ndarray, columns: Mapping[str, np.ndarray]) -> RowCheck:
     """Compare the marginal of rows with a distribution.
 
     Args:

@@ -67,7 +67,9 @@ class OpenDPBackend:
         """
         law = scales.laplace_for(sensitivity, epsilon)
         distance = max(sensitivity, 1)
-        return DiscreteLaplace(_confirmed(law.scale, epsilon, lambda scale: laplace(scale).map(distance)))
+        return DiscreteLaplace(
+            _confirmed(law.scale, epsilon, lambda scale: laplace_sampler(scale).map(distance))
+        )
 
     def gaussian(self, sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
         """Return the law for a squared L2 sensitivity and rho, its scale confirmed by OpenDP.
@@ -77,7 +79,9 @@ class OpenDPBackend:
         """
         law = scales.gaussian_for(sensitivity_squared, rho)
         distance = scales.ceil_sqrt(Fraction(max(sensitivity_squared, 1)))
-        return DiscreteGaussian(_confirmed(law.scale, rho, lambda scale: gaussian(scale).map(distance)))
+        return DiscreteGaussian(
+            _confirmed(law.scale, rho, lambda scale: gaussian_sampler(scale).map(distance))
+        )
 
     def permute_and_flip(
         self, sensitivity: int, epsilon: Fraction, monotone: bool = False
@@ -90,7 +94,9 @@ class OpenDPBackend:
         law = selection.permute_and_flip_for(sensitivity, epsilon, monotone)
         distance = max(sensitivity, 1)
         return selection.PermuteAndFlip(
-            _confirmed(law.scale, epsilon, lambda scale: permute_and_flip(scale, monotone).map(distance))
+            _confirmed(
+                law.scale, epsilon, lambda scale: permute_and_flip_sampler(scale, monotone).map(distance)
+            )
         )
 
     def exponential(
@@ -104,7 +110,7 @@ class OpenDPBackend:
         law = selection.exponential_for(sensitivity, epsilon, monotone)
         distance, rho = max(sensitivity, 1), epsilon**2 / 8
         return selection.ExponentialMechanism(
-            _confirmed(law.scale, rho, lambda scale: exponential(scale, monotone).map(distance))
+            _confirmed(law.scale, rho, lambda scale: exponential_sampler(scale, monotone).map(distance))
         )
 
     def randomized_response(self, size: int, epsilon: Fraction) -> response.RandomizedResponse:
@@ -118,7 +124,7 @@ class OpenDPBackend:
     def draw(self, law: Law, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
         law = checked_noise(law)
-        sampler = (laplace if isinstance(law, DiscreteLaplace) else gaussian)(law.scale)
+        sampler = (laplace_sampler if isinstance(law, DiscreteLaplace) else gaussian_sampler)(law.scale)
         noise = np.empty(size, dtype=np.int64)
 
         def fill(start: int, stop: int) -> None:
@@ -135,7 +141,7 @@ class OpenDPBackend:
         """Return the indices of independent choices by the same scores, int64 [draws]."""
         law, scores = checked_selection(law), selection.checked_scores(scores)
         pure = isinstance(law, selection.PermuteAndFlip)
-        chooser = (permute_and_flip if pure else exponential)(law.scale)
+        chooser = (permute_and_flip_sampler if pure else exponential_sampler)(law.scale)
         chosen = np.empty(draws, dtype=np.int64)
 
         def fill(start: int, stop: int) -> None:
@@ -228,7 +234,7 @@ def opendp() -> Any:
 
 
 @functools.lru_cache(maxsize=64)
-def laplace(scale: float) -> Any:
+def laplace_sampler(scale: float) -> Any:
     """Discrete Laplace noise on int64 vectors; its map takes an L1 distance and gives epsilon."""
     dp = opendp()
     # "i64" in words: T=int is 32 bits wide in OpenDP
@@ -237,7 +243,7 @@ def laplace(scale: float) -> Any:
 
 
 @functools.lru_cache(maxsize=64)
-def gaussian(scale: float) -> Any:
+def gaussian_sampler(scale: float) -> Any:
     """Discrete Gaussian noise on int64 vectors; its map takes an L2 distance and gives rho."""
     dp = opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T=float)
@@ -245,13 +251,13 @@ def gaussian(scale: float) -> Any:
 
 
 @functools.lru_cache(maxsize=64)
-def permute_and_flip(scale: float, monotone: bool = False) -> Any:
+def permute_and_flip_sampler(scale: float, monotone: bool = False) -> Any:
     """Noisy max with exponential noise; its map takes an L-infinity distance and gives epsilon."""
     return opendp().m.make_noisy_max(*_scores(monotone), opendp().max_divergence(), scale=scale)
 
 
 @functools.lru_cache(maxsize=64)
-def exponential(scale: float, monotone: bool = False) -> Any:
+def exponential_sampler(scale: float, monotone: bool = False) -> Any:
     """Noisy max with Gumbel noise; its map takes an L-infinity distance and gives rho = epsilon^2 / 8.
 
     Which noise it is hangs on the measure alone: under zCDP the same call is another mechanism.

@@ -84,7 +84,10 @@ class AttributeQuery(abc.ABC):
         return self._max_distance(size, power)
 
     def row_extremes(self, size: int) -> tuple[Extremes, ...]:
-        """Return the least and largest entry of every row that matters, see `queries.columns.of_matrix`."""
+        """Return the least and largest entry of every row that matters.
+
+        Which do, `queries.columns.row_extremes_of_matrix` says.
+        """
         self.check(size)
         return self._row_extremes(size)
 
@@ -133,7 +136,7 @@ class AttributeQuery(abc.ABC):
         return columns.max_distance(self._matrix(size), power)
 
     def _row_extremes(self, size: int) -> tuple[Extremes, ...]:
-        return columns.of_matrix(self._matrix(size))
+        return columns.row_extremes_of_matrix(self._matrix(size))
 
     def _separates(self, size: int) -> bool:
         return False

@@ -202,7 +202,7 @@ def _indicators(row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (row[None, :] >= values[1:, None]).astype(np.int64), np.diff(values)
 
 
-def of_matrix(matrix: np.ndarray) -> tuple[Extremes, ...]:
+def row_extremes_of_matrix(matrix: np.ndarray) -> tuple[Extremes, ...]:
     """Return the extremes of the rows of a matrix [rows, columns] that matter."""
     lows, highs = matrix.min(axis=1), matrix.max(axis=1)
     tops, places = np.unique(highs, return_inverse=True)
@@ -211,7 +211,7 @@ def of_matrix(matrix: np.ndarray) -> tuple[Extremes, ...]:
     return _outermost((_exact(low), _exact(high)) for low, high in zip(least, tops, strict=True))
 
 
-def of_product(factors: Sequence[tuple[Extremes, ...]]) -> tuple[Extremes, ...]:
+def row_extremes_of_product(factors: Sequence[tuple[Extremes, ...]]) -> tuple[Extremes, ...]:
     """Return the extremes of a Kronecker product's rows that matter.
 
     Where a factor has too many rows, one that holds them all stands for them: never too narrow.

@@ -3,8 +3,8 @@
 An error that is raised for large counts would tell that they are large. So nothing here fails on a
 table: answers that could pass 64 bits are worked out as Python integers.
 
-`check`, `answers_of` and `sum_of_rows` are for queries whose entries are 0 and 1: each row says of a record
-whether it is counted.
+`check_indicators`, `count_records` and `sum_of_rows` are for queries whose entries are 0 and 1: each row says
+of a record whether it is counted.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _largest(values: np.ndarray) -> int:
     return max(abs(int(values.max())), abs(int(values.min())))
 
 
-def check(query: Query, domain: Domain) -> None:
+def check_indicators(query: Query, domain: Domain) -> None:
     """Refuse a query with other entries than 0 and 1.
 
     Raises:
@@ -130,12 +130,12 @@ def check_codes(domain: Domain, records: np.ndarray) -> None:
         raise ValueError("records must have codes from 0 to the attributes' sizes - 1.")
 
 
-def answers_of(domain: Domain, query: Query, records: np.ndarray) -> np.ndarray:
+def count_records(query: Query, domain: Domain, records: np.ndarray) -> np.ndarray:
     """Return how many of some records each row counts, int64 [rows].
 
     Args:
-        domain: the attributes.
         query: all entries 0 or 1.
+        domain: the attributes.
         records: codes [records, attributes] in the domain's order.
     """
     places = {name: number for number, name in enumerate(domain.attributes)}
@@ -154,15 +154,15 @@ def sum_of_rows(query: Query, domain: Domain, rows: Iterable[int]) -> np.ndarray
     """
     result = np.zeros(domain.shape_of(query.clique))
     shape = query.shape(domain)
-    numbers, times = np.unique(np.fromiter(rows, dtype=np.int64), return_counts=True)
+    numbers, repeats = np.unique(np.fromiter(rows, dtype=np.int64), return_counts=True)
     if isinstance(query, DenseMatrix):
         chosen = query.matrix(domain)[numbers]
-        return np.asarray((times @ chosen).reshape(result.shape), dtype=np.float64)
+        return np.asarray((repeats @ chosen).reshape(result.shape), dtype=np.float64)
     for coefficient, blocks in query.factors(domain):
         matrices = [blocks[name].matrix(domain[name]) for name in query.clique]
-        for number, repeats in zip(numbers, times, strict=True):
+        for number, count in zip(numbers, repeats, strict=True):
             places = np.unravel_index(number, shape)
-            table: np.ndarray = np.array(float(coefficient) * repeats)
+            table: np.ndarray = np.array(float(coefficient) * count)
             for matrix, place in zip(matrices, places, strict=True):
                 table = np.multiply.outer(table, matrix[place])
             result += table

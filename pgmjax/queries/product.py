@@ -119,7 +119,7 @@ class Product(Query):
 
     def _row_extremes(self, domain: Domain) -> tuple[Exact, Exact]:
         rows = [block.row_extremes(size) for block, size in self._bound(domain)]
-        return columns.entry_and_spread(columns.of_product(rows))
+        return columns.entry_and_spread(columns.row_extremes_of_product(rows))
 
     def _max_distance(self, domain: Domain, power: int) -> Exact:
         return _max_distance(tuple(self._bound(domain)), power)

@@ -152,7 +152,7 @@ class WeightedSum(Query):
     def _row_extremes(self, domain: Domain) -> tuple[Exact, Exact]:
         explicit = self._explicit(domain)
         if explicit is not None:
-            entry, spread = columns.entry_and_spread(columns.of_matrix(explicit[0]))
+            entry, spread = columns.entry_and_spread(columns.row_extremes_of_matrix(explicit[0]))
             return _divided(entry, explicit[1]), _divided(spread, explicit[1])
         parts = [product._row_extremes(domain) for product in self.products]
         entries, spreads = zip(*parts, strict=True)
@@ -278,7 +278,7 @@ class DenseMatrix(Query):
         return columns.max_column(self.entries.array, power)
 
     def _row_extremes(self, domain: Domain) -> tuple[Exact, Exact]:
-        return columns.entry_and_spread(columns.of_matrix(self.entries.array))
+        return columns.entry_and_spread(columns.row_extremes_of_matrix(self.entries.array))
 
     def _max_distance(self, domain: Domain, power: int) -> Exact:
         result = columns.max_distance(self.entries.array, power)

@@ -171,7 +171,7 @@ def _marginals(
     competing = weighted_marginals.Spectrum(
         spectrum.sets, spectrum.marginals, spectrum.values * squares, spectrum.reach
     )
-    weights, _ = weighted_marginals.optimise(competing, norm, restarts=restarts, seed=seed)
+    weights, _ = weighted_marginals.optimise_marginals(competing, norm, restarts=restarts, seed=seed)
     places = tuple(int(place) for place in np.flatnonzero(weights))
     queries = [spectrum.marginals[place] for place in places]
     shares = weights[list(places)] ** (1 if norm == "l1" else 2)

@@ -32,7 +32,7 @@ _SWEEPS = 10
 _GAIN = 1e-4
 
 
-def optimise(
+def optimise_product(
     terms: Sequence[Term],
     clique: Clique,
     domain: Domain,
@@ -56,7 +56,7 @@ def optimise(
         >>> from pgmjax.queries import Product, prefix, identity
         >>> domain = Domain({"a": 2, "b": 16})
         >>> terms = query_terms(Product({"a": identity(), "b": prefix()}), domain)
-        >>> factors, error = optimise(terms, ("a", "b"), domain)
+        >>> factors, error = optimise_product(terms, ("a", "b"), domain)
         >>> factors["a"].matrix.tolist(), error < 2 * 16 * 17 / 2
         ([[1, 0], [0, 1]], True)
     """
@@ -190,7 +190,7 @@ def whole_product(
     terms: list[Term] = []
     for entry in workload.entries:
         terms += query_terms(entry.query, domain, float(entry.weight) ** 2)
-    factors, _ = optimise(terms, clique, domain, norm, restarts=restarts, seed=seed)
+    factors, _ = optimise_product(terms, clique, domain, norm, restarts=restarts, seed=seed)
     query = whole(_as_query(factors), domain)
     return served("kron", workload, domain, [query], [0] * len(workload.entries), norm, relation, "equal")
 
@@ -204,7 +204,7 @@ def _product(
         return marginal(clique)
     terms = [term for query, weight in group for term in query_terms(query, domain, weight)]
     if name == "union":
-        factors, _ = optimise(terms, clique, domain, norm, restarts=restarts, seed=seed)
+        factors, _ = optimise_product(terms, clique, domain, norm, restarts=restarts, seed=seed)
     else:
         factors = fixed_product(name, terms, clique, domain, norm)
     return whole(_as_query(factors), domain)

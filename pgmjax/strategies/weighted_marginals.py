@@ -96,7 +96,7 @@ class Spectrum:
         return self.values[:, asked] @ (1 / strengths[asked])
 
 
-def optimise(
+def optimise_marginals(
     spectrum: Spectrum, norm: str = "l1", *, restarts: int = 5, seed: int = 0
 ) -> tuple[np.ndarray, float]:
     """Return the weights of the best marginals found [marginals], and the error in units (see `strategy`).

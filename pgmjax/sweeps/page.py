@@ -69,7 +69,7 @@ def _page(sweep: str, rows: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[
                 controls(lines, series),
                 _plots("Error against epsilon", _EPSILON_NOTE, lines, series, figures.against_epsilon),
                 _plots("Error against time", _TIME_NOTE, lines, series, figures.against_time),
-                table(lines),
+                results_table(lines),
                 failures(rows),
                 meaning(rows),
                 machines(runs, rows),
@@ -175,7 +175,7 @@ def _select(key: str, word: str, choices: Mapping[str, str], every: str = "") ->
     return f'<label>{word} <select data-key="{key}">{"".join(options)}</select></label>'
 
 
-def table(lines: Sequence[Line]) -> str:
+def results_table(lines: Sequence[Line]) -> str:
     """Return the table of all groups."""
     heads = ["table", "workload", "mechanism", "epsilon", "trials"]
     heads += [

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from pgmjax._internal.worker import Behind
+from pgmjax._internal.worker import WorkerThread
 
 
 def test_jobs_are_done_in_order_by_another_thread():
-    with Behind(lambda job: (job, threading.get_ident())) as behind:
+    with WorkerThread(lambda job: (job, threading.get_ident())) as behind:
         for job in range(3):
             behind.start(job)
         results = [behind.finish() for _ in range(3)]
@@ -20,7 +20,7 @@ def test_jobs_are_done_in_order_by_another_thread():
 
 
 def test_an_error_is_raised_where_the_job_is_finished_and_the_next_job_is_done():
-    with Behind(lambda job: 1 // job) as behind:
+    with WorkerThread(lambda job: 1 // job) as behind:
         behind.start(0)
         behind.start(1)
         with pytest.raises(ZeroDivisionError):
@@ -35,7 +35,7 @@ def test_jobs_under_way_are_done_before_the_caller_goes_on():
         go.wait(30)
         done.append(job)
 
-    with pytest.raises(OSError, match="stop"), Behind(work) as behind:
+    with pytest.raises(OSError, match="stop"), WorkerThread(work) as behind:
         behind.start(1)
         behind.start(2)
         threading.Timer(0.05, go.set).start()
@@ -45,7 +45,7 @@ def test_jobs_under_way_are_done_before_the_caller_goes_on():
 
 def test_a_thread_that_nobody_waits_for_ends():
     before = threading.active_count()
-    behind = Behind(str)
+    behind = WorkerThread(str)
     assert threading.active_count() == before + 1
     del behind
     end = time.monotonic() + 30
@@ -56,7 +56,7 @@ def test_a_thread_that_nobody_waits_for_ends():
 
 INTERRUPTED = """
 import faulthandler, random, signal
-from pgmjax._internal.worker import Behind
+from pgmjax._internal.worker import WorkerThread
 
 def stop(*_):
     raise KeyboardInterrupt
@@ -66,7 +66,7 @@ faulthandler.dump_traceback_later(60, exit=True)
 generator = random.Random(0)
 for _ in range(1000):
     try:
-        with Behind(lambda job: job) as behind:
+        with WorkerThread(lambda job: job) as behind:
             signal.setitimer(signal.ITIMER_REAL, generator.uniform(1e-5, 2e-3))
             while True:
                 behind.start(0)

@@ -26,15 +26,15 @@ class Some:
 
 def test_values_are_json_or_text():
     words = ["rounds=3", "share=0.25", "arm=paper", "degree=null", 'names=["a", "b"]']
-    assert release.read(Some, words) == {
+    assert release.read_options(Some, words) == {
         "rounds": 3,
         "share": 0.25,
         "arm": "paper",
         "degree": None,
         "names": ["a", "b"],
     }
-    assert release.read(Some, ["arm=a=b"]) == {"arm": "a=b"}
-    assert release.read(Some, []) == {}
+    assert release.read_options(Some, ["arm=a=b"]) == {"arm": "a=b"}
+    assert release.read_options(Some, []) == {}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_values_are_json_or_text():
 )
 def test_bad_words(words, said):
     with pytest.raises(ValueError, match=said):
-        release.read(Some, words)
+        release.read_options(Some, words)
 
 
 def test_options_are_listed(capsys):
@@ -131,7 +131,7 @@ def test_every_option_of_every_mechanism_is_tried():
 @pytest.mark.parametrize("name, words", EACH)
 def test_every_option_is_reached_from_the_command_line(name, words):
     mechanism = mechanisms.names()[name]
-    given = release.read(mechanism, words_of(words))
+    given = release.read_options(mechanism, words_of(words))
     relation = mechanisms.relations(mechanism)[-1]
     made = mechanism(epsilon=1, delta="1e-3", relation=relation, **given)
     (option, value), *_ = given.items()

@@ -58,7 +58,7 @@ def test_maximal_sets_are_those_of_brute_force(seed):
 
 def test_candidates_by_cells():
     levels = Levels(Domain({"a": 4, "b": 2, "c": 3, "d": 30}), {"a": ((0, 0, 1, 1),)})
-    found = bayes_network.of_cells(levels, ["a", "b"], ["c", "d"], 12, MANY)
+    found = bayes_network.parents_of_cells(levels, ["a", "b"], ["c", "d"], 12, MANY)
     assert set(found) == {
         Candidate("c", (("a", 0),)),
         Candidate("c", (("a", 1), ("b", 0))),
@@ -71,11 +71,11 @@ def test_candidates_by_cells():
 
 
 def test_candidates_of_a_degree():
-    few = bayes_network.of_degree(["a"], ["b", "c"], 2, MANY)
+    few = bayes_network.parents_of_degree(["a"], ["b", "c"], 2, MANY)
     assert few == [Candidate("b", (("a", 0),)), Candidate("c", (("a", 0),))]
-    found = bayes_network.of_degree(["a", "b", "c"], ["d", "e"], 2, MANY)
+    found = bayes_network.parents_of_degree(["a", "b", "c"], ["d", "e"], 2, MANY)
     assert len(found) == len(set(found)) == 6 and {len(each.parents) for each in found} == {2}
-    assert bayes_network.of_degree(["a"], ["b"], 0, MANY) == [Candidate("b")]
+    assert bayes_network.parents_of_degree(["a"], ["b"], 0, MANY) == [Candidate("b")]
 
 
 def test_too_many_candidates_are_thinned_for_every_child_alike():
@@ -83,17 +83,19 @@ def test_too_many_candidates_are_thinned_for_every_child_alike():
     domain = Domain(dict.fromkeys(names, 2))
     levels = Levels(domain, {})
     for found in (
-        bayes_network.of_degree(names[:30], names[30:], 5, 200),
-        bayes_network.of_cells(levels, names[:30], names[30:], 64, 200),
+        bayes_network.parents_of_degree(names[:30], names[30:], 5, 200),
+        bayes_network.parents_of_cells(levels, names[:30], names[30:], 64, 200),
     ):
         assert len(found) == len(set(found)) == 200
         assert {sum(each.child == name for each in found) for name in names[30:]} == {20}
         assert {len(each.parents) for each in found} == {5}
-    again = bayes_network.of_cells(levels, names[:30], names[30:], 64, 200)
+    again = bayes_network.parents_of_cells(levels, names[:30], names[30:], 64, 200)
     assert again == found
-    assert len(bayes_network.of_cells(levels, names[:6], names[30:], 4, 20)) == 20
+    assert len(bayes_network.parents_of_cells(levels, names[:6], names[30:], 4, 20)) == 20
     wide = [f"y{i}" for i in range(300)]
-    many = bayes_network.of_cells(Levels(Domain(dict.fromkeys(wide, 2)), {}), wide[:290], wide[290:], 64, 50)
+    many = bayes_network.parents_of_cells(
+        Levels(Domain(dict.fromkeys(wide, 2)), {}), wide[:290], wide[290:], 64, 50
+    )
     assert len(many) == 50 and {len(each.parents) for each in many} == {5}
 
 
@@ -107,8 +109,8 @@ def test_candidates_that_make_the_model_too_large_are_left_out():
     ]
     cells = candidate_cells(domain, [c.clique for c in network], [c.clique for c in given])
     assert cells.tolist() == [300, 2000, 1100]
-    assert bayes_network.that_fit(domain, network, given, 1100) == [given[0], given[2]]
-    assert bayes_network.that_fit(domain, network, given, 299) == [Candidate("d")]
+    assert bayes_network.candidates_that_fit(domain, network, given, 1100) == [given[0], given[2]]
+    assert bayes_network.candidates_that_fit(domain, network, given, 299) == [Candidate("d")]
 
 
 GRID = list(itertools.product([100, 5_000, 48_842], [2, 5, 16], ["1/10", "7/10", "3"], [1, 4, 6]))

@@ -22,16 +22,16 @@ FALSE_ALARMS = ALPHA * (2 * len(COINS) + len(BOUNDS))
 @pytest.mark.parametrize(
     "measurement, distance, loss",
     [
-        (lambda: calls.laplace(10.0), 1, 0.1),
-        (lambda: calls.laplace(10.0), 3, 0.3),
-        (lambda: calls.gaussian(10.0), 1.0, 0.005),
-        (lambda: calls.gaussian(10.0), 3.0, 0.045),
-        (lambda: calls.permute_and_flip(1.0), 1, 2.0),
-        (lambda: calls.permute_and_flip(10.0), 3, 0.6),
-        (lambda: calls.permute_and_flip(1.0, monotone=True), 1, 1.0),
-        (lambda: calls.exponential(1.0), 1, 0.5),
-        (lambda: calls.exponential(10.0), 3, 0.045),
-        (lambda: calls.exponential(1.0, monotone=True), 1, 0.125),
+        (lambda: calls.laplace_sampler(10.0), 1, 0.1),
+        (lambda: calls.laplace_sampler(10.0), 3, 0.3),
+        (lambda: calls.gaussian_sampler(10.0), 1.0, 0.005),
+        (lambda: calls.gaussian_sampler(10.0), 3.0, 0.045),
+        (lambda: calls.permute_and_flip_sampler(1.0), 1, 2.0),
+        (lambda: calls.permute_and_flip_sampler(10.0), 3, 0.6),
+        (lambda: calls.permute_and_flip_sampler(1.0, monotone=True), 1, 1.0),
+        (lambda: calls.exponential_sampler(1.0), 1, 0.5),
+        (lambda: calls.exponential_sampler(10.0), 3, 0.045),
+        (lambda: calls.exponential_sampler(1.0, monotone=True), 1, 0.125),
         (lambda: calls.flips(1.0), 1, 0.0),
         (lambda: calls.flips(0.5), 1, 2 * math.log(3)),
         (lambda: calls.flips(2.0**-20), 1, 2 * math.log(2.0**21 - 1)),
@@ -44,16 +44,26 @@ def test_maps_at_known_points(measurement, distance, loss):
     assert known == pytest.approx(loss, rel=1e-14) and known >= loss * (1 - 1e-16)
 
 
-@pytest.mark.parametrize("maker", [calls.laplace, calls.gaussian, calls.permute_and_flip, calls.exponential])
+@pytest.mark.parametrize(
+    "maker",
+    [
+        calls.laplace_sampler,
+        calls.gaussian_sampler,
+        calls.permute_and_flip_sampler,
+        calls.exponential_sampler,
+    ],
+)
 def test_scales_that_are_none(maker):
     """NaN, infinity and less than 0 raise; 0 does not, and its loss is infinite."""
     for scale in (math.nan, math.inf, -1.0):
         with pytest.raises(dp.OpenDPException):
             maker(scale)
-    assert maker(0.0).map(1.0 if maker is calls.gaussian else 1) == math.inf
+    assert maker(0.0).map(1.0 if maker is calls.gaussian_sampler else 1) == math.inf
 
 
-@pytest.mark.parametrize("maker", [calls.laplace, calls.permute_and_flip, calls.exponential])
+@pytest.mark.parametrize(
+    "maker", [calls.laplace_sampler, calls.permute_and_flip_sampler, calls.exponential_sampler]
+)
 def test_distances_that_are_none(maker):
     for distance in (-1, math.nan, math.inf, 0.5):
         with pytest.raises((dp.OpenDPException, TypeError, ValueError)):
@@ -66,7 +76,7 @@ def test_flips_beyond_all_bits():
             calls.flips(doubled)
 
 
-@pytest.mark.parametrize("maker", [calls.laplace, calls.gaussian])
+@pytest.mark.parametrize("maker", [calls.laplace_sampler, calls.gaussian_sampler])
 def test_integers_of_64_bits_in_and_out(maker):
     values = np.array([0, 2**40 + 1, -(2**62), 2**53 + 1])
     noisy = np.asarray(maker(0.05)(values))  # moves an answer but once in 10^8 draws or less
@@ -75,7 +85,7 @@ def test_integers_of_64_bits_in_and_out(maker):
         maker(1.0)(np.array([0.5, math.nan]))
 
 
-@pytest.mark.parametrize("maker", [calls.permute_and_flip, calls.exponential])
+@pytest.mark.parametrize("maker", [calls.permute_and_flip_sampler, calls.exponential_sampler])
 def test_choices_are_indices_of_the_largest(maker):
     sharp = maker(1 / 64)
     assert sharp(np.array([5, 9, 7])) == 1 and sharp(np.array([2**53 - 1, 2**53 - 2])) == 0

@@ -19,7 +19,7 @@ FITTING = [
 
 @pytest.mark.parametrize("query", FITTING)
 def test_sums_of_rows_and_answers_are_those_of_the_matrix(query):
-    integers.check(query, DOMAIN)
+    integers.check_indicators(query, DOMAIN)
     matrix = query.matrix(DOMAIN)
     rng = np.random.default_rng(0)
     rows = rng.integers(0, len(matrix), 9)
@@ -28,7 +28,7 @@ def test_sums_of_rows_and_answers_are_those_of_the_matrix(query):
     records = np.stack([rng.integers(0, size, 7) for size in DOMAIN.shape], axis=1)
     places = [DOMAIN.attributes.index(name) for name in query.clique]
     cells = np.ravel_multi_index(tuple(records[:, places].T), shape)
-    assert np.array_equal(integers.answers_of(DOMAIN, query, records), matrix[:, cells].sum(1))
+    assert np.array_equal(integers.count_records(query, DOMAIN, records), matrix[:, cells].sum(1))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_sums_of_rows_and_answers_are_those_of_the_matrix(query):
 )
 def test_other_entries_are_refused(query):
     with pytest.raises(ValueError, match="entries 0 and 1 only"):
-        integers.check(query, DOMAIN)
+        integers.check_indicators(query, DOMAIN)
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_product_errors_are_those_of_the_joint_matrices():
     ]
     terms = [term for query in union for term in grams.query_terms(query, domain)]
     for norm in NORMS:
-        factors, error = kron.optimise(terms, ("a", "b"), domain, norm, restarts=1)
+        factors, error = kron.optimise_product(terms, ("a", "b"), domain, norm, restarts=1)
         joint = np.kron(factors["a"].matrix, factors["b"].matrix)
         dense = expected_error(grams.dense(terms, ("a", "b"), domain), joint, norm)
         assert error == pytest.approx(dense, rel=1e-9)
@@ -176,7 +176,9 @@ def test_the_census_workload():
 
 @pytest.mark.slow
 def test_opt_kron_on_the_census_workload():
-    factors, error = kron.optimise(census_terms(), CENSUS.DOMAIN.attributes, CENSUS.DOMAIN, restarts=3)
+    factors, error = kron.optimise_product(
+        census_terms(), CENSUS.DOMAIN.attributes, CENSUS.DOMAIN, restarts=3
+    )
     assert root_mean_square(error, 4151) <= 5.6
     assert all(column_norm(factor.matrix, "l1") >= 1 - 1e-12 for factor in factors.values())
 
@@ -204,8 +206,12 @@ def spectrum(domain, workload):
 def test_opt_m_on_all_k_way_marginals(sizes, k, gaussian, optimum, laplace):
     domain = Domain(dict(zip("abcd", sizes, strict=False)))
     found = spectrum(domain, Workload.all_kway(domain, k))
-    assert weighted_marginals.optimise(found, "l2")[1] == pytest.approx(gaussian, abs=6e-4 + 1e-5 * gaussian)
-    assert weighted_marginals.optimise(found, "l1")[1] == pytest.approx(laplace, abs=6e-4 + 1e-5 * laplace)
+    assert weighted_marginals.optimise_marginals(found, "l2")[1] == pytest.approx(
+        gaussian, abs=6e-4 + 1e-5 * gaussian
+    )
+    assert weighted_marginals.optimise_marginals(found, "l1")[1] == pytest.approx(
+        laplace, abs=6e-4 + 1e-5 * laplace
+    )
     many = [np.prod([domain[name] - 1 for name in each]) for each in found.sets]  # the least of any strategy
     best = np.sqrt(found.values.sum(axis=0) * many).sum() ** 2 / domain.size()
     assert best == pytest.approx(optimum, abs=1e-4)
@@ -230,7 +236,7 @@ def test_opt_m_moves_on_a_domain_of_any_size(norm, power):
     d, size = 12, 20
     domain = Domain({f"x{place}": size for place in range(d)})
     found = spectrum(domain, Workload.all_kway(domain, 1))
-    _, error = weighted_marginals.optimise(found, norm, restarts=1)
+    _, error = weighted_marginals.optimise_marginals(found, norm, restarts=1)
     assert error <= d**power * (d * size - d + 1) * (1 + 1e-3)
 
 
@@ -243,7 +249,7 @@ def test_the_error_of_weighted_marginals_is_that_of_the_joint_matrices():
         ]
     )
     found = spectrum(domain, workload)
-    weights, error = weighted_marginals.optimise(found, "l1", restarts=1)
+    weights, error = weighted_marginals.optimise_marginals(found, "l1", restarts=1)
     rows = []
     for weight, clique in zip(weights, found.marginals, strict=True):
         blocks = {name: queries.identity() if name in clique else queries.total() for name in domain}

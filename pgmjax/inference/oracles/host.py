@@ -116,7 +116,7 @@ class HostModel:
         it: what sampling needs. With the maximum instead of the sum it gives the best value.
         Variables named `last` are eliminated after all others.
         """
-        plan = junction_tree.best(self.structure, last)
+        plan = junction_tree.best_elimination(self.structure, last)
         widest = max((self.structure.cells(clique) for clique in plan.cliques), default=1)
         require_cells(widest, "the largest table that walking through this model needs")
         pending = list(zip(self.tables, self.structure.cliques, strict=True))

@@ -68,7 +68,7 @@ class Growth:
             >>> model.base, model.cells((2, 0)), model.cells((1, 0))
             (18, 24, 18)
         """
-        return cls(structure, junction_tree.build(structure, junction_tree.best(structure)))
+        return cls(structure, junction_tree.build(structure, junction_tree.best_elimination(structure)))
 
     @property
     def base(self) -> int:

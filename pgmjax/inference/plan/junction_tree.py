@@ -49,7 +49,7 @@ class JunctionTree:
 
 def build(structure: Structure, elimination: Elimination | None = None) -> JunctionTree:
     """Make the junction tree of an elimination order (the best of both rules by default)."""
-    elimination = elimination or best(structure)
+    elimination = elimination or best_elimination(structure)
     step = {v: i for i, v in enumerate(elimination.order)}
     members = [set(c) for c in elimination.cliques]
     # The clique of a step hangs on that of the next variable in it to be eliminated.
@@ -221,7 +221,7 @@ def maximal_cliques(elimination: Elimination) -> list[Variables]:
     return found
 
 
-def best(structure: Structure, last: Iterable[int] = ()) -> Elimination:
+def best_elimination(structure: Structure, last: Iterable[int] = ()) -> Elimination:
     """The order, of both rules, whose cliques together have the fewest cells.
 
     Where the first rule adds no edge the second is not tried.
@@ -251,4 +251,6 @@ def total_cells(sizes: Sequence[int], cliques: Iterable[Sequence[int]]) -> int:
     """
     structure = Structure(tuple(sizes), tuple(tuple(c) for c in cliques))
     used = set(itertools.chain.from_iterable(structure.cliques))
-    return sum(structure.cells(c) for c in maximal_cliques(best(structure)) if len(c) > 1 or c[0] in used)
+    return sum(
+        structure.cells(c) for c in maximal_cliques(best_elimination(structure)) if len(c) > 1 or c[0] in used
+    )

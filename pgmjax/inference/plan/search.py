@@ -34,14 +34,14 @@ COTENGRA_TRIALS = 64
 
 # Of the exhaustive search.
 LIMIT = 62  # tables, and variables that differ in where they occur: bits of an integer
-MAX_PAIRS = 2_000_000
+MAX_PAIRS = 2_000_000  # of subsets of tables, after which the whole search gives up
 _BITS = 12
 
 # Of the local search.
 PART = 9  # tables of a part
 PASSES = 3
 NEGLIGIBLE = 0.01  # parts that weigh less of the whole are left alone
-PAIRS = 100_000
+LOCAL_MAX_PAIRS = 100_000  # the same, where a part is rebuilt: many are
 
 
 def from_elimination(structure: Structure, elimination: junction_tree.Elimination) -> Merges:
@@ -433,12 +433,12 @@ class _Tree:
             leaves.remove(heaviest)
             leaves.extend(self.children[heaviest])
             inner.append(heaviest)
-        weight = sum(map(self.own, inner))
-        if len(leaves) < 3 or weight < NEGLIGIBLE * self.total():
+        before = sum(map(self.own, inner))
+        if len(leaves) < 3 or before < NEGLIGIBLE * self.total():
             return
         tables = [self.open[n] for n in leaves]
-        bound = weight * (1 - 1e-6)
-        better = optimal_merges(tables, self.open[node], self.sizes, self.weights, bound, PAIRS)
+        bound = before * (1 - 1e-6)
+        better = optimal_merges(tables, self.open[node], self.sizes, self.weights, bound, LOCAL_MAX_PAIRS)
         if better is None:
             return
         for old in inner:

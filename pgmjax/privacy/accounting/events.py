@@ -122,7 +122,7 @@ class Pure(Record):
 
     def renyi(self, orders: np.ndarray) -> np.ndarray:
         """Return the divergences of binary randomised response, the largest there are."""
-        return pure(ceil_float(self.epsilon), orders)
+        return pure_divergence(ceil_float(self.epsilon), orders)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,7 +209,7 @@ class Laplace(Record):
 
     def renyi(self, orders: np.ndarray) -> np.ndarray:
         """Return upper bounds of the divergence of the law that was drawn."""
-        bound = pure(ceil_float(self.epsilon), orders)
+        bound = pure_divergence(ceil_float(self.epsilon), orders)
         if self.step is None:
             return bound
         if self.shifts is None:
@@ -218,7 +218,7 @@ class Laplace(Record):
         else:
             shifts = self.shifts
         kinds = {shift: shifts.count(shift) for shift in shifts}
-        exact = sum(count * laplace(self.step, shift, orders) for shift, count in kinds.items())
+        exact = sum(count * laplace_divergence(self.step, shift, orders) for shift, count in kinds.items())
         return np.minimum(exact, bound)
 
 
@@ -315,7 +315,7 @@ class Selection(Record):
 
     def renyi(self, orders: np.ndarray) -> np.ndarray:
         """Return the smaller of order * rho and the divergences of binary randomised response."""
-        return np.minimum(times_rho(self.rho, orders), pure(ceil_float(self.epsilon), orders))
+        return np.minimum(times_rho(self.rho, orders), pure_divergence(ceil_float(self.epsilon), orders))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -393,7 +393,7 @@ def check_relation(event: Event, relation: Relation) -> None:
         )
 
 
-def laplace(step: float, shift: int, orders: np.ndarray) -> np.ndarray:
+def laplace_divergence(step: float, shift: int, orders: np.ndarray) -> np.ndarray:
     """Return upper bounds of the divergence of discrete Laplace noise from itself moved.
 
     Args:
@@ -407,7 +407,7 @@ def laplace(step: float, shift: int, orders: np.ndarray) -> np.ndarray:
 
     Example:
         >>> exact = math.log((math.e + math.e**-2) / (1 + 1 / math.e))
-        >>> bool(0 <= laplace(1.0, 1, np.array([2.0]))[0] - exact < 1e-11)
+        >>> bool(0 <= laplace_divergence(1.0, 1, np.array([2.0]))[0] - exact < 1e-11)
         True
     """
     orders = np.asarray(orders, np.float64)
@@ -422,10 +422,10 @@ def laplace(step: float, shift: int, orders: np.ndarray) -> np.ndarray:
         small = np.log1p(up + down + 8 * _UNIT * (up - down))
         large = above * move + np.log(first + second * np.exp(-(above + orders) * move))
     exact = np.where(above * move <= 1, small, large) / above
-    return np.minimum(exact * (1 + _ROUNDING), pure(move, orders))
+    return np.minimum(exact * (1 + _ROUNDING), pure_divergence(move, orders))
 
 
-def pure(epsilon: float, orders: np.ndarray) -> np.ndarray:
+def pure_divergence(epsilon: float, orders: np.ndarray) -> np.ndarray:
     """Return the largest divergences that epsilon-DP allows, rounded up by a relative 1e-12.
 
     Args:
@@ -440,7 +440,7 @@ def pure(epsilon: float, orders: np.ndarray) -> np.ndarray:
         Bun and Steinke 2016, "Concentrated differential privacy", Proposition 3.3 and its proof.
 
     Example:
-        >>> bool(pure(1.0, np.array([2.0]))[0] < 1.0)
+        >>> bool(pure_divergence(1.0, np.array([2.0]))[0] < 1.0)
         True
     """
     orders = np.asarray(orders, np.float64)

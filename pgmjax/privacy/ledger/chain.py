@@ -89,18 +89,18 @@ def add(connection: sqlite3.Connection, kind: str, row: Mapping[str, Any]) -> in
     return identifier
 
 
-def path_of(ledger: pathlib.Path) -> pathlib.Path:
+def key_path(ledger: pathlib.Path) -> pathlib.Path:
     """Return where the key of a ledger lies: FILE.key."""
     return ledger.with_name(ledger.name + ".key")
 
 
-def create(ledger: pathlib.Path) -> bytes:
+def create_key(ledger: pathlib.Path) -> bytes:
     """Write a new key that only the owner may read, and return it.
 
     Raises:
         LedgerError: there is one already, or it cannot be written.
     """
-    path = path_of(ledger)
+    path = key_path(ledger)
     if os.path.lexists(path):
         raise LedgerError(f"{path} is the key of another ledger: move it away, or choose another name.")
     key = os.urandom(_BYTES)
@@ -118,17 +118,17 @@ def create(ledger: pathlib.Path) -> bytes:
     return key
 
 
-def read(ledger: pathlib.Path, check: str) -> bytes:
+def read_key(ledger: pathlib.Path, check: str) -> bytes:
     """Return the key of a ledger.
 
     Args:
         ledger: the ledger's path.
-        check: what `check_of` gave for its key.
+        check: what `key_check` gave for its key.
 
     Raises:
         LedgerError: it is not there, not this ledger's, or others may read it.
     """
-    path = path_of(ledger)
+    path = key_path(ledger)
     if not path.is_file():
         raise LedgerError(
             f"The key {path} is missing: without it no table can be recognised. Restore it from a backup."
@@ -140,11 +140,11 @@ def read(ledger: pathlib.Path, check: str) -> bytes:
     if re.fullmatch(r"[0-9a-f]{64}", text) is None:
         raise LedgerError(f"{path} holds no key of a ledger: restore it from a backup.")
     key = bytes.fromhex(text)
-    if not hmac.compare_digest(check_of(key), check):
+    if not hmac.compare_digest(key_check(key), check):
         raise LedgerError(f"{path} is the key of another ledger: restore the right one from a backup.")
     return key
 
 
-def check_of(key: bytes) -> str:
+def key_check(key: bytes) -> str:
     """Return what tells one key from another and does not tell the key."""
     return hmac.new(key, b"pgmjax ledger key check", hashlib.sha256).hexdigest()

@@ -72,7 +72,7 @@ class Ledger:
             LedgerError: the file exists, or budgets could not be kept there.
         """
         place = database.resolve(path)
-        make(place, checks.number("timeout", timeout, above=0))
+        make_file(place, checks.number("timeout", timeout, above=0))
         return cls.open(place, timeout=timeout)
 
     @classmethod
@@ -119,7 +119,7 @@ class Ledger:
         """
         with self._file.reading() as connection:
             (check,) = connection.execute("SELECT key_check FROM ledger").fetchone()
-        key = chain.read(self.path, check)
+        key = chain.read_key(self.path, check)
         if isinstance(table, Mapping):
             return fingerprint.of_columns(table, key)
         if isinstance(table, str | os.PathLike):
@@ -300,7 +300,7 @@ class Ledger:
         raise ValueError(f"There is no account {name!r} in {self.path}; accounts: {known}.")
 
 
-def make(path: pathlib.Path, timeout: float) -> None:
+def make_file(path: pathlib.Path, timeout: float) -> None:
     """Make an empty ledger and its key; both are on disk when this returns.
 
     Args:
@@ -316,8 +316,8 @@ def make(path: pathlib.Path, timeout: float) -> None:
         if os.path.lexists(found):
             part = "" if not suffix else ", which belongs to an earlier ledger of that name"
             raise LedgerError(f"{found} exists{part}. A ledger is never written over: choose another name.")
-    key = chain.create(path)
-    made = [chain.path_of(path)]
+    key = chain.create_key(path)
+    made = [chain.key_path(path)]
     try:
         with told(path, "made", "Nothing is left of it."):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -342,7 +342,7 @@ def _fill(connection: sqlite3.Connection, key: bytes) -> None:
     connection.execute(f"PRAGMA application_id = {database.APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {database.FORMAT}")
     row = {"format": database.FORMAT, "name": os.urandom(16).hex()}
-    chain.add(connection, "ledger", {**row, "key_check": chain.check_of(key), "created": now()})
+    chain.add(connection, "ledger", {**row, "key_check": chain.key_check(key), "created": now()})
     connection.execute("COMMIT")
 
 

@@ -279,14 +279,14 @@ class Overshoots(Score):
     def _check(self, domain: Domain) -> None:
         for query in self.queries:
             check_measurable(query, domain)
-            integers.check(query, domain)
+            integers.check_indicators(query, domain)
         integers.check_codes(domain, self.records.array)
 
     def _values(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
         rounds, parts = len(self.records.array), []
         for query in self.queries:
             exact = exact_answers(query, domain, tables[query.clique])
-            ours = integers.answers_of(domain, query, self.records.array)
+            ours = integers.count_records(query, domain, self.records.array)
             parts.append(integers.times(ours, self.count) - integers.times(exact, rounds))
         values = np.concatenate(parts)
         return np.concatenate([values, -values])

@@ -37,7 +37,7 @@ def response(epsilon, order):
 
 @pytest.mark.parametrize("step, shift", [(0.3, 1), (0.3, 7), (2.5, 2), (8.0, 1), (0.11, 3)])
 def test_laplace_against_long_sums(step, shift):
-    found = events.laplace(step, shift, np.array(ORDERS))
+    found = events.laplace_divergence(step, shift, np.array(ORDERS))
     for order, value in zip(ORDERS, found, strict=True):
         excess = float(mp.mpf(float(value)) / long_sum(step, shift, order) - 1)
         assert 0 <= excess < 1e-10
@@ -56,7 +56,7 @@ def test_laplace_noise_on_several_answers_costs_the_sum_over_all_of_them(moves):
 def test_pure_is_randomised_response_and_below_the_simple_bounds(epsilon):
     orders = np.array([*ORDERS, 1000.0, 1e6])
     with mpmath.workdps(1000):
-        for order, value in zip(orders, events.pure(epsilon, orders), strict=True):
+        for order, value in zip(orders, events.pure_divergence(epsilon, orders), strict=True):
             assert 0 <= float(mp.mpf(float(value)) / response(epsilon, float(order)) - 1) < 3e-12
             assert value <= min(order * epsilon**2 / 2, epsilon) * (1 + 2e-12)
 
@@ -64,7 +64,7 @@ def test_pure_is_randomised_response_and_below_the_simple_bounds(epsilon):
 @pytest.mark.parametrize("step", [1e-6, 0.02, 0.5, 3.0])
 def test_more_move_costs_more_and_a_split_move_costs_no_more_than_a_whole_one(step):
     orders = np.array([*ORDERS, 1e4])
-    cost = {m: events.laplace(step, m, orders) for m in range(1, 13)}
+    cost = {m: events.laplace_divergence(step, m, orders) for m in range(1, 13)}
     for m in range(1, 12):
         assert (cost[m] <= cost[m + 1]).all()
     for first, second in itertools.combinations_with_replacement(range(1, 7), 2):
@@ -74,7 +74,7 @@ def test_more_move_costs_more_and_a_split_move_costs_no_more_than_a_whole_one(st
 def test_nothing_overflows_at_the_ends():
     orders = np.array([1 + 1e-6, 2.0, 1e14])
     for step, shift in [(1e-15, 1), (64.0, 1), (64.0, 10**9), (1e-15, 10**15)]:
-        assert np.isfinite(events.laplace(step, shift, orders)).all()
+        assert np.isfinite(events.laplace_divergence(step, shift, orders)).all()
     for epsilon in (1e-300, 1e-15, 1e4, 1e300):
-        found = events.pure(epsilon, orders)
+        found = events.pure_divergence(epsilon, orders)
         assert (found >= 0).all() and (found <= epsilon * (1 + 2e-12)).all()

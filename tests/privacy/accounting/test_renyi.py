@@ -118,7 +118,7 @@ def test_only_one_order_is_a_filter_where_costs_are_chosen_on_the_way():
     for wanted in (21.5, 155.0):
         place = int(np.argmin(np.abs(ORDERS - wanted)))
         order = ORDERS[place]
-        room = allowed[place] - divergence.pure(first, ORDERS)[place]
+        room = allowed[place] - divergence.pure_divergence(first, ORDERS)[place]
         found[wanted] = _worst(order, room, 1 - first), _worst(order, room, 1 + first)
     for likelier, other in found.values():
         assert heads * likelier + (1 - heads) * other <= delta
