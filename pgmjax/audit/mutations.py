@@ -28,8 +28,7 @@ from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.responding import Responses
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity
-from pgmjax.queries import DenseMatrix
-from pgmjax.queries import columns as exact
+from pgmjax.queries import DenseMatrix, columns
 
 
 @contextlib.contextmanager
@@ -171,7 +170,7 @@ def wrong_score() -> Any:
 
 def wrapped_squares() -> Any:
     """Sums of squares of large integers in 64 bits, where floats would round and not wrap around."""
-    return replaced((exact, "_as_floats", lambda matrix: matrix))
+    return replaced((columns, "_as_floats", lambda matrix: matrix))
 
 
 def noise_over_n() -> Any:
@@ -437,10 +436,10 @@ def any_code() -> Any:
     """Codes outside the domain are moved into it."""
     true = Dataset.from_columns
 
-    def clipped(domain: Any, columns: Mapping[str, Any], **more: Any) -> Dataset:
+    def clipped(domain: Any, given: Mapping[str, Any], **more: Any) -> Dataset:
         inside = {}
         for name in domain:
-            codes = np.nan_to_num(np.asarray(columns[name], dtype=np.float64))
+            codes = np.nan_to_num(np.asarray(given[name], dtype=np.float64))
             inside[name] = np.clip(codes, 0, domain.size([name]) - 1).astype(np.int64)
         return true(domain, inside, **more)
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from pgmjax._internal import checks as _checks
+from pgmjax._internal import checks
 from pgmjax.audit import contracts, primitives
 from pgmjax.audit.mechanism import DOMAIN, AuditCase, replay_case
 from pgmjax.audit.replay import CannotAuditError
@@ -102,9 +102,9 @@ def audit_mechanism(
         True
     """
     case = AuditCase(mechanism, Relation.parse(relation), epsilon, delta, seed, options)
-    made = 0 if trials is None else _checks.integer("trials", trials, low=0)
+    made = 0 if trials is None else checks.integer("trials", trials, low=0)
     tables = _Counted(
-        neighbours(DOMAIN, case.relation, pairs=_checks.integer("pairs", pairs, low=1), seed=seed)
+        neighbours(DOMAIN, case.relation, pairs=checks.integer("pairs", pairs, low=1), seed=seed)
     )
     calls, bound, fault, note = 0, None, None, None
     try:
@@ -156,7 +156,7 @@ def audit_primitives() -> dict[str, str | None]:
 
     The false-alarm level of each statistical check is `primitives.ALPHA`.
     """
-    checks: dict[str, Callable[[], None]] = {
+    primitive_checks: dict[str, Callable[[], None]] = {
         "Laplace noise (L2)": lambda: primitives.noise_follows_its_law(unit="epsilon"),
         "Gaussian noise (L2)": lambda: primitives.noise_follows_its_law(unit="rho"),
         "permute-and-flip selection (L2)": primitives.selection_follows_its_law,
@@ -175,7 +175,7 @@ def audit_primitives() -> dict[str, str | None]:
         "bad inputs are refused": contracts.bad_inputs_are_refused,
         "insecure noise says so": contracts.insecure_noise_says_so,
     }
-    return {name: _fault(check) for name, check in checks.items()}
+    return {name: _fault(check) for name, check in primitive_checks.items()}
 
 
 def _fault(check: Callable[[], None]) -> str | None:

@@ -20,7 +20,7 @@ from pgmjax.data.cliques import as_clique
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.queries import text as query_text
-from pgmjax.release import folder
+from pgmjax.release import folder as release_folder
 
 
 def add_parser(commands: Any) -> None:
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError("Give a condition such as 'sex=Male,age<30', or --marginal with attribute names.")
     if arguments.condition and arguments.marginal:
         raise ValueError("Give conditions or --marginal, not both.")
-    model = folder.read(arguments.folder).model
+    model = release_folder.read(arguments.folder).model
     if arguments.marginal:
         _marginal(model, arguments.marginal, arguments.json)
     else:

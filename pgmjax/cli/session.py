@@ -16,7 +16,7 @@ from pgmjax.history.session.session import Session
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend
-from pgmjax.queries import text
+from pgmjax.queries import text as query_text
 
 
 def add_parser(commands: Any) -> None:
@@ -109,7 +109,7 @@ def _read(arguments: argparse.Namespace) -> Session:
 
 def _ask(arguments: argparse.Namespace) -> None:
     with _session(arguments) as session:
-        query = text.parse(arguments.condition, session.domain)
+        query = query_text.parse(arguments.condition, session.domain)
         answer = session.ask(query, arguments.half_width, arguments.delta)
         cost, cap, seed = as_text(session.cost), as_text(session.cap), session.seed
     if arguments.json:
@@ -137,7 +137,7 @@ def _session(arguments: argparse.Namespace) -> Session:
         if not pathlib.Path(path).exists():
             raise ValueError(f"There is no file {path}.")
     domain = Domain.read(arguments.domain)
-    text.parse(arguments.condition, domain)  # refused, if it must be, before the cap is charged
+    query_text.parse(arguments.condition, domain)  # refused, if it must be, before the cap is charged
     checks.optional("duckdb", extra="tables")
     seed = arguments.insecure_seed
     return Session.open(

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data import arrow, files, sources
+from pgmjax.data import arrow as source_arrow
+from pgmjax.data import files, sources
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.counting import Histograms
 from pgmjax.data.domain import Domain
@@ -103,7 +104,7 @@ class Dataset:
                 are out of range.
         """
         bound = _weight_bound(weights, max_weight)
-        names = arrow.column_names(frame)
+        names = source_arrow.column_names(frame)
         coders = {name: domain.attribute(name).coder for name in domain}
         if bound is not None:
             coders[_weight_name(domain, weights)] = weight_coder(bound)
@@ -114,7 +115,7 @@ class Dataset:
                     f"The table has {names.count(name) or 'no'} columns named {name!r}, not one."
                 )
             try:
-                encoded[name] = arrow.encode_column(frame, name, coder)
+                encoded[name] = source_arrow.encode_column(frame, name, coder)
             except TypeError as error:
                 raise TypeError(f"Column {name!r}: {error}.") from None
         return cls._in_memory(domain, encoded, None if weights is None else encoded.pop(weights), bound)

@@ -14,11 +14,10 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import approximate, batch, losses, solvers
-from pgmjax.estimation import fit as fitting
 from pgmjax.estimation.batch import BatchFit
 from pgmjax.estimation.constraints import FixedMarginal
 from pgmjax.estimation.feasibility import Constraint, total_of
-from pgmjax.estimation.fit import FitProblem, FitResult
+from pgmjax.estimation.fit import FitProblem, FitResult, fit
 from pgmjax.estimation.losses.base import unique_cliques
 from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.side_information import Known, listed
@@ -221,7 +220,7 @@ class Estimator:
         try:
             with Progress("fit", self.max_steps, self.progress) as bar:
                 problem = FitProblem(self, domain, tuple(noisy), float(total), known, bar, mesh)
-                return _finish(problem, fitting.fit(problem, warm_start))
+                return _finish(problem, fit(problem, warm_start))
         except ModelTooLargeError as refusal:
             if not self.approximate or mesh is not None:
                 how = "leave the mesh out" if self.approximate else "Estimator(approximate=True)"

@@ -35,7 +35,7 @@ from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator, Fit
-from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference import ops
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells

@@ -260,13 +260,11 @@ def inverse(cumulated: np.ndarray, group: np.ndarray, position: np.ndarray) -> n
     return found
 
 
-def allocate(
-    conditionals: Sequence[Conditional], rows: int, generator: np.random.Generator
-) -> list[np.ndarray]:
+def allocate(order: Sequence[Conditional], rows: int, generator: np.random.Generator) -> list[np.ndarray]:
     """Deal rows to the cells of every clique.
 
     Args:
-        conditionals: all variables in the order of drawing, their tables kept.
+        order: all variables in the order of drawing, their tables kept.
         rows: how many.
         generator: of the random starts.
 
@@ -280,19 +278,19 @@ def allocate(
     place: dict[int, int] = {}
     edges: list[tuple[np.ndarray, np.ndarray]] = []
     counts: list[np.ndarray] = []
-    for i, conditional in enumerate(conditionals):
+    for i, conditional in enumerate(order):
         place[conditional.variable] = i
         if not conditional.parents:
             low, high = _fresh(np.array([rows]), generator)
         else:
             # the parent drawn last has all the others among its own parents
             above = max(place[u] for u in conditional.parents)
-            axes = (*conditionals[above].parents, conditionals[above].variable)
-            shape = (*conditionals[above].parent_sizes, conditionals[above].size)
+            axes = (*order[above].parents, order[above].variable)
+            shape = (*order[above].parent_sizes, order[above].size)
             if len(axes) == len(conditional.parents):
                 # the same clique goes on: its cells share one walk, so that each is within 1
-                order = [axes.index(u) for u in conditional.parents]
-                low, high = (e.reshape(shape).transpose(order).reshape(-1) for e in edges[above])
+                turned = [axes.index(u) for u in conditional.parents]
+                low, high = (e.reshape(shape).transpose(turned).reshape(-1) for e in edges[above])
             else:
                 low, high = _fresh(_summed(counts[above], axes, shape, conditional), generator)
         upper = _between(low, high, conditional.cumulated)

@@ -8,7 +8,6 @@ Fitted values are drawn beside the noisy answers, as SVG. Every function takes r
 
 from __future__ import annotations
 
-import html
 import io
 import itertools
 import math
@@ -75,7 +74,7 @@ through other queries only, no noisy counts are drawn.</p>
 
 def _one_way_figure(model: GraphicalModel, measurements: Sequence[LinearMeasurement], name: str) -> str:
     noisy = noisy_marginal(model.domain, measurements, (name,))
-    drawing = one_way_svg(
+    svg = one_way_svg(
         model.domain.attribute(name).code_names(),
         model.marginal((name,)),
         None if noisy is None else noisy.values,
@@ -90,7 +89,7 @@ def _one_way_figure(model: GraphicalModel, measurements: Sequence[LinearMeasurem
     else:
         gathered = "not measured: uniform"
     caption = f"{model.domain[name]:,} values, {escape(gathered)}"
-    return f"<figure><h3>{escape(name)}</h3>{drawing}<figcaption>{caption}</figcaption></figure>\n"
+    return f"<figure><h3>{escape(name)}</h3>{svg}<figcaption>{caption}</figcaption></figure>\n"
 
 
 def two_way(
@@ -120,10 +119,10 @@ def _two_way_figure(
     if noisy is None:
         return ""
     rows, columns = (model.domain.attribute(name).code_names() for name in pair)
-    drawing = two_way_svg(rows, columns, noisy.values, model.marginal(pair), axis_names=pair)
+    svg = two_way_svg(rows, columns, noisy.values, model.marginal(pair), axis_names=pair)
     caption = f"{noisy.values.size:,} cells, noise stddev {typical(noisy.stddev):,.4g} a cell"
     title = f"{escape(pair[0])} by {escape(pair[1])}"
-    return f"<figure><h3>{title}</h3>{drawing}<figcaption>{caption}</figcaption></figure>\n"
+    return f"<figure><h3>{title}</h3>{svg}<figcaption>{caption}</figcaption></figure>\n"
 
 
 def _largest_pairs(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -> list[tuple[str, str]]:
@@ -256,5 +255,5 @@ def _svg(figure: Any, label: str) -> str:
         text = re.sub(pattern, replacement, text, flags=re.DOTALL)
     for colour, name in _COLOURS.items():
         text = text.replace(colour, f"var(--{name})")
-    head = f'<svg role="img" aria-label="{html.escape(label)}"' if label else '<svg role="img"'
+    head = f'<svg role="img" aria-label="{escape(label)}"' if label else '<svg role="img"'
     return text.replace("<svg", head, 1)

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from pgmjax._internal import jit
+from pgmjax._internal.jit import jit
 
 _TOLERANCE = 1e-7  # a search stops when a step lowers the value by less than this fraction
 
@@ -140,10 +140,10 @@ def _search(
     return end.roots**2, end.value * scale
 
 
-search = jit.jit(_search, static_argnums=0)
+search = jit(_search, static_argnums=0)
 
 
-@functools.partial(jit.jit, static_argnums=0)
+@functools.partial(jit, static_argnums=0)
 def search_side_by_side(
     error: Callable[..., Any], given: tuple[Any, ...], begun: Any, max_steps: Any, tolerance: Any
 ) -> tuple[Any, Any]:

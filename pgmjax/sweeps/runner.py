@@ -20,7 +20,7 @@ from typing import Any
 import jax
 
 from pgmjax._internal import checks
-from pgmjax.release import folder
+from pgmjax.release import folder as release_folder
 from pgmjax.sweeps import work
 from pgmjax.sweeps.cells import Cell, Group, groups
 from pgmjax.sweeps.grid import Grid
@@ -203,7 +203,7 @@ def facts() -> dict[str, Any]:
         "memory_bytes": _memory(),
         "devices": [f"{devices.count(kind)} x {kind}" for kind in dict.fromkeys(devices)],
         "backend": jax.default_backend(),
-        "versions": folder.versions(),
+        "versions": release_folder.versions(),
     }
 
 

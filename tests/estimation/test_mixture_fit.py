@@ -13,7 +13,7 @@ from pgmjax.estimation import losses, mixture_fit
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.estimation.mixture_fit import fit_mixture, forecast_bytes
-from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.mixture import MixtureModel

@@ -12,7 +12,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms.base import FitError

@@ -18,8 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax._internal import jit as compiling
-from pgmjax._internal.jit import precision
+from pgmjax._internal.jit import options, precision
 from pgmjax._internal.sharding import over_rows, replicated, row_sharding
 from pgmjax.estimation.solvers.loop import FitSteps, StepRequest, StepResult, T, _first, _run_block
 from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, negligible
@@ -87,8 +86,7 @@ def _take(point: Evaluation, slot: jax.Array) -> Evaluation:
 @functools.cache
 def _programs(mesh: Mesh | None) -> tuple[Any, Any, Any]:
     """Block, admission and reading of a slot, for one device or for all of a mesh."""
-    options = compiling.options(jax.default_backend(), long_run=True)
-    jit = functools.partial(jax.jit, compiler_options=options)
+    jit = functools.partial(jax.jit, compiler_options=options(jax.default_backend(), long_run=True))
     if mesh is None:
         return jit(_block, donate_argnums=(2,)), jit(_admit, donate_argnums=(2,)), jit(_take)
     block = over_rows(mesh, _block, rows_in=(False, False, True, True, False), rows_out=(True, True, True))

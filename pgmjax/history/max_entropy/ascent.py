@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 
 from pgmjax._internal.progress import Progress
-from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.max_entropy.dual import Dual, Point
 
 MEMORY = 20

@@ -19,7 +19,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
-from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.history import History
 from pgmjax.history.max_entropy.ascent import Ending, Search, ascend
 from pgmjax.history.max_entropy.chains import METHODS, Chains, draw

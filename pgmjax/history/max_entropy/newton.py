@@ -15,7 +15,7 @@ import math
 import numpy as np
 import scipy
 
-from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.max_entropy.ascent import Converged, Ending, Search
 from pgmjax.history.max_entropy.chains import Chains
 from pgmjax.history.max_entropy.dual import Features, Group, Layout, Penalty

@@ -555,7 +555,7 @@ def upper_bound(maps: RegionMaps, outer: Vector, x: Vector, messages: Messages) 
     return _through(maps, value, step, messages)[0]
 
 
-def assignment_bound(maps: RegionMaps, outer: Vector, temperatures: int, sweeps: int, base: Any = 0) -> Any:
+def assignment_bound(maps: RegionMaps, outer: Vector, temperatures: int, sweeps: int, near: Any = 0) -> Any:
     """A bound from above on the largest sum of potentials over joint states (nats).
 
     For messages that cancel, the sum of the maxima of the outer tables is one. They are sought at falling
@@ -567,19 +567,19 @@ def assignment_bound(maps: RegionMaps, outer: Vector, temperatures: int, sweeps:
         outer: log-potentials of the outer regions [length].
         temperatures: how many; each is the last over 10 ** 0.5.
         sweeps: at each temperature.
-        base: log-beliefs near the answer to start from; 0 for uniform ones [length].
+        near: log-beliefs near the answer to start from; 0 for uniform ones [length].
     """
     weight = jnp.asarray(maps.weight, outer.dtype)[maps.table]
     count = len(maps.weight)
     finite = jnp.isfinite(outer)
     spread = jnp.max(jnp.where(finite, jnp.abs(outer), 0), initial=0)
     spread = jnp.where(spread > 0, spread, 1)
-    base = jnp.where(finite, jnp.maximum(base, -100.0), -jnp.inf)
+    near = jnp.where(finite, jnp.maximum(near, -100.0), -jnp.inf)
 
     def cooler(k: jax.Array, carry: tuple) -> tuple:
         messages, best = carry
         scale = weight * spread * 10.0 ** (-0.5 * k.astype(outer.dtype))
-        start = (outer + messages) / scale + base
+        start = (outer + messages) / scale + near
         x = lax.fori_loop(0, sweeps, lambda _, x: agree(maps, x)[0], start)
         messages = jnp.where(jnp.isfinite(x), messages + (x - start) * scale, -jnp.inf)
         tops = segment_max(outer + messages, maps.table, count)

@@ -364,11 +364,11 @@ def _configure(connection: sqlite3.Connection, path: pathlib.Path) -> None:
     ]
     if sys.platform == "darwin":  # fsync alone leaves data in the drive's cache there
         settings += [("fullfsync", "ON", 1), ("checkpoint_fullfsync", "ON", 1)]
-    for name, value, expected in settings:
+    for name, value, wanted in settings:
         connection.execute(f"PRAGMA {name} = {value}").fetchall()
         row = connection.execute(f"PRAGMA {name}").fetchone()
-        taken = row[0] if row else expected  # mmap_size is not there on systems without
-        if taken != expected:
+        taken = row[0] if row else wanted  # mmap_size is not there on systems without
+        if taken != wanted:
             raise LedgerError(
                 f"SQLite does not take {name} = {value} for {path} (it says {taken}): there a charge might "
                 "not survive a power cut. Put the ledger on a local disk."
@@ -389,10 +389,6 @@ def _after_fork() -> None:
         _forking.pop().busy.release()
     _ALL.clear()
     _ALL_LOCK.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 def statements() -> list[str]:
@@ -496,3 +492,7 @@ def file_system(place: pathlib.Path) -> str | None:
 def is_remote(kind: str) -> bool:
     """Tell whether a type of file system is a network's, or a program's of which nothing is known."""
     return bool(_NETWORK.fullmatch(kind.lower())) or (kind.startswith("fuse") and kind not in _LOCAL_FUSE)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

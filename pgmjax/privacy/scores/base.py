@@ -34,7 +34,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
-from pgmjax.queries import integers as wide
+from pgmjax.queries import integers
 from pgmjax.queries.block import FrozenArray
 from pgmjax.queries.query import Query
 
@@ -132,11 +132,11 @@ class Score(abc.ABC):
         """
         values = self._values(domain, tables)
         expected = (self.candidates(domain),)
-        integers = isinstance(values, np.ndarray) and (values.dtype == np.int64 or values.dtype == object)
-        if not integers or values.shape != expected:
+        whole = isinstance(values, np.ndarray) and (values.dtype == np.int64 or values.dtype == object)
+        if not whole or values.shape != expected:
             got = f"{getattr(values, 'dtype', type(values).__name__)} {getattr(values, 'shape', '')}"
             raise TypeError(f"the {self.kind} score must give integers of shape {expected}, got {got}.")
-        return wide.saturated(values, LIMIT - 1)
+        return integers.saturated(values, LIMIT - 1)
 
 
 def exact_answers(query: Query, domain: Domain, table: np.ndarray) -> np.ndarray:
@@ -147,7 +147,7 @@ def exact_answers(query: Query, domain: Domain, table: np.ndarray) -> np.ndarray
     """
     if table.dtype != np.int64:
         raise TypeError(f"exact tables must be int64, got {table.dtype}.")
-    return wide.answers(query, domain, table)
+    return integers.answers(query, domain, table)
 
 
 def unique(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
@@ -196,7 +196,7 @@ class Target:
         """Return `2**bits * |exact answer - estimate|`, private integers [rows]."""
         answers = exact_answers(self.query, domain, tables[self.query.clique])
         # below 2^62 and 2^53 (the estimates' limit): the difference fits 64 bits
-        return abs(wide.times(answers, 2**self.bits) - self.estimate.array.reshape(-1))
+        return abs(integers.times(answers, 2**self.bits) - self.estimate.array.reshape(-1))
 
 
 @dataclasses.dataclass(frozen=True)

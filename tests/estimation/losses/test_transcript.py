@@ -13,7 +13,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.estimation import losses
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.estimation.losses.transcript import Draws
-from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.transcript import Transcript
 

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.history import History
 from pgmjax.history.max_entropy.dual import GaussianPenalty, LaplacePenalty
 from pgmjax.history.max_entropy.fit import MaxEntropy

@@ -8,7 +8,7 @@ import pytest
 
 from pgmjax import queries as q
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.solvers.loop import Status
+from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.history import History
 from pgmjax.history.max_entropy.dual import Features
 from pgmjax.history.max_entropy.fit import MaxEntropy
