@@ -44,8 +44,20 @@ from pgmjax.inference.plan.structure import Structure, Variables
 SECONDS_A_CELL = 2e-8
 SWEEPS, OPERATIONS = 50, 150
 TEMPERATURES, COOLING_SWEEPS = 12, 20
+SLOWEST = 0.05  # an inner belief's step is divided by no less than this share of the weights around it
 
 Kind = TypeVar("Kind", bound="RegionOracle")
+Vector = Any  # a JAX array, or an index map that NumPy made
+Messages = tuple[jax.Array, ...]  # for each block the log-messages [colours, edge cells]
+
+jax.tree_util.register_dataclass(
+    Block,
+    data_fields=["cells", "of", "region", "edge", "weight", "number", "conditional"],
+    meta_fields=["sizes"],
+)
+jax.tree_util.register_dataclass(
+    RegionMaps, data_fields=["table", "weight", "source", "target", "own", "blocks"], meta_fields=["length"]
+)
 
 
 @jax.tree_util.register_dataclass
@@ -228,9 +240,10 @@ def forecast(graph: RegionGraph) -> Forecast:
 
 
 def _registered(kind: type) -> type:
-    """Register a kind as a node; of two dataclasses with equal fields JAX may run each other's program.
+    """Register a kind as a node of its own.
 
-    Their structures compare as equal and differ in their hashes alone, parts of which may be the same.
+    JAX compares the structures of dataclasses by their fields only. The kinds here have equal fields, so that
+    two of them could share one compiled program; hence each is registered by itself.
     """
     names = ("maps", "agreeing", "damping", "tol", "max_sweeps")
 
@@ -324,20 +337,6 @@ class CoverBP(RegionOracle):
         weight = jnp.asarray(self.maps.weight, outer.dtype)
         start = log_scales(self.maps, outer / weight[self.maps.table])
         return jnp.sum(weight * (start + log_scales(self.maps, x)))
-
-
-jax.tree_util.register_dataclass(
-    Block,
-    data_fields=["cells", "of", "region", "edge", "weight", "number", "conditional"],
-    meta_fields=["sizes"],
-)
-jax.tree_util.register_dataclass(
-    RegionMaps, data_fields=["table", "weight", "source", "target", "own", "blocks"], meta_fields=["length"]
-)
-
-Vector = Any  # a JAX array, or an index map that NumPy made
-Messages = tuple[jax.Array, ...]  # for each block the log-messages [colours, edge cells]
-SLOWEST = 0.05  # an inner belief's step is divided by no less than this share of the weights around it
 
 
 def segment_max(values: Vector, of: Vector, count: int) -> Vector:

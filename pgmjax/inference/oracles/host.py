@@ -36,6 +36,10 @@ from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Structure, Variables
 
+CACHE_BYTES = 1 << 28
+_SMALL = 1 << 16  # cells: below this, asking the system for its memory costs more than the table
+_Factor = tuple[np.ndarray, Variables]
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bucket:
@@ -138,11 +142,6 @@ class HostModel:
 @functools.lru_cache(maxsize=512)
 def _path(structure: Structure, output: Variables) -> contraction.ContractionPath:
     return contraction.plan(structure, output)
-
-
-CACHE_BYTES = 1 << 28
-_SMALL = 1 << 16  # cells: below this, asking the system for its memory costs more than the table
-_Factor = tuple[np.ndarray, Variables]
 
 
 class HostTree:

@@ -33,6 +33,11 @@ from pgmjax.inference.plan.forecast import Forecast
 from pgmjax.inference.plan.levels import IMPOSSIBLE, LevelSizes
 from pgmjax.inference.plan.structure import Structure
 
+Maps = Sequence[jax.Array]
+# Of tables of one class: the recentred log messages [width, above * both], what was taken off them
+# [width, 1], and what is kept of the tables.
+Summary = tuple[jax.Array, jax.Array, jax.Array | None]
+
 
 @functools.partial(
     jax.tree_util.register_dataclass,
@@ -193,12 +198,6 @@ def _take(tables: tuple[jax.Array, ...], positions: jax.Array) -> jax.Array:
     flat = [table.reshape(-1) for table in tables] or [jnp.zeros(1)]
     joined = jnp.concatenate(flat) if len(flat) > 1 else flat[0]
     return joined.at[jnp.maximum(positions, 0)].get(mode="promise_in_bounds")
-
-
-Maps = Sequence[jax.Array]
-# Of tables of one class: the recentred log messages [width, above * both], what was taken off them
-# [width, 1], and what is kept of the tables.
-Summary = tuple[jax.Array, jax.Array, jax.Array | None]
 
 
 def collect(
