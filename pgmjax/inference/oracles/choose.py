@@ -84,7 +84,7 @@ class Plan:
 
         Returns:
             The log-partition (nats) and the marginal of each clique (probabilities, shape of its table):
-            arrays on the device if all tables were, NumPy arrays otherwise.
+            arrays on the device if all tables were, NumPy arrays otherwise, and always from `Levels`.
 
         Raises:
             ValueError: a number of tables or a shape that does not fit.
@@ -161,10 +161,11 @@ def plan(
     limits = Limits(memory_limit(max_bytes), itemsize, copies, finite, sharding.check(mesh))
     sharing = [name for name, each in _BY_NAME.items() if each.shares_devices]
     if mesh is not None and oracle not in ("auto", *sharing):
-        raise ValueError(f"only slices are shared between devices: write oracle='sliced', got {oracle!r}.")
+        written = " or ".join(f"oracle={name!r}" for name in sharing)
+        raise ValueError(f"only slices are shared between devices: write {written}, got {oracle!r}.")
     if oracle == "auto" and mesh is None:
         chosen = _cheapest(structure, limits)
-    else:
+    else:  # of those that share devices the first, where none is named
         chosen = kind(sharing[0] if oracle == "auto" else oracle).within(structure, limits)
     made = Plan(chosen, attributes, itemsize, copies, max_bytes)
     forecast.require_memory(chosen.forecast, attributes, made.peak_bytes, limits.max_bytes)
