@@ -2,13 +2,16 @@
 
 Four layers, from the cheapest to the dearest:
 
-- L0, exact: the loss of finite channels, noise laws and selections, worked out without sampling;
-- L1, replay: with the noise frozen, nothing but released numbers may differ between neighbours;
-- L2, goodness of fit: noise as it is drawn follows the law that is claimed;
-- L3, black box: a lower bound of epsilon from many runs, a smoke alarm.
+- L0, exact: the loss of finite channels, noise laws and selections, worked out without sampling (`exact`);
+- L1, replay: with the noise frozen, nothing but released numbers may differ between neighbours: of calls in
+  `replay`, of a whole mechanism in `mechanism`, by the comparisons in `compare` and the costs in `claims`;
+- L2, goodness of fit: noise as it is drawn follows the law that is claimed (`goodness`);
+- L3, black box: a lower bound of epsilon from many runs, a smoke alarm (`blackbox`, of a whole mechanism
+  `smoke`).
 
-`mutants` are bugs put in on purpose, each of which must be caught. Audit on made-up tables: a tape holds
-exact private numbers. All of it is testing and no proof.
+`primitives` and `contracts` check the library as it is installed, `report` says what was found, `specimen` is
+a mechanism to audit and to break. `mutants` are bugs put in on purpose by `mutations`, each of which must be
+caught. Audit on made-up tables: a tape holds exact private numbers. All of it is testing and no proof.
 """
 
 from pgmjax.audit import mutants

@@ -1,7 +1,7 @@
 """The command `pgmjax`: release a table under differential privacy, and ask the release.
 
-Each file is a command (`query` also holds `mechanisms`), but for `process`, signals and standard streams, and
-`spending`, the record of what a run has paid.
+Each file is a command; `query` also holds `mechanisms`. Two are not: `process` is signals and standard
+streams, `spending` the record of what a run has paid.
 
 Exit codes: 0 done, 1 failed (not for what was asked), 2 bad input or usage, 130 interrupted.
 """

@@ -29,9 +29,9 @@ from pgmjax.data.sources import BATCH_ROWS, Batch, code_coder
 SUFFIXES = (".csv", ".tsv", ".data", ".txt")
 _DELIMITERS = {".tsv": "\t,;| ", "": ",;\t| "}  # by suffix, in the order in which they are tried
 _LONGEST_LINE = 1 << 21
-_MARK = b"\xef\xbb\xbf"  # of UTF-8, at the start of a file
+_MARK = b"\xef\xbb\xbf"  # the byte-order mark of UTF-8, at the start of a file
 
-# Of DuckDB.
+# limits given to DuckDB
 _MEMORY_LIMIT = "1GB"
 _THREADS = 4
 

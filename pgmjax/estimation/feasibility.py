@@ -31,7 +31,7 @@ Constraint = StructuralZeros | AllowedSet | FunctionalDependency | FixedMarginal
 SWEEPS = 300  # of proportional fitting before the question is left open
 AGREE = 1e-9  # relative: totals are public and exact
 
-# Of proportional fitting.
+# limits of proportional fitting
 EXACT = 1e-10  # nats: cells are right to this share of themselves
 CHECKED = 10  # sweeps between two looks for a proof
 PROVED = 1e-9  # of the largest potential: by less rounding might

@@ -4,7 +4,7 @@
 less smoothing, in float32 first where that is asked for, and evaluates the end in float64. Every step
 evaluates `estimation.solvers.problem.Problem`: the oracle gives the marginals of some potentials, the loss
 its gradient there. Fixed marginals are met in rounds of such minimisations. When to end is decided by
-`estimation.solvers.stopping.StoppingRule` alone.
+`estimation.solvers.stopping.StoppingRule`, but for points that are not finite.
 
 What a fit decides stands in generators that ask for steps (`estimation.solvers.loop.FitSteps`), so that
 `estimation.batch` runs many fits in one program and each decides as it would alone.
@@ -404,7 +404,7 @@ def _projected(
     return found, objective, gap, fitted.exact
 
 
-# What several of these ask for.
+# What several of the functions above need.
 
 
 def _first_stage(

@@ -45,7 +45,7 @@ WORK = 2_000_000_000
 RATE = 0.1
 
 # Copies that a step holds at its peak.
-_LOGITS = 9  # logits, the best, both moments, gradient, probabilities and their gradients at a step's peak
+_LOGITS = 9  # logits, the best, both moments, gradient, probabilities and their gradients
 _CELLS = 6  # marginals as groups and in order, residuals, their gradients
 _BATCH = 4  # both factors with what they are made of, forwards and backwards
 

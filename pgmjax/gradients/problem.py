@@ -5,17 +5,17 @@ With Q the measured queries, D^(1/2) = sqrt(weight) / stddev and N the total, a 
     p = prior * exp(<t, cells>) / Z,    t = Q^T D^(1/2) k,
 
 with one number k a measured answer. The model of least loss + prior_weight * KL(p || prior), and among
-several with one loss the one nearest to the prior, has this form. Marginals mu have the derivative C, the
-Fisher information. The derivative of the objective by the marginals is Q^T D^(1/2) g, with the residuals
+several with one loss the one nearest to the prior, has this form. The derivative of the marginals mu by the
+potentials is C, the Fisher information. That of the objective by the marginals is Q^T D^(1/2) g, with the
+residuals
 
     g(k) = N D^(1/2) (N Q mu - y) + prior_weight * k,
 
 and at an interior optimum S g = 0, with S = D^(1/2) Q C Q^T D^(1/2). What S takes for nothing moves no
 marginal.
 
-C is the Fisher information of the potentials, which is symmetric. Oracles give products with it in reverse
-mode only (they have their own rules there); symmetry makes forward mode of the same product, and keeps
-nothing but the potentials between the two passes.
+C is symmetric. Oracles give products with it in reverse mode only (they have their own rules there); symmetry
+makes forward mode of the same product, and keeps nothing but the potentials between the two passes.
 
 References:
     Wainwright and Jordan 2008, proposition 3.1.

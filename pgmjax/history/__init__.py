@@ -1,8 +1,16 @@
 """Learning from a history of noisy answers, after the budget that bought them is spent.
 
-`History` holds linear queries with their noisy answers; `Rows` are the queries in factored form,
-`kernel` their inner products under a `ProductPrior`, `builders` makes queries. Everything here is
-post-processing of released numbers.
+- `history`: linear queries with their noisy answers. `rows`: the queries in factored form. `builders`: makes
+  queries. `storage`: histories on disk.
+- `prior`: beliefs about a record before any answer, public or bought.
+- `answers`: answers out of a history. `noise_covariance`: that of the noise on it.
+- `estimable`: what a combination of other queries leaves over of one.
+- `bayes`: unbiased estimates, with the distribution of their error and posteriors.
+- `kernel`: inner products of queries under a `ProductPrior`, ridge regression and kernel PCA.
+- `max_entropy`: one distribution from all answers.
+- `session`: queries answered from past answers, or by a new charge.
+
+All but two are post-processing of released numbers: `Session` and `ProductPrior.bought` spend budget.
 """
 
 from pgmjax.history import builders

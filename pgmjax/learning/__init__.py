@@ -1,4 +1,12 @@
-"""Learners: regressions from encoded queries to answers. They take released numbers only.
+"""Queries as training examples: which ones, how they are encoded, what is learned, how far it errs.
+
+Everything here is chosen before data is looked at, or is made of noisy answers that were released.
+`mechanisms.MLDP` measures the training queries and trains.
+
+- `training_set`: which queries are trained on. `random_queries` draws some, `encodings` makes them vectors.
+- `base`: what a learner is. `linear`, `gaussian_basis`, `mlp`, `engine` and `sklearn` are the learners;
+  `scaling` brings their columns to one scale.
+- `selection`: the learner that errs least, and bounds on its error. `predictor`: it answers fresh queries.
 
 A learner is one file with one frozen dataclass and one line here; contract tests run over `LEARNERS`.
 `as_learner` turns a name, a regressor of scikit-learn or what `Learner.to_dict` wrote into one.

@@ -1,8 +1,9 @@
-"""Model selection: the learner that errs least on validation queries, and bounds on what its answers miss.
+"""Model selection: the learner that errs least on validation queries, and bounds on the error of its answers.
 
-Bounds hold with stated confidence, and for the discrete distributions that are drawn: a discrete Laplace
-variable has at every point a moment generating function of at most ``1 / (1 - (t b)**2)``, that of the
-continuous distribution of scale b, and a discrete Gaussian one of at most ``exp(t**2 sigma**2 / 2)``.
+Bounds hold with stated confidence. `noise_bound` holds for the discrete distributions that are drawn: a
+discrete Laplace variable has at every point a moment generating function of at most ``1 / (1 - (t b)**2)``,
+that of the continuous distribution of scale b, and a discrete Gaussian one of at most
+``exp(t**2 sigma**2 / 2)``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,17 @@
 """Local differential privacy: perturbed tables, and unbiased estimators on them.
 
 Each record has answered for itself by randomised response; the distribution by which it lied is public. A
-`PerturbedTable` is a release: its answers stand in the order of the table's rows and may be published. From
-them every answer here is unbiased and comes with its exact variance, or an unbiased estimate of it, and with
-bounds that hold for every table. Nothing costs budget: it is all post-processing.
+`PerturbedTable` is a release: its answers stand in the order of the table's rows and may be published.
+`PerturbedTable.marginals` gives unbiased marginals with their covariance, `PerturbedTable.measurements` the
+same as measurements for the engine. From the answers every other estimate here is unbiased too and comes with
+its exact variance, or an unbiased estimate of it, and with bounds that hold for every table. Nothing costs
+budget: it is all post-processing.
+
+- `table`: a perturbed table. `codes`: its codes, their universe. `channel`: the numbers of a response.
+- `marginals`: unbiased counts. `statistical`: any statistical query. `grouped`: a function for each group of
+  rows. `continuous`: attributes in the unit cube. `graphs`: cuts of a graph.
+- `answers`: what comes out, with its error. `proper`: the nearest value that some table has. `bounds`: what
+  no mechanism can beat.
 """
 
 from pgmjax.local.answers import Answers, UselessAnswerError

@@ -4,6 +4,14 @@ A mechanism is one file with one frozen dataclass and one line here. The class h
 command line calls it), `summary` (one line) and `run(data, workload) -> Release`; it holds the table
 only as a `privacy.private_table.PrivateTable`. One that works under one neighbouring relation only says so in
 `relations`, one that takes no weighted tables in `weighted_tables`. Contract tests run over `__all__`.
+
+- `marginals`, `hdmm`: measure once. `randomized_response`: each record answers for itself.
+- `mst`, `aim`, `mwem`: choose, measure and fit. `mwem_rounds` and `mwem_baselines` are parts of the last.
+- `privbayes`: a Bayesian network, whose search and models are in `bayes_network`.
+- `dual_query`: synthetic records, by the game in `dual_query_game`.
+- `mldp`: a regressor, measured for and trained in `mldp_training`. `mldp_similarity`: the same for pairs.
+- `online_weights`: answers queries as they come.
+- `base`: what all share. `adaptive`: what those that choose again share. `noise_sizes`: what a cost buys.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""AIM: measure again and again that marginal of a workload's which the model knows worst for its noise."""
+"""AIM: round by round, measure the marginal that the model misses by most beyond what its noise would add."""
 
 from __future__ import annotations
 

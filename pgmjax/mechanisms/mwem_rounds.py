@@ -1,6 +1,6 @@
 """The rounds of MWEM: choose, measure, bring the estimate up to date.
 
-It chooses from `Candidates`: whole marginals, or single queries of the workload.
+Each round chooses from `Candidates`: whole marginals, or single queries of the workload.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Measurements and private selections in parts: the priced query or score, its noise, its exact values.
 
-Only `PrivateTable` uses this; it decides when what happens.
+`PrivateTable` decides when what happens, and it alone hands exact tables over. `threshold` answers single
+queries from the same parts, and the rounds of MWEM plan a selection here to know its cost.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Randomised responses of a table in parts: priced groups of attributes, and the answers in blocks.
 
-Records are read once, in order, as much of a table at a time as fits in memory. Only `PrivateTable` uses
-this; it decides when what happens.
+Records are read once, in order, as much of a table at a time as fits in memory. `PrivateTable` decides when
+what happens, and it alone hands records over; `mechanisms.randomized_response` and `local` take the answers.
 """
 
 from __future__ import annotations

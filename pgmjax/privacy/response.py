@@ -1,8 +1,8 @@
 """Randomised response: each record answers for itself, and lies with a known probability.
 
 It reports a category (`RandomizedResponse`), or a bit for each category, every bit turned over by itself
-(`UnaryResponse`). The checks at the end refuse a law of the wrong kind, which a backend would draw as
-another one without a word.
+(`UnaryResponse`). `checked_noise`, `checked_selection`, `checked_response` and `checked_bits` refuse a law of
+the wrong kind, which a backend would draw as another one without a word.
 """
 
 from __future__ import annotations

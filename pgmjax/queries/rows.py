@@ -1,4 +1,4 @@
-"""Rows of a query: one of them as a query of its own, and weights of all spread over the cells they count."""
+"""Rows of a query: one of them as a query of its own, and a weighted sum of all of them as a table."""
 
 from __future__ import annotations
 

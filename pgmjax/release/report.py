@@ -1,4 +1,4 @@
-"""The report of a release as one HTML file that opens without a network, by day and by night.
+"""The report of a release as one HTML file that opens without a network, in light and dark mode.
 
 It is made from what is released, and from nothing else: the record of what was spent, the noisy
 answers and the fitted model. It has no access to the table, so it can hold no error against it.

@@ -25,7 +25,7 @@ from pgmjax._internal.jit import jit
 
 _TOLERANCE = 1e-7  # a search stops when a step lowers the value by less than this fraction
 
-# Of the searches that run as one program.
+# settings of the searches that run as one program
 _LEAST_START = 1e-6
 """A weight of zero would stay there: its root has no slope."""
 

@@ -41,7 +41,9 @@ def optimise_product(
     restarts: int = 5,
     seed: int = 0,
 ) -> tuple[dict[str, Factor], float]:
-    """Return a strategy for each attribute, and the error of their product in units (see `strategy`).
+    """Return a strategy for each attribute, and the error of their product in units.
+
+    For the units see `strategies.strategy`.
 
     Args:
         terms: the Gram matrix of the workload, a sum of products.
@@ -101,7 +103,7 @@ def _once(
 
 
 def product_error(terms: Sequence[Term], factors: Mapping[str, Factor]) -> float:
-    """Return the error of a product of strategies, in units (see `strategy`)."""
+    """Return the error of a product of strategies, in units (see `strategies.strategy`)."""
     return trace(terms, {name: factor.inverse for name, factor in factors.items()})
 
 

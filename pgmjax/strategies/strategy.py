@@ -3,7 +3,7 @@
 Measured are the rows of a strategy A; the workload is answered by least squares. With Laplace noise
 the total expected squared error is ``(2 / epsilon^2) |A|_1^2 tr(W^T W (A^T A)^+)``, with Gaussian
 noise ``(1 / (2 rho)) |A|_2^2 tr(...)``, where ``|A|_p`` is the largest norm of a column. The
-functions here evaluate these formulas, no noise is drawn, and return what stands behind the first factor,
+functions here evaluate these formulas without drawing noise and return what stands behind the first factor,
 "in units": multiply by ``2 / epsilon**2`` or ``1 / (2 rho)``. They hold for the continuous distributions of
 the papers and add/remove neighbours; what a release will really have is said by `HDMM.expected_errors`.
 

@@ -99,9 +99,10 @@ class Spectrum:
 def optimise_marginals(
     spectrum: Spectrum, norm: str = "l1", *, restarts: int = 5, seed: int = 0
 ) -> tuple[np.ndarray, float]:
-    """Return the weights of the best marginals found [marginals], and the error in units (see `strategy`).
+    """Return the weights of the best marginals found [marginals], and the error in units.
 
-    Weights are of a sum (l1) or sum of squares (l2) of 1; a marginal's noise is one over its weight.
+    Weights are of a sum (l1) or sum of squares (l2) of 1; a marginal's noise is one over its weight. For the
+    units see `strategies.strategy`.
 
     Args:
         spectrum: the workload.

@@ -1,4 +1,4 @@
-"""The results of a sweep as one HTML page that opens without a network, by day and by night."""
+"""The results of a sweep as one HTML page that opens without a network, in light and dark mode."""
 
 from __future__ import annotations
 

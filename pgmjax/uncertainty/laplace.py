@@ -3,9 +3,9 @@
 At potentials t with expected counts N mu(t), the matrix of second derivatives of the squared loss is, but for
 a term that vanishes with the residuals, J^T J with J = W Q N F: F is the Fisher information of the
 potentials (the derivative of the marginals), Q the measured queries, W one over the standard deviations.
-The variance of an answer with gradient g is g^T (J^T J)^+ g. No matrix is formed: F multiplies a vector
-by differentiating the oracle's marginals, and conjugate gradients on the device do the rest, on a vector with
-one more number for the total beside it.
+The variance of an answer with gradient g is g^T (J^T J)^+ g. No matrix is formed: the product of F and a
+vector is a derivative of the oracle's marginals, and conjugate gradients on the device do the rest, on
+potentials with one more number for the total beside them.
 
 References:
     Tierney and Kadane 1986, "Accurate approximations for posterior moments"; Pearlmutter 1994, "Fast exact
@@ -42,8 +42,8 @@ _FLAT = 1e-9  # of the smallest standard deviation: a gradient that is taken for
 _CHUNK = 16
 _NOTHING = 1e-3  # of the smallest standard deviation: an expected count that is taken for none
 
-_MAX_STEPS = 500
-_TOLERANCE = 1e-7
+_MAX_STEPS = 500  # of conjugate gradients
+_TOLERANCE = 1e-7  # of conjugate gradients: the share of the right side that may be left
 
 Step = tuple[Any, Any]
 """Scaled potentials [length] and a scaled logarithm of the total."""

@@ -1,8 +1,8 @@
 """Least squares of answers on measurements: the closed form of the linear part, without a model.
 
 Of all combinations of the measured values that are unbiased for an answer, the one of least variance is found
-by a least-squares solver in the coordinates of effects. It exists if and only if the answer is estimable from
-the measurements; what is left over says so.
+by a least-squares solver in the coordinates of effects. It exists if and only if the measurements determine
+the answer; what the best combination leaves over of it tells.
 
 `Noiseless` is what is known of answers before anything is measured: impossible cells, fixed marginals, a
 public total. A function of the records that vanishes on every possible cell has the answer zero; one of a

@@ -1,7 +1,8 @@
 """Solvers: convex minimisation over the marginals of a model, one file each, one loop for all.
 
 `problem` is what they solve and the interface of a solver; `loop` runs one, `batch` many of one structure
-at once, `stopping` decides when to end. The solvers are `accelerated` (the default), `dual_averaging`, `lbfgs` and `mirror_descent`.
+at once, `stopping` decides when to end. The solvers are `accelerated` (the default), `dual_averaging`,
+`lbfgs` and `mirror_descent`.
 """
 
 from pgmjax.estimation.solvers.accelerated import Accelerated

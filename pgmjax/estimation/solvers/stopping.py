@@ -1,4 +1,8 @@
-"""When a fit ends: the one place that decides it, for single fits, batches and approximate fits alike."""
+"""When a fit ends: decided here for single fits, batches and approximate fits alike.
+
+But for points that are not finite, which are also dealt with where they come up, and a mixture's lower bound,
+which `estimation.mixture_fit` holds its loss against.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +73,8 @@ class StoppingRule:
             gap: certified bound on `loss - optimum` of what is minimised, >= 0.
             steps: done so far in the whole fit.
             stalled: whether the solver can make no further progress at this precision.
-            slack: of the smoothing; CONVERGED then also means that less of it promises more.
+            slack: of the smoothing; where it is above 0, CONVERGED may also mean that only this stage is
+                done: its gap is below the slack.
         """
         if not math.isfinite(loss):
             return Status.NOT_FINITE

@@ -184,7 +184,7 @@ class Blue:
         Args:
             target: a query of one row, or its entries [cells].
             biased: as in `combination`; the law then is that of the noise alone, without the bias.
-            method: how the law is computed, see `history.bayes.choose`.
+            method: how the law is computed, see `history.law_of`.
             options: of the method.
 
         Raises:

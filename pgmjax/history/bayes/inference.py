@@ -27,12 +27,12 @@ class Inference:
     """An estimate and the law of its error: the belief about the true answer theta given the estimate.
 
     It is what the estimate alone tells, under a flat prior: theta = value - error. Given all answers one by
-    one the belief differs, see `history.bayes.posterior`.
+    one the belief differs, see `history.posterior`.
 
     Attributes:
         value: the estimate (counts).
         law: of the error.
-        method: how it is computed, see `history.bayes.choose`.
+        method: how it is computed, see `history.law_of`.
         options: of the method.
         biased: whether the target was not estimable, so that the law leaves out a bias of unknown size.
 

@@ -24,7 +24,7 @@ Form = Literal["auto", "exact", "fast", "guarded"]
 FORMS = ("auto", "exact", "fast", "guarded")
 GUARDED_CELLS = 1 << 17  # products of fewer terms take less time in the exact form than three products do
 
-# Of the guarded form.
+# what the guarded form works on
 Tables = tuple[jax.Array, jax.Array]
 CHUNK_CELLS = 1 << 14  # cells of (m, n) recomputed together: few, since one wrong entry costs its chunk
 

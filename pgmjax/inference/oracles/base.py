@@ -155,7 +155,7 @@ class Oracle(abc.ABC):
 
         Returns:
             The log-partition (nats) and the marginal of each clique (probabilities): arrays on the device
-            if all tables were, NumPy arrays otherwise.
+            if all tables were, NumPy arrays otherwise, and always from `Levels`.
         """
         dtype = np.dtype(dtype)
         on_device = all(isinstance(table, jax.Array) and table.dtype == dtype for table in tables)

@@ -42,7 +42,7 @@ Change = tuple[int, tuple[int, ...]]
 _MOST = np.iinfo(np.int64).max
 _REGION = 32  # variables of a part that is worth eliminating anew
 
-# Of what is remembered between candidates.
+# how much is remembered between candidates
 _MOST_FLOWS = 200_000
 _MOST_SIZES = 100_000
 

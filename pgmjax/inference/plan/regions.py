@@ -42,7 +42,7 @@ from pgmjax.inference.plan.structure import Structure, Variables
 
 INNER = ("intersections", "attributes")
 
-# Of index maps.
+# how index maps are laid out
 RATIO = 4  # colours within such a factor of one another's size are padded to one shape
 LEAST = 4096  # cells below which size no longer tells in time
 

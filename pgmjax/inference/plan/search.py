@@ -32,12 +32,12 @@ REFINED_TABLES = 64
 WORTHWHILE = 1e6  # weight of a path below which no time goes into a better one
 COTENGRA_TRIALS = 64
 
-# Of the exhaustive search.
+# limits of the exhaustive search
 LIMIT = 62  # tables, and variables that differ in where they occur: bits of an integer
 MAX_PAIRS = 2_000_000  # of subsets of tables, after which the whole search gives up
 _BITS = 12
 
-# Of the local search.
+# limits of the local search
 PART = 9  # tables of a part
 PASSES = 3
 NEGLIGIBLE = 0.01  # parts that weigh less of the whole are left alone

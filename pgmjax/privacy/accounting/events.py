@@ -170,8 +170,8 @@ class Laplace(Record):
 
     Guarantees:
         epsilon-DP. With shifts, divergences are the exact sums over the moved answers; without, of
-        one answer that carries all of the move, which is the worst split (see the module's text), and
-        without a scale those of pure DP.
+        one answer that carries all of the move, which of all splits costs the most (the head of this
+        file says why), and without a scale those of pure DP.
 
     Example:
         >>> Laplace(1, shifts=(1, 1)).rho, Laplace(1).rho
