@@ -73,11 +73,12 @@ class Oracle(abc.ABC):
 
     Potentials are natural logarithms and may be minus infinity (structural zeros). Where every joint
     state is impossible the log-partition is minus infinity; marginals mean nothing then, but are
-    finite. A new oracle gives `structure`, `build`, `forecast`, `infer`, `log_partition` and `maximum`, and
-    its `name` to be asked for.
+    finite. A new oracle gives `structure`, `forecast`, `infer`, `log_partition` and `maximum`, and to be asked
+    for also `build` and its `name`.
 
     Attributes:
-        name: what `Estimator(oracle=...)` calls it.
+        name: what `Estimator(oracle=...)` calls it; those of belief propagation, which are not asked for by
+            name, have none.
         shares_devices: whether one call can be shared by the devices of a mesh.
         structure: sizes and cliques, as a field or a property.
         fast: whether it leaves a doubt, to which `exactly()` is the remedy; potentials must then be finite.
@@ -89,9 +90,13 @@ class Oracle(abc.ABC):
     fast: bool = False
 
     @classmethod
-    @abc.abstractmethod
     def build(cls, structure: Structure) -> Oracle:
-        """Plan the oracle of a structure."""
+        """Plan the oracle of a structure.
+
+        Raises:
+            NotImplementedError: one that is made in another way only.
+        """
+        raise NotImplementedError(f"{cls.__name__} does not say how it is planned: give it a method build.")
 
     @classmethod
     def within(cls, structure: Structure, limits: Limits) -> Oracle:

@@ -166,3 +166,13 @@ def test_structures_beyond_any_memory_are_refused_with_figures(size, oracle):
     structure, attributes = Structure.named(dict.fromkeys(names, size), pairs)
     with pytest.raises(ModelTooLargeError, match=r"e\+\d+ cells"):
         oracles.plan(structure, attributes, oracle, max_bytes=2**30)
+
+
+def test_an_oracle_need_not_say_how_it_is_planned():
+    """As in 0.1.0: of its own methods an oracle must have those that answer."""
+    own = ("forecast", "infer", "log_partition", "maximum")
+    methods = {name: getattr(oracles.BruteForce, name) for name in own}
+    made = type("Unplanned", (oracles.Oracle,), methods)
+    assert made.__abstractmethods__ == frozenset() and isinstance(made(), oracles.Oracle)
+    with pytest.raises(NotImplementedError, match="Unplanned does not say how it is planned"):
+        made.build(Structure((2,), ((0,),)))
