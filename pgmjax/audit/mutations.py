@@ -487,12 +487,7 @@ def shared_coin() -> Any:
 
 def fixed_bits() -> Any:
     """Bits by a generator that starts anew at every call."""
-    true = SeededBackend.respond_bits
-
-    def bits(self: Any, law: Any, codes: np.ndarray) -> np.ndarray:
-        return true(SeededBackend(5, insecure=True), law, codes)
-
-    return replaced((OpenDPBackend, "respond_bits", bits))
+    return _seeded("respond_bits")
 
 
 def honest_records() -> Any:

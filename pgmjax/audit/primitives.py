@@ -41,12 +41,11 @@ from pgmjax.queries import marginal
 ALPHA = 1e-9
 """False-alarm level of each statistical check."""
 
-_CELLS = 60_000
+_DRAWS = 60_000  # of noise or of answers in a statistical check
 _CHOICES = 1_000
 _LARGEST_DELTA = Fraction(1, 1000)
 
-_SIZE = 3
-_RECORDS = 60_000
+_SIZE = 3  # categories of the table whose records answer: few, so that each of them answers often
 _DOMAIN = Domain({"a": _SIZE})
 
 
@@ -81,7 +80,7 @@ def noise_follows_its_law(backend: NoiseBackend | None = None, *, unit: str = "e
 
 def _noise_of_calls(backend: NoiseBackend | None, unit: str) -> list[tuple[np.ndarray, Any]]:
     """Released minus exact counts of two calls with two queries each, and the law of a call."""
-    domain = Domain({"a": _CELLS // 2, "b": _CELLS // 2})
+    domain = Domain({"a": _DRAWS // 2, "b": _DRAWS // 2})
     data = Dataset.from_columns(domain, {"a": [0, 0, 1], "b": [0, 1, 1]})
     costs = {"epsilons" if unit == "epsilon" else "rhos": [Fraction(1, 4), Fraction(1, 4)]}
     tape = Tape()
@@ -135,21 +134,27 @@ def response_keeps_its_epsilon(backend: NoiseBackend | None = None, *, size: int
     source = _or_default(backend).restart()
     for epsilon in (Fraction(1, 2), Fraction(1), Fraction(3)):
         law = source.randomized_response(size, epsilon)
-        found = exact.channel_epsilon(law.channel())
-        if not found <= float(epsilon) * (1 + 1e-12):
-            raise AuditFailure(f"Randomised response of epsilon {epsilon} has an exact loss of {found:.6g}.")
-        truths = np.repeat(np.arange(size), _CELLS // size)
+        truths = np.repeat(np.arange(size), _DRAWS // size)
         answers = source.respond(law, truths)
-        for truth in range(size):
-            counts = np.bincount(answers[truths == truth], minlength=size)
-            fit = goodness.categorical_fit(counts, law.channel()[truth])
-            if fit.p_value < ALPHA:
-                raise AuditFailure(
-                    f"Randomised response of epsilon {epsilon} does not follow its channel: "
-                    f"p = {fit.p_value:.2g}."
-                )
+        said = f"Randomised response of epsilon {epsilon}"
+        _check_channel(law, epsilon, truths, answers, f"{said} has", f"{said} does not follow its")
         if np.array_equal(answers, source.respond(law, truths)):
             raise AuditFailure("Two calls of randomised response share their lies.")
+
+
+def _check_channel(
+    law: Any, epsilon: Fraction, truths: np.ndarray, answers: np.ndarray, has: str, not_its: str
+) -> None:
+    """Raise `AuditFailure`, in words that begin as given, if a channel costs too much or is not followed."""
+    channel = law.channel()
+    found = exact.channel_epsilon(channel)
+    if not found <= float(epsilon) * (1 + 1e-12):
+        raise AuditFailure(f"{has} an exact loss of {found:.6g}.")
+    for truth, probabilities in enumerate(channel):
+        counts = np.bincount(answers[truths == truth], minlength=channel.shape[1])
+        fit = goodness.categorical_fit(counts, probabilities)
+        if fit.p_value < ALPHA:
+            raise AuditFailure(f"{not_its} channel: p = {fit.p_value:.2g}.")
 
 
 def conversions_hold() -> None:
@@ -251,8 +256,8 @@ def responses_keep_their_epsilon(backend: NoiseBackend | None = None) -> None:
     Raises:
         AuditFailure: an exact log-ratio above epsilon, answers of another channel, or lies that repeat.
     """
-    source = default_backend() if backend is None else backend
-    truths = np.repeat(np.arange(_SIZE), _RECORDS // _SIZE)
+    source = _or_default(backend)
+    truths = np.repeat(np.arange(_SIZE), _DRAWS // _SIZE)
     data = Dataset.from_columns(_DOMAIN, {"a": truths})
     for encoding in ENCODINGS:
         for epsilon in (Fraction(1, 2), Fraction(2)):
@@ -260,15 +265,8 @@ def responses_keep_their_epsilon(backend: NoiseBackend | None = None) -> None:
             runs = [_answers(table, encoding, epsilon) for _ in range(2)]
             law = runs[0][0]
             said = f"Responses of encoding {encoding!r} and epsilon {epsilon}"
-            found = exact.channel_epsilon(law.channel())
-            if not found <= float(epsilon) * (1 + 1e-12):
-                raise AuditFailure(f"{said} have an exact loss of {found:.6g}.")
             answers = runs[0][1]
-            for truth in range(_SIZE):
-                counts = np.bincount(answers[truths == truth], minlength=law.channel().shape[1])
-                fit = goodness.categorical_fit(counts, law.channel()[truth])
-                if fit.p_value < ALPHA:
-                    raise AuditFailure(f"{said} do not follow their channel: p = {fit.p_value:.2g}.")
+            _check_channel(law, epsilon, truths, answers, f"{said} have", f"{said} do not follow their")
             if np.array_equal(answers, runs[1][1]):
                 raise AuditFailure(f"{said} are the same in two calls.")
 
