@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
@@ -50,6 +51,37 @@ def same_attributes(first: Iterable[str], second: Iterable[str]) -> bool:
         True
     """
     return set(first) == set(second)
+
+
+def in_order(attributes: Iterable[str], names: Container[str]) -> Clique:
+    """Return those of some attributes that are named, in the order of the attributes.
+
+    Example:
+        >>> in_order(("age", "sex", "race"), {"race", "age"})
+        ('age', 'race')
+    """
+    return tuple(name for name in attributes if name in names)
+
+
+def all_subsets(clique: Clique) -> list[Clique]:
+    """Return the subsets of a clique, small ones first, the empty one and the clique among them.
+
+    Example:
+        >>> all_subsets(("age", "sex"))
+        [(), ('age',), ('sex',), ('age', 'sex')]
+    """
+    return [some for size in range(len(clique) + 1) for some in itertools.combinations(clique, size)]
+
+
+def first_holding(cliques: Iterable[Clique], names: Iterable[str]) -> int | None:
+    """Return the number of the first clique that holds some attributes, None where none does.
+
+    Example:
+        >>> first_holding([("age",), ("age", "sex")], ["sex"])
+        1
+    """
+    wanted = set(names)
+    return next((number for number, clique in enumerate(cliques) if wanted <= set(clique)), None)
 
 
 def marginal_of(clique: Clique, table: Any, part: Sequence[str]) -> Any:

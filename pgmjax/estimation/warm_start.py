@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique
+from pgmjax.data.cliques import Clique, first_holding
 from pgmjax.data.domain import Domain
 from pgmjax.inference import ops
 from pgmjax.inference.oracles.host import HostModel
@@ -59,20 +59,15 @@ def starting_point(
     if model.domain != domain:
         raise ValueError("warm_start must be a model over the same domain.")
     for number, clique in enumerate(model.potentials.cliques):
-        if _holder(cliques, clique) is not None:
+        if first_holding(cliques, clique) is not None:
             parts = {clique: model.potentials.tables[number]}
         else:
             parts = _replaced(model, number, _intersections(cliques, clique))
         for names, table in parts.items():
-            holder = _holder(cliques, names)
+            holder = first_holding(cliques, names)
             assert holder is not None
             tables[holder] += ops.align(_finite(table), names, cliques[holder])
     return tables
-
-
-def _holder(cliques: Sequence[Clique], names: Clique) -> int | None:
-    """The first clique that some attributes lie within."""
-    return next((i for i, clique in enumerate(cliques) if set(names) <= set(clique)), None)
 
 
 def _intersections(cliques: Sequence[Clique], clique: Clique) -> list[Clique]:

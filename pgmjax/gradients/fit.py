@@ -13,10 +13,10 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit, precision
-from pgmjax.data.cliques import Clique, maximal
+from pgmjax.data.cliques import Clique, first_holding, maximal
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.gradients.problem import Diagnostics, DifferentiableProblem, FitParameters, holder
+from pgmjax.gradients.problem import Diagnostics, DifferentiableProblem, FitParameters
 from pgmjax.gradients.solve import descend, optimum
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.structure import Structure
@@ -284,8 +284,12 @@ def _planned(
     plan = oracles.plan(structure, names, copies=_COPIES, finite=False, **settings)
 
     def places(asked: Sequence[Query]) -> tuple[Place, ...]:
-        numbers = [holder(cliques, query.clique) for query in asked]
-        return tuple(Place(at, cliques[at], query) for at, query in zip(numbers, asked, strict=True))
+        found = []
+        for query in asked:
+            at = first_holding(cliques, query.clique)
+            assert at is not None  # the cliques hold what is measured and asked
+            found.append(Place(at, cliques[at], query))
+        return tuple(found)
 
     return DifferentiableProblem(
         plan.oracle,

@@ -31,7 +31,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pgmjax.data.cliques import Clique
+from pgmjax.data.cliques import Clique, first_holding
 from pgmjax.inference import ops
 from pgmjax.inference.ops.tables import join, split
 from pgmjax.inference.oracles.base import Oracle
@@ -82,7 +82,8 @@ class DifferentiableProblem:
         """Return the prior's potentials [length]."""
         tables = [jnp.zeros(shape, dtype) for shape in self.shapes]
         for clique, table in zip(self.prior, prior, strict=True):
-            at = holder(self.cliques, clique)
+            at = first_holding(self.cliques, clique)
+            assert at is not None
             tables[at] = tables[at] + ops.align(table, clique, self.cliques[at])
         return join(tables, self.oracle.length)
 
@@ -233,8 +234,3 @@ def _refused(primals: Any, tangents: Any) -> Any:
         "a fit can be differentiated once: second derivatives through it are not implemented. Take "
         "differences of first ones."
     )
-
-
-def holder(cliques: Sequence[Clique], wanted: Clique) -> int:
-    """Return the number of the first clique that holds the attributes wanted."""
-    return next(at for at, clique in enumerate(cliques) if set(wanted) <= set(clique))

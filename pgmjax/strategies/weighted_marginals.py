@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pgmjax.data.cliques import Clique
+from pgmjax.data.cliques import Clique, all_subsets, in_order
 from pgmjax.data.domain import Domain
 from pgmjax.random import generator
 from pgmjax.strategies.grams import Term
@@ -64,10 +64,10 @@ class Spectrum:
         for term in itertools.chain.from_iterable(entries):
             if 2 ** len(term.factors) > MAX_SETS:
                 raise ValueError(f"a query on {len(term.factors)} attributes has too many subsets.")
-            sets |= dict.fromkeys(_subsets(tuple(term.factors)))
+            sets |= dict.fromkeys(map(frozenset, all_subsets(tuple(term.factors))))
         candidates = dict(sets)
         if len(attributes) <= _ALL_SUBSETS:
-            candidates |= dict.fromkeys(_subsets(attributes))
+            candidates |= dict.fromkeys(map(frozenset, all_subsets(attributes)))
         if len(candidates) > MAX_SETS:
             raise ValueError(f"the workload has {len(candidates):,} sets of attributes: too many to weigh.")
         places = {each: place for place, each in enumerate(sets)}
@@ -76,7 +76,7 @@ class Spectrum:
             for term in terms:
                 _add(row, places, term, attributes, domain)
         reach = np.array([[_eigenvalue(c, s, attributes, domain) for s in sets] for c in candidates])
-        named = functools.partial(_ordered, attributes)
+        named = functools.partial(in_order, attributes)
         return cls(tuple(map(named, sets)), tuple(map(named, candidates)), values, reach)
 
     def errors(self, precisions: np.ndarray) -> np.ndarray:
@@ -155,14 +155,6 @@ def _error(values: Any, asked: Any, reach: Any, weights: Any, *, norm: str) -> A
 _errors: dict[str, Callable[..., Any]] = {norm: functools.partial(_error, norm=norm) for norm in ("l1", "l2")}
 
 
-def _subsets(names: Clique) -> list[frozenset[str]]:
-    return [frozenset(c) for k in range(len(names) + 1) for c in itertools.combinations(names, k)]
-
-
-def _ordered(attributes: Clique, names: frozenset[str]) -> Clique:
-    return tuple(name for name in attributes if name in names)
-
-
 def _eigenvalue(
     marginal: frozenset[str], tables: frozenset[str], attributes: Clique, domain: Domain
 ) -> float:
@@ -184,6 +176,6 @@ def _add(
         else:
             means[name] = float(factor.sum()) / domain[name]
             rests[name] = float(np.trace(factor)) - means[name]
-    for each in _subsets(tuple(means)):
+    for each in map(frozenset, all_subsets(tuple(means))):
         inside = math.prod(rests[name] if name in each else means[name] for name in means)
         row[places[each]] += term.coefficient * outside * inside

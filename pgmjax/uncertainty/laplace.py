@@ -291,11 +291,11 @@ def _outside(held: Sequence[Clique], cliques: Sequence[Clique]) -> list[Clique]:
 
 
 def _place(cliques: Sequence[Clique], query: Query) -> Place:
-    at = _holder(cliques, query.clique)
+    at = _smallest_holder(cliques, query.clique)
     return Place(at, tuple(cliques[at]), query)
 
 
-def _holder(cliques: Sequence[Clique], wanted: Clique) -> int:
+def _smallest_holder(cliques: Sequence[Clique], wanted: Clique) -> int:
     able = [k for k, clique in enumerate(cliques) if set(wanted) <= set(clique)]
     return min(able, key=lambda k: len(cliques[k]))
 
@@ -304,7 +304,7 @@ def _spread(
     holders: Sequence[tuple[Clique, tuple[int, ...]]], clique: Clique, table: np.ndarray, length: int
 ) -> np.ndarray:
     """A function of some attributes as one of the cells of a clique that holds them [length]."""
-    at = _holder([held for held, _ in holders], clique)
+    at = _smallest_holder([held for held, _ in holders], clique)
     names, shape = holders[at]
     start = sum(math.prod(s) for _, s in holders[:at])
     vector = np.zeros(length)

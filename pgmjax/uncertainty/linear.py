@@ -20,13 +20,12 @@ cliques meet in the effects of the subsets they share, so that a domain is never
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique
+from pgmjax.data.cliques import Clique, all_subsets, in_order
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
 from pgmjax.measurements.linear import LinearMeasurement
@@ -376,7 +375,7 @@ class Effects:
         places: dict[Clique, slice] = {}
         start = 0
         for clique in cliques:
-            for subset in _subsets(_ordered(domain, clique)):
+            for subset in all_subsets(in_order(domain.attributes, clique)):
                 if subset not in places:
                     places[subset] = slice(start, start + domain.size(subset))
                     start = places[subset].stop
@@ -390,7 +389,7 @@ class Effects:
             table: its values [size of each attribute].
         """
         result = np.zeros(self.length)
-        ordered = _ordered(self.domain, clique)
+        ordered = in_order(self.domain.attributes, clique)
         parts: dict[Clique, np.ndarray] = {(): table.transpose([clique.index(name) for name in ordered])}
         for name in ordered:  # the axes that are left come after those of the key
             split: dict[Clique, np.ndarray] = {}
@@ -405,9 +404,9 @@ class Effects:
 
     def table(self, clique: Clique, vector: np.ndarray) -> np.ndarray:
         """Apply the transpose of `coordinates`: [length] to a table of the clique."""
-        ordered = _ordered(self.domain, clique)
+        ordered = in_order(self.domain.attributes, clique)
         parts = {}
-        for subset in _subsets(ordered):
+        for subset in all_subsets(ordered):
             shape = self.domain.shape_of(subset)
             parts[subset] = vector[self.places[subset]].reshape(shape) / math.sqrt(math.prod(shape))
         for name in reversed(ordered):
@@ -420,18 +419,10 @@ class Effects:
 
     def subsets(self, clique: Clique) -> list[Clique]:
         """Return the subsets of a clique, as they are named in `places`."""
-        return _subsets(_ordered(self.domain, clique))
+        return all_subsets(in_order(self.domain.attributes, clique))
 
 
 def _joined(mean: np.ndarray, effect: np.ndarray, axis: int) -> np.ndarray:
     """The transpose of taking the mean along an axis, and the rest."""
     spread = np.expand_dims(mean, axis) / effect.shape[axis]
     return spread + effect - effect.mean(axis=axis, keepdims=True)
-
-
-def _ordered(domain: Domain, clique: Sequence[str]) -> Clique:
-    return tuple(name for name in domain.attributes if name in clique)
-
-
-def _subsets(clique: Clique) -> list[Clique]:
-    return [some for size in range(len(clique) + 1) for some in itertools.combinations(clique, size)]

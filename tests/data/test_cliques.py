@@ -3,7 +3,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgmjax.data.cliques import as_clique, marginal_of, maximal, same_attributes
+from pgmjax.data.cliques import (
+    all_subsets,
+    as_clique,
+    first_holding,
+    in_order,
+    marginal_of,
+    maximal,
+    same_attributes,
+)
 from pgmjax.data.domain import Domain
 
 DOMAIN = Domain({"age": 3, "sex": 2, "income": 4})
@@ -58,3 +66,21 @@ def test_a_table_is_summed_to_its_part_in_the_order_asked_for(part):
     letters = dict(zip(DOMAIN, "abc", strict=True))
     wanted = np.einsum("abc->" + "".join(letters[name] for name in part), table)
     assert (marginal_of(DOMAIN.attributes, table, part) == wanted).all()
+
+
+@given(st.lists(st.sampled_from("abcde"), unique=True, max_size=5))
+def test_subsets_are_all_of_them_once_and_keep_their_order(names):
+    found = all_subsets(tuple(names))
+    assert len(found) == len({frozenset(some) for some in found}) == 2 ** len(names)
+    assert all(some == in_order(names, set(some)) for some in found)
+    assert sorted(found, key=len) == found
+
+
+def test_the_first_clique_that_holds_attributes():
+    cliques = [("a", "b"), ("c", "b", "a"), ("a", "b", "c", "d")]
+    assert [first_holding(cliques, wanted) for wanted in (("b",), ("a", "c"), "db", ("e",))] == [
+        0,
+        1,
+        2,
+        None,
+    ]
