@@ -32,7 +32,7 @@ from pgmjax.estimation.losses.build import noise_level
 from pgmjax.estimation.side_information import Known
 from pgmjax.estimation.solvers.loop import FitSteps, Solution, run_single, solve_steps
 from pgmjax.estimation.solvers.problem import Evaluation, Prior, Problem
-from pgmjax.estimation.solvers.stopping import Status, StoppingRule
+from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule
 from pgmjax.estimation.warm_start import starting_point
 from pgmjax.inference import oracles
 from pgmjax.inference.ops.tables import host_join, split
@@ -43,7 +43,6 @@ from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 
-FIRST_SMOOTHING = 8.0  # standard deviations: the first stage of a loss with kinks is as easy as L2
 STIFF = 4.0  # the first penalty on missing a fixed marginal, in curvatures of the loss with its prior
 STIFFEST = 1e4 * STIFF
 FIRST_TOL, SHARPER = 0.1, 0.1  # tolerance of the first round, and what each later one multiplies it by

@@ -38,7 +38,7 @@ from pgmjax.estimation.feasibility import require_feasible
 from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.solvers.loop import Solution, solve
 from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Vector, rounding
-from pgmjax.estimation.solvers.stopping import Status, StoppingRule
+from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule
 from pgmjax.inference.ops.tables import host_join
 from pgmjax.inference.oracles import belief_propagation
 from pgmjax.inference.oracles.belief_propagation import CoverBP, forecast
@@ -51,7 +51,6 @@ from pgmjax.measurements.total import estimate_total
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.regions import METHOD, RegionModel
 
-FIRST_SMOOTHING = 8.0  # standard deviations, as in an exact fit
 STEP_TOL, STEP_SWEEPS = 1e-9, 20  # of the messages in one step of the solver, which keeps them
 END_TOL, END_SWEEPS = 1e-11, 5000
 CONSISTENT = 1e-6  # residual above which there is a warning
@@ -262,7 +261,8 @@ def _minimise(problem: LocalProblem, stop: StoppingRule, bar: Progress) -> tuple
     held: Any = problem.loss
     sharpest = held.loss.smoothing
     if sharpest is not None:
-        problem = _smoothed(problem, FIRST_SMOOTHING, float(problem.curvature) * float(sharpest) / 8)
+        eased = float(problem.curvature) * float(sharpest) / FIRST_SMOOTHING
+        problem = _smoothed(problem, FIRST_SMOOTHING, eased)
     lower_bound, done = -math.inf, 0
     start: Any = np.zeros(len(problem.gauge.table))
     while True:

@@ -21,10 +21,9 @@ from pgmjax._internal.jit import jit
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference.oracles.host import HostModel
 from pgmjax.model import sampling
-from pgmjax.model.sampling import Conditional
+from pgmjax.model.sampling import BLOCK_ROWS, Conditional
 
 MOST_CELLS = 1 << 27  # of all tables together: a gigabyte
-BLOCK_ROWS = 1 << 18
 SMALLEST = 1 << 10  # rows of a program: fewer are cut from it
 
 

@@ -33,6 +33,7 @@ class Status(enum.IntEnum):
 # within so many times the tolerance: then the loss itself has long settled.
 NEAR = 100
 PATIENCE = 4  # rounds under fixed marginals without a gap that is a tenth less
+FIRST_SMOOTHING = 8.0  # standard deviations: the first stage of a loss with kinks is as easy as L2
 FINEST = 1e-12  # of the loss: smoothing that moves it by less changes nothing
 
 
