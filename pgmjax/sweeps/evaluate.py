@@ -7,9 +7,11 @@ against the truth is itself information about the table: publishing one voids th
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
+from pgmjax.data.cliques import Clique
 from pgmjax.data.dataset import Dataset
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.queries import marginal
@@ -61,11 +63,18 @@ def workload_error(data: Dataset, released: Release | GraphicalModel, workload: 
     cliques = list(dict.fromkeys(query.clique for query in queries))
     tables = dict(zip(cliques, data.marginals(cliques), strict=True))
     errors = []
-    for query, estimate in zip(queries, estimates, strict=True):
-        truth = np.asarray(query.apply(tables[query.clique]), np.float64).reshape(-1)
+    for truth, estimate in zip(_true_answers(workload, tables), estimates, strict=True):
         distance, norm = float(np.abs(truth - estimate).sum()), float(np.abs(truth).sum())
         errors.append(distance / norm if norm > 0 else 0.0 if distance == 0 else float("inf"))
     return Evaluation(float(np.mean(errors)), tuple(errors))
+
+
+def _true_answers(workload: Workload, tables: Mapping[Clique, np.ndarray]) -> list[np.ndarray]:
+    """The exact answers of each entry [rows], from the exact tables of its cliques."""
+    return [
+        np.asarray(entry.query.apply(tables[entry.clique]), np.float64).reshape(-1)
+        for entry in workload.entries
+    ]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,10 +118,7 @@ class Truth:
         """Return the truth about a table."""
         named = list(dict.fromkeys([*workload.cliques, *(entry.clique for entry in workload.entries)]))
         tables = dict(zip(named, data.marginals(named), strict=True))
-        answers = [
-            np.asarray(entry.query.apply(tables[entry.clique]), np.float64).reshape(-1)
-            for entry in workload.entries
-        ]
+        answers = _true_answers(workload, tables)
         return cls(workload, tuple(tables[c] for c in workload.cliques), tuple(answers), data.count())
 
     def errors(self, release: Release) -> Errors:

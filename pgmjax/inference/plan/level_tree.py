@@ -92,7 +92,12 @@ class LevelTree:
 
     def heights(self) -> list[int]:
         """For each node the longest way down to a leaf, in edges."""
-        return _heights(self.nodes)
+        heights = [0] * len(self.nodes)
+        for i in reversed(_downwards(self.nodes)):
+            parent = self.nodes[i].parent
+            if parent >= 0:
+                heights[parent] = max(heights[parent], heights[i] + 1)
+        return heights
 
 
 def build(structure: Structure) -> LevelTree:
@@ -108,11 +113,11 @@ def build(structure: Structure) -> LevelTree:
     _linked(nodes)
     for i in range(len(nodes)):
         _lift(structure, nodes, i)
-    fan_in = _fan_in(nodes)
-    heights = _heights(nodes)
+    level_tree = LevelTree(structure, nodes, _fan_in(nodes))
+    heights = level_tree.heights()
     for i in _downwards(nodes):
-        _add_up(nodes, heights, i, fan_in)
-    return LevelTree(structure, nodes, fan_in)
+        _add_up(nodes, heights, i, level_tree.fan_in)
+    return level_tree
 
 
 def _rooted(structure: Structure, tree: junction_tree.JunctionTree) -> list[Node]:
@@ -200,15 +205,6 @@ def _downwards(nodes: list[Node]) -> list[int]:
     for i in order:  # grows while it is read
         order.extend(nodes[i].children)
     return order
-
-
-def _heights(nodes: list[Node]) -> list[int]:
-    heights = [0] * len(nodes)
-    for i in reversed(_downwards(nodes)):
-        parent = nodes[i].parent
-        if parent >= 0:
-            heights[parent] = max(heights[parent], heights[i] + 1)
-    return heights
 
 
 def _insert(nodes: list[Node], parent: int, above: Separator, below: Separator, children: list[int]) -> int:
