@@ -73,8 +73,8 @@ class Oracle(abc.ABC):
 
     Potentials are natural logarithms and may be minus infinity (structural zeros). Where every joint
     state is impossible the log-partition is minus infinity; marginals mean nothing then, but are
-    finite. A new oracle gives `structure`, `forecast`, `infer`, `log_partition` and `maximum`, and to be asked
-    for also `build` and its `name`.
+    finite. A new oracle gives `structure`, `forecast`, `infer`, `log_partition` and `maximum`, and to be
+    asked for also `build` and its `name`.
 
     Attributes:
         name: what `Estimator(oracle=...)` calls it; those of belief propagation, which are not asked for by
