@@ -1,7 +1,7 @@
-"""When a fit ends: decided here for single fits, batches and approximate fits alike.
+"""When a fit ends, decided for single fits, batches and approximate fits alike.
 
-But for points that are not finite, which are also dealt with where they come up, and a mixture's lower bound,
-which `estimation.mixture_fit` holds its loss against.
+Two things are not decided here alone: points that are not finite are also dealt with where they come up, and
+`estimation.mixture_fit` itself holds the loss of a mixture against its lower bound.
 """
 
 from __future__ import annotations
