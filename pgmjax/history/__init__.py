@@ -30,7 +30,7 @@ from pgmjax.history.bayes.posterior import Posterior, posterior
 from pgmjax.history.history import History
 from pgmjax.history.kernel.cross_validation import AlphaChoice, CrossValidation
 from pgmjax.history.kernel.device import device_kernel
-from pgmjax.history.kernel.kernel import kernel, kernel_blocks, squared_norms
+from pgmjax.history.kernel.inner_products import kernel, kernel_blocks, squared_norms
 from pgmjax.history.kernel.pca import KernelPCA
 from pgmjax.history.kernel.product import KernelProduct
 from pgmjax.history.kernel.ridge import Ridge

@@ -10,7 +10,7 @@ import numpy as np
 
 from pgmjax.data.domain import Domain
 from pgmjax.history import estimable
-from pgmjax.history.kernel.kernel import kernel
+from pgmjax.history.kernel.inner_products import kernel
 from pgmjax.history.rows import Rows
 from pgmjax.queries import Query
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
-from pgmjax.history.kernel.kernel import same_domain
+from pgmjax.history.kernel.inner_products import same_domain
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 

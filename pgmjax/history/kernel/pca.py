@@ -19,7 +19,7 @@ from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.history.answers import Answers, rows_of, total_of
 from pgmjax.history.estimable import is_covered
 from pgmjax.history.history import History
-from pgmjax.history.kernel.kernel import kernel, squared_norms
+from pgmjax.history.kernel.inner_products import kernel, squared_norms
 from pgmjax.history.noise_covariance import NoiseCovariance
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows

@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from pgmjax.history.kernel import kernel
-from pgmjax.history.kernel.kernel import same_domain
+from pgmjax.history.kernel import inner_products
+from pgmjax.history.kernel.inner_products import same_domain
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 
@@ -72,7 +72,7 @@ class KernelProduct:
                     tables[place, share] = self._gathered(place, share, vector)
                 summed[share] = summed.get(share, 0) + tables[place, share]
             for share, table in summed.items():
-                weighted = table * kernel.joint_weights(share, self._prior)
+                weighted = table * inner_products.joint_weights(share, self._prior)
                 local = [self._local(False, at, k) for k in share]
                 values = self._scale(False, at, share) * at_terms(weighted, local, len(group.terms))
                 result[group.rows] += np.add.reduceat(values, group.starts)
@@ -82,7 +82,7 @@ class KernelProduct:
         key = (right and self._others is not self._rows, at, share)
         if key not in self._scales:
             rows = self._others if right else self._rows
-            self._scales[key] = kernel.unshared(rows, rows.groups[at], share, self._prior)
+            self._scales[key] = inner_products.unshared(rows, rows.groups[at], share, self._prior)
         return self._scales[key]
 
     def _local(self, right: bool, at: int, k: int) -> tuple[np.ndarray, np.ndarray]:

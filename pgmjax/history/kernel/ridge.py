@@ -20,7 +20,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes
 from pgmjax.history.answers import Answers, rows_of, total_of
 from pgmjax.history.history import History
-from pgmjax.history.kernel.kernel import kernel, squared_norms
+from pgmjax.history.kernel.inner_products import kernel, squared_norms
 from pgmjax.history.kernel.pca import positive_alpha
 from pgmjax.history.kernel.product import KernelProduct
 from pgmjax.history.noise_covariance import NoiseCovariance

@@ -5,7 +5,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.history import History, KernelProduct, Rows, kernel, kernel_blocks, squared_norms
-from pgmjax.history.kernel import kernel as module
+from pgmjax.history.kernel import inner_products as module
 from pgmjax.history.kernel import product
 from pgmjax.history.kernel.device import device_kernel
 from pgmjax.queries import marginal
