@@ -4,6 +4,6 @@
 the measurements do not determine at all.
 """
 
-from pgmjax.uncertainty.error_bars import ErrorBars, error_bars
+from pgmjax.uncertainty.intervals import ErrorBars, error_bars
 
 __all__ = ["ErrorBars", "error_bars"]

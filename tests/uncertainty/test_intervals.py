@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.uncertainty.error_bars import normal_quantile, of_stddevs
+from pgmjax.uncertainty.intervals import normal_quantile, of_stddevs
 from tests.uncertainty.structures import DOMAIN, QUERIES, measurements
 
 error_bars = pj.uncertainty.error_bars
