@@ -42,9 +42,6 @@ from pgmjax.queries.workload import Workload
 from pgmjax.release.load import load
 from pgmjax.release.release import Release
 
-moved.install()
-__getattr__ = moved.submodule  # what 0.1.0 had at the top
-
 __all__ = [
     "AllowedSet",
     "Attribute",
@@ -85,3 +82,5 @@ __all__ = [
     "solvers",
     "uncertainty",
 ]
+
+moved.install()

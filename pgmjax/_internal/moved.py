@@ -1,8 +1,8 @@
 """The module paths of 0.1.0: one table from old to new, and a finder that serves it.
 
 An old path imports, and unpickles, as a module that loads nothing until one of its names is asked for; then
-the name comes from where it is now, with one `DeprecationWarning` a name. Packages that took the name of an
-old module (`model`, `measurements`, `release`, ...) serve its names with `names_of`.
+the name is looked up where it is now, and says so in one `DeprecationWarning`. Packages that stayed, or took
+the name of an old module, answer to what they had in 0.1.0 by `serve_old_names`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import functools
 import importlib
 import importlib.abc
 import importlib.machinery
-import pkgutil
+import importlib.util
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 RENAMED: dict[str, str] = {
@@ -464,67 +464,74 @@ MODULES: dict[str, str] = {
 """Where the names of each module are that moved; several places are separated by a blank."""
 
 _PREFIX = "pgmjax."
+_WARNED: set[str] = set()
 
 
-@functools.cache
-def _found(module: str, name: str) -> Any:
-    """The object that `module` called `name` in 0.1.0; warns when it is first asked for."""
-    places = MODULES[module].split()
-    new = RENAMED.get(f"{module}.{name}", name)
-    for place in places:
-        owner = importlib.import_module(_PREFIX + place)
-        try:
-            found = functools.reduce(getattr, new.split("."), owner)
-        except AttributeError:
-            continue
-        said = f"{_PREFIX}{module}.{name} is {_PREFIX}{place}.{new} now; the old path may go in 0.3."
-        warnings.warn(said, DeprecationWarning, stacklevel=4)
-        return found
-    raise AttributeError(
-        f"module {_PREFIX + module!r} has no attribute {name!r}; its names are in {places} now"
-    )
+def _find(old: str, name: str) -> Any:
+    """What was `pgmjax.OLD.NAME` in 0.1.0: a name, which warns the first time, or else a submodule.
 
-
-def names_of(module: str, path: Iterable[str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package that took the name of an old module.
-
-    Args:
-        module: its name without `pgmjax.`.
-        path: the package's `__path__`.
+    The warning is for the line that made a `__getattr__` call this.
     """
-    own = frozenset(each.name for each in pkgutil.iter_modules(path))
+    path = f"{old}.{name}" if old else name
+    if name == "__all__" and old in MODULES:
+        return sorted(_public_names(old))
+    if not name.startswith("__"):
+        first, *rest = RENAMED.get(path, name).split(".")
+        for owner in _places(old):
+            try:  # by vars: a package asks here for what it does not have itself
+                found = functools.reduce(getattr, rest, vars(owner)[first])
+            except (KeyError, AttributeError):
+                continue
+            if isinstance(found, types.ModuleType) and path in MODULES:
+                continue  # a submodule of today that has the name of the old one
+            stays = vars(sys.modules["pgmjax"]).get(old) is owner  # such as pgmjax.losses
+            if not stays and path not in _WARNED:
+                new = ".".join([owner.__name__, first, *rest])
+                said = f"{_PREFIX}{path} is {new} now; the old path may go in 0.3."
+                warnings.warn(said, DeprecationWarning, stacklevel=3)
+                _WARNED.add(path)
+            return found
+        if path in MODULES:
+            return importlib.import_module(_PREFIX + path)
+    raise AttributeError(f"module {(_PREFIX + old).rstrip('.')!r} has no attribute {name!r}")
 
-    def __getattr__(name: str) -> Any:
-        if name.startswith("__") or name in own:
-            raise AttributeError(f"module {_PREFIX + module!r} has no attribute {name!r}")
-        return _found(module, name)
 
-    return __getattr__
+def _places(old: str) -> Iterator[types.ModuleType]:
+    """The modules that have the names of an old one now; each is loaded when it is its turn."""
+    return (importlib.import_module(_PREFIX + place) for place in MODULES.get(old, "").split())
 
 
-def submodule(name: str) -> types.ModuleType:
-    """Return what was `pgmjax.NAME` in 0.1.0, for the `__getattr__` of the front door.
+def _public_names(old: str) -> set[str]:
+    """What `from pgmjax.OLD import *` gives: at least the names that it gave in 0.1.0 and that still are."""
+    names = {path.rpartition(".")[2] for path in RENAMED if path.rpartition(".")[0] == old}
+    for owner in _places(old):
+        names.update(name for name, value in vars(owner).items() if _is_own(owner, value) and name[0] != "_")
+        names.update(getattr(owner, "__all__", ()))
+    return names
 
-    Raises:
-        AttributeError: there was none.
-    """
-    if name not in MODULES:
-        raise AttributeError(f"module 'pgmjax' has no attribute {name!r}")
-    return importlib.import_module(_PREFIX + name)
+
+def _is_own(owner: types.ModuleType, value: Any) -> bool:
+    """Whether a module does not merely import a value, as far as the value tells."""
+    if isinstance(value, types.ModuleType) or value is annotations:
+        return False
+    return not hasattr(value, "__qualname__") or value.__module__ == owner.__name__
 
 
 class _Moved(types.ModuleType):
     """A module of 0.1.0 that is elsewhere now."""
 
     def __getattr__(self, name: str) -> Any:
+        return _find(self.__name__.removeprefix(_PREFIX), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set what is set, but for old submodules, which `import` sets: `_find` prefers a function."""
+        if not isinstance(value, _Moved):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
         old = self.__name__.removeprefix(_PREFIX)
-        if name == "__all__":
-            return [
-                n for place in MODULES[old].split() for n in importlib.import_module(_PREFIX + place).__all__
-            ]
-        if name.startswith("__"):
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return _found(old, name)
+        submodules = {path.rpartition(".")[2] for path in MODULES if path.rpartition(".")[0] == old}
+        return sorted({*super().__dir__(), *_public_names(old), *submodules})
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -546,7 +553,37 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Nothing is loaded before it is asked for."""
 
 
+_FINDER = _Finder()
+
+
+def serve_old_names(package: str, old: str | None = None) -> None:
+    """Let a package have, beside its own names, those of 0.1.0 that moved; its `__init__` calls this last.
+
+    It is called instead of defining `__getattr__`, so that type checkers still know what a package has not.
+
+    Args:
+        package: its `__name__`.
+        old: what it was called in 0.1.0, without `pgmjax.`; None where it was called the same.
+    """
+    module = sys.modules[package]
+    was = package.removeprefix("pgmjax").removeprefix(".") if old is None else old
+
+    def __getattr__(name: str) -> Any:
+        full = f"{package}.{name}"
+        if not name.startswith("__") and importlib.machinery.PathFinder.find_spec(full, module.__path__):
+            raise AttributeError(f"module {package!r} has no attribute {name!r}; import {full}")
+        return _find(was, name)
+
+    vars(module)["__getattr__"] = __getattr__
+    # `import` sets no attribute for what it finds in sys.modules: names that are an old submodule's too stay
+    for name in vars(module):
+        spec = _FINDER.find_spec(f"{package}.{name}")
+        if spec is not None and spec.name not in sys.modules:
+            sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+
+
 def install() -> None:
-    """Serve the old paths to `import`; called once, by `pgmjax/__init__.py`."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+    """Serve the old paths; called once, by `pgmjax/__init__.py`."""
+    if _FINDER not in sys.meta_path:
+        sys.meta_path.append(_FINDER)
+    serve_old_names("pgmjax")

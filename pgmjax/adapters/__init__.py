@@ -4,6 +4,9 @@
 contingency tables that OpenDP releases; `arrow` makes Arrow tables of rows, marginals and measurements.
 """
 
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.adapters import arrow, mbi, opendp
 
 __all__ = ["arrow", "mbi", "opendp"]
+
+serve_old_names(__name__)

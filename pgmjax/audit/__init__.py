@@ -14,6 +14,7 @@ a mechanism to audit and to break. `mutants` are bugs put in on purpose by `muta
 caught. Audit on made-up tables: a tape holds exact private numbers. All of it is testing and no proof.
 """
 
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.audit import mutants
 from pgmjax.audit.blackbox import LowerBound, audit_blackbox, epsilon_lower_bound, mu_lower_bound
 from pgmjax.audit.compare import differences
@@ -76,3 +77,5 @@ __all__ = [
     "selection_epsilon",
     "two_sample",
 ]
+
+serve_old_names(__name__)

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from pgmjax._internal.moved import serve_old_names
 from pgmjax._version import __version__
 from pgmjax.cli import audit, bench, ledger, process, query, release, session
 
@@ -92,3 +93,6 @@ def _say(message: str, code: int) -> int:
     """Write one line on standard error and pass the exit code on."""
     process.say(message)
     return code
+
+
+serve_old_names(__name__)

@@ -13,6 +13,7 @@
 All but two are post-processing of released numbers: `Session` and `ProductPrior.bought` spend budget.
 """
 
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.history import builders
 from pgmjax.history.answers import Answers
 from pgmjax.history.bayes.blue import Blue
@@ -81,3 +82,5 @@ __all__ = [
     "squared_norms",
     "system_cost",
 ]
+
+serve_old_names(__name__)

@@ -5,6 +5,6 @@
 - `total`: the number of records, estimated. `marginals`: noisy counts over any attributes, for plots.
 """
 
-from pgmjax._internal.moved import names_of
+from pgmjax._internal.moved import serve_old_names
 
-__getattr__ = names_of("measurements", __path__)
+serve_old_names(__name__)

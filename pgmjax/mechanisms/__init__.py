@@ -19,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.aim import AIM
 from pgmjax.mechanisms.dual_query import DualQuery
@@ -71,3 +72,6 @@ def options(mechanism: type[Any]) -> dict[str, Any]:
     """
     fields = dataclasses.fields(mechanism)
     return {field.name: field.default for field in fields if field.name not in _COMMON}
+
+
+serve_old_names(__name__)

@@ -7,6 +7,6 @@
 - `io`: models on disk. `views`: pictures, and what a notebook shows.
 """
 
-from pgmjax._internal.moved import names_of
+from pgmjax._internal.moved import serve_old_names
 
-__getattr__ = names_of("model", __path__)
+serve_old_names(__name__)

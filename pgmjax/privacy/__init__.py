@@ -7,6 +7,7 @@ or repeatably (`seeded`). `budget` caps what a run spends, `accounting` says wha
 a `ledger` keeps it for good. `tape` records and replays runs for tests; `exact` reads parameters.
 """
 
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting.calibration import Calibration, calibrate
@@ -78,3 +79,5 @@ __all__ = [
     "read_event",
     "rho_for",
 ]
+
+serve_old_names(__name__)

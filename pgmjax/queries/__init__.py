@@ -11,6 +11,7 @@ measured.
 - `spec`, `text`: queries as they are written. `workload`: what a release must answer. `rows`: single rows.
 """
 
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.queries.block import AttributeQuery, FrozenArray
 from pgmjax.queries.blocks import AllRanges as all_ranges
 from pgmjax.queries.blocks import Compression as compression
@@ -56,3 +57,5 @@ __all__ = [
     "subset",
     "total",
 ]
+
+serve_old_names(__name__)

@@ -5,6 +5,6 @@
 of any kind. `report` makes the HTML page out of `figures` and the sentences of `text`.
 """
 
-from pgmjax._internal.moved import names_of
+from pgmjax._internal.moved import serve_old_names
 
-__getattr__ = names_of("release", __path__)
+serve_old_names(__name__)

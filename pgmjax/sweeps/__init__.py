@@ -8,6 +8,7 @@ sweep's results protect nobody.
 - `store`: the file of results. `summary`: medians and quartiles. `page`: the page, with `figures`.
 """
 
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.sweeps.grid import Grid
 from pgmjax.sweeps.page import render
 from pgmjax.sweeps.remote import on_ray
@@ -15,3 +16,5 @@ from pgmjax.sweeps.runner import Outcome, Progress, listing, run
 from pgmjax.sweeps.store import ResultFile
 
 __all__ = ["Grid", "Outcome", "Progress", "ResultFile", "listing", "on_ray", "render", "run"]
+
+serve_old_names(__name__)

@@ -5,6 +5,7 @@ at once, `stopping` decides when to end. The solvers are `accelerated` (the defa
 `lbfgs` and `mirror_descent`.
 """
 
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.estimation.solvers.accelerated import Accelerated
 from pgmjax.estimation.solvers.dual_averaging import DualAveraging
 from pgmjax.estimation.solvers.lbfgs import LBFGS
@@ -44,3 +45,5 @@ def build(solver: str | Solver) -> Solver:
 
 
 __all__ += ["Solver", "Status", "build", "names"]
+
+serve_old_names(__name__, "solvers")

@@ -5,6 +5,6 @@ where it does not fit in memory. `ridge` answers from a history at one alpha by 
 alpha from a decomposition; `cross_validation` finds the alpha of least expected error.
 """
 
-from pgmjax._internal.moved import names_of
+from pgmjax._internal.moved import serve_old_names
 
-__getattr__ = names_of("history.kernel", __path__)
+serve_old_names(__name__)

@@ -5,6 +5,6 @@ its features and its penalty. `ascent` maximises it with exact inference; `newto
 dear or impossible, with curvature from the Markov chains of `chains`.
 """
 
-from pgmjax._internal.moved import names_of
+from pgmjax._internal.moved import serve_old_names
 
-__getattr__ = names_of("history.max_entropy", __path__)
+serve_old_names(__name__)

@@ -5,6 +5,6 @@ is what answers cost, cell by cell. `log` keeps the session's records in a ledge
 follows from them, the same in every process.
 """
 
-from pgmjax._internal.moved import names_of
+from pgmjax._internal.moved import serve_old_names
 
-__getattr__ = names_of("history.session", __path__)
+serve_old_names(__name__)

@@ -7,6 +7,7 @@
 - On the host, a question at a time, with nothing to compile: `host`.
 """
 
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.inference.oracles.base import Oracle
 from pgmjax.inference.oracles.belief_propagation import ConvexBP, CoverBP, LoopyBP
 from pgmjax.inference.oracles.brute_force import BruteForce
@@ -31,3 +32,5 @@ __all__ = [
     "names",
     "plan",
 ]
+
+serve_old_names(__name__, "oracles")

@@ -5,6 +5,6 @@ beforehand, by the best account that applies: `zcdp` from rho to (epsilon, delta
 order, `pld` by privacy loss distributions. `calibration` goes from a target to the least noise.
 """
 
-from pgmjax._internal.moved import names_of
+from pgmjax._internal.moved import serve_old_names
 
-__getattr__ = names_of("privacy.accounting", __path__)
+serve_old_names(__name__)

@@ -6,6 +6,7 @@ answers. `database` is the file: its place, tables, connections and transactions
 `verify` looks for damage, and `errors` says what went wrong.
 """
 
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.privacy.ledger.account import Account, ChargeRecord
 from pgmjax.privacy.ledger.charge import Charge
 from pgmjax.privacy.ledger.errors import AttemptsExhausted, IdempotencyConflict, LedgerError
@@ -22,3 +23,5 @@ __all__ = [
     "LedgerError",
     "Verification",
 ]
+
+serve_old_names(__name__)

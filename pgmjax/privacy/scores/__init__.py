@@ -4,6 +4,7 @@
 `errors` by how far answers are from estimates, `bayes` the parents in a Bayesian network.
 """
 
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.privacy.scores.base import Score
 from pgmjax.privacy.scores.bayes import BinaryF, MutualInformation, TotalVariation
 from pgmjax.privacy.scores.counts import Counts, Stack
@@ -20,3 +21,5 @@ __all__ = [
     "Stack",
     "TotalVariation",
 ]
+
+serve_old_names(__name__)
