@@ -22,19 +22,15 @@ RENAMED: dict[str, str] = {
     "attribute_spec.bins": "checked_bins",
     "attribute_spec.fields": "fields_of_spec",
     "attribute_spec.labels": "checked_labels",
-    "batch.run_tasks": "fit_all",
     "behind.Behind": "WorkerThread",
     "cli.mechanism_options.read": "read_options",
     "cli.mechanisms.add_parser": "add_mechanisms_parser",
     "cli.mechanisms.run": "run_mechanisms",
     "constraints.proportional.Fitted": "ProportionalFit",
     "constraints.proportional.fit": "proportional_fit",
-    "descent.descend": "minimise",
     "domain_file.read": "read_file",
     "domain_file.write": "write_file",
     "fitting.End": "FitResult",
-    "fitting.course": "fit_steps",
-    "fitting.solve_task": "fit",
     "history.projection.weights": "joint_weights",
     "learners.sklearn_settings.described": "regressor_to_dict",
     "learners.sklearn_settings.made": "regressor_from",
@@ -69,7 +65,6 @@ RENAMED: dict[str, str] = {
     "solvers.loop.Reply": "StepResult",
     "solvers.loop.Request": "StepRequest",
     "solvers.loop.alone": "run_single",
-    "solvers.loop.solving": "solve_steps",
     "solvers.rows.Ends": "BlockEnds",
     "solvers.rows.Slots": "BatchState",
     "strategies.full_rank.optimise": "optimise_full_rank",
@@ -77,12 +72,14 @@ RENAMED: dict[str, str] = {
     "strategies.p_identity.optimise": "optimise_p_identity",
     "sweeps.page_parts.table": "results_table",
     "sweeps.workloads.read_spec": "read_workload",
-    "task.Task": "FitProblem",
     "workloads.of_blocks": "Workload.of_blocks",
     "workloads.random_marginals": "Workload.random",
     "workloads.union": "Workload.union",
 }
 """Names that are called otherwise where they are now, by their old path; what is new may be a method."""
+
+GONE = frozenset({"mixture.descent.descend", "solvers.loop.solve"})
+"""Old paths at whose new place a function of the same name takes other arguments."""
 
 MODULES: dict[str, str] = {
     "_checks": "_internal.checks",
@@ -147,7 +144,7 @@ MODULES: dict[str, str] = {
     "csv_layout": "data.files",
     "dataset": "data.dataset",
     "demo": "data.demo",
-    "descent": "estimation.fit",
+    "descent": "estimation.fit estimation.solvers.stopping",
     "device_rows": "model.device_sampling",
     "domain": "data.domain",
     "domain_file": "data.domain",
@@ -265,7 +262,7 @@ MODULES: dict[str, str] = {
     "mechanisms.spanning": "mechanisms.mst",
     "mechanisms.taxonomies": "mechanisms.bayes_network",
     "mechanisms.unfitted": "mechanisms.base",
-    "mixture": "estimation.mixture_fit model.mixture",
+    "mixture": "model.mixture estimation.mixture_fit",
     "mixture.descent": "estimation.mixture_fit",
     "mixture.files": "model.mixture",
     "mixture.fit": "estimation.mixture_fit",
@@ -276,7 +273,7 @@ MODULES: dict[str, str] = {
     "model_io": "model.io",
     "model_pictures": "model.views",
     "model_rows": "model.rows",
-    "multipliers": "estimation.fit",
+    "multipliers": "estimation.fit estimation.solvers.stopping",
     "new_folder": "_internal.files",
     "noise_level": "estimation.losses.build",
     "ops": "inference.ops",
@@ -293,7 +290,7 @@ MODULES: dict[str, str] = {
     "oracles.base": "inference.oracles.base",
     "oracles.brute_force": "inference.oracles.brute_force",
     "oracles.calibration": "inference.oracles.host",
-    "oracles.choose": "inference.oracles.choose",
+    "oracles.choose": "inference.oracles.choose inference.oracles.base",
     "oracles.contraction": "inference.oracles.contraction",
     "oracles.host": "inference.oracles.host",
     "oracles.host_tree": "inference.oracles.host",
@@ -413,7 +410,7 @@ MODULES: dict[str, str] = {
     "solvers.base": "estimation.solvers.problem",
     "solvers.dual_averaging": "estimation.solvers.dual_averaging",
     "solvers.lbfgs": "estimation.solvers.lbfgs",
-    "solvers.loop": "estimation.solvers.loop",
+    "solvers.loop": "estimation.solvers.loop estimation.solvers.stopping",
     "solvers.mirror_descent": "estimation.solvers.mirror_descent",
     "solvers.problem": "estimation.solvers.problem",
     "solvers.rows": "estimation.solvers.batch",
@@ -475,7 +472,7 @@ def _find(old: str, name: str) -> Any:
     path = f"{old}.{name}" if old else name
     if name == "__all__" and old in MODULES:
         return sorted(_public_names(old))
-    if not name.startswith("__"):
+    if not name.startswith("__") and path not in GONE:
         first, *rest = RENAMED.get(path, name).split(".")
         for owner in _places(old):
             try:  # by vars: a package asks here for what it does not have itself
@@ -507,7 +504,7 @@ def _public_names(old: str) -> set[str]:
     for owner in _places(old):
         names.update(name for name, value in vars(owner).items() if _is_own(owner, value) and name[0] != "_")
         names.update(getattr(owner, "__all__", ()))
-    return names
+    return {name for name in names if f"{old}.{name}" not in GONE}
 
 
 def _is_own(owner: types.ModuleType, value: Any) -> bool:
