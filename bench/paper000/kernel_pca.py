@@ -18,8 +18,7 @@ import numpy as np
 import table
 from inputs import KINDS, history, peak_gb, prior, rmse, timed
 
-from pgmjax.history import CrossValidation, KernelPCA
-from pgmjax.history.kernel import kernel
+from pgmjax.history import CrossValidation, KernelPCA, kernel
 
 import harness  # isort: skip  # found by `inputs`
 
