@@ -32,7 +32,13 @@ def test_all_mechanisms_in_a_table(capsys):
     assert all(any(relation.value in line for line in audited) for relation in Relation)
 
 
-def test_json_is_one_object(capsys):
+@pytest.fixture
+def fewer_draws(monkeypatch):
+    """Checks of the secure noise on a tenth of their draws: tests/audit has them whole."""
+    monkeypatch.setattr(audit.primitives, "_DRAWS", 6_000)
+
+
+def test_json_is_one_object(capsys, fewer_draws):
     assert main([*FAST, "--mechanism", "marginals", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["passed"] is True and len(record["mechanisms"]) == 4
@@ -50,7 +56,7 @@ def test_a_fault_is_told_and_fails(capsys, without_primitives):
     assert "The audit found faults" in said.err
 
 
-def test_a_fault_of_the_noise_is_told(capsys):
+def test_a_fault_of_the_noise_is_told(capsys, fewer_draws):
     with mutations.half_scale():
         assert main(["audit", "--pairs", "1", "--runs", "0", "--mechanism", "marginals"]) == 1
     said = capsys.readouterr().out
