@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 
 import hypothesis
 import pytest
@@ -12,6 +13,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # threads of linear algebra in several processes wait for one another: a test took 32 s, and 4 s alone
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 program_cache.switch_on()
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # so do shells start what runs in the background; tests that interrupt a process need one that hears it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # the same examples in every run, and no time limit: a red test is a fault and never bad luck.
 # HYPOTHESIS_PROFILE=explore looks for new ones.

@@ -4,6 +4,7 @@ After one that was meant, `python tests/test_public_names.py` writes the file an
 and changed names belongs into CHANGELOG.md, by the rule of docs/stability.md.
 """
 
+import enum
 import inspect
 import pathlib
 import re
@@ -38,6 +39,8 @@ def signature(found):
 
     A module as a default stands with its name alone, not with where it lies on this machine.
     """
+    if isinstance(found, enum.EnumType):
+        return "(value)"  # what Python says of the rest differs from version to version
     try:
         parameters = inspect.signature(found).parameters.values()
     except (TypeError, ValueError):

@@ -66,7 +66,7 @@ def test_rows_of_a_vmapped_batch_are_independent():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(1, 256, 256, 256), (3, 41, 70, 30), (1, 1, 1, 1)])
-def test_kernels_lower_for_cuda_without_a_gpu(shape, dtype):
+def test_kernels_lower_for_cuda_without_a_gpu(shape, dtype, h100):
     batch, rows, inner, columns = shape
     with jax.enable_x64(dtype == "float64"):
         left = jax.ShapeDtypeStruct((batch, rows, inner), dtype)

@@ -27,7 +27,7 @@ def test_interpreted_kernel_matches_scipy(shapes, axes):
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-5)
 
 
-def test_kernel_lowers_for_cuda_without_a_gpu():
+def test_kernel_lowers_for_cuda_without_a_gpu(h100):
     shapes, axes = CASES["three tables, two axes"]
     tables = [jax.ShapeDtypeStruct(shape, np.float32) for shape in shapes]
     unchecked = [jax.export.DisabledSafetyCheck.custom_call("__gpu$xla.gpu.triton")]
