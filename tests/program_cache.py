@@ -76,9 +76,22 @@ def put(cache, key, value):
     part.replace(entry)
 
 
+def compile_quickly():
+    """Have XLA spend little on what tests compile themselves, and on operations one by one.
+
+    The library's programs say themselves how they are compiled (`pgmjax._internal.jit`), and keep to that.
+    """
+    version = tuple(map(int, importlib.metadata.version("jaxlib").split(".")[:2]))
+    flags = ["--xla_backend_optimization_level=0"]
+    if version < (0, 11):  # a later XLA does not know it, and ends the process
+        flags.append("--xla_cpu_use_fusion_emitters=false")
+    os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()
+
+
 @functools.cache
 def switch_on():
-    """Have jax keep programs; to be called before anything imports it."""
+    """Have jax compile quickly and keep programs; to be called before anything imports it."""
+    compile_quickly()
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         found = folder()
         if found is None:

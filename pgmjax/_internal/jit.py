@@ -48,15 +48,21 @@ def options(backend: str, *, long_run: bool = False) -> dict[str, Any] | None:
         long_run: keep LLVM's higher optimisation levels, for programs that run much longer than they
             compile.
     """
-    chosen = {k: v for k, v in CPU_OPTIONS.items() if not (long_run and k.endswith("optimization_level"))}
-    return chosen if backend == "cpu" and _known() else None
+    if backend != "cpu":
+        return None
+    left_out = "optimization_level" if long_run else "nothing"
+    return {name: value for name, value in _known().items() if not name.endswith(left_out)} or None
 
 
 @functools.cache
-def _known() -> bool:
-    """Whether this release of XLA still has the options."""
+def _known() -> dict[str, Any]:
+    """Those of the options that this release of XLA still has."""
+    return {name: value for name, value in CPU_OPTIONS.items() if _is_taken({name: value})}
+
+
+def _is_taken(compiler_options: dict[str, Any]) -> bool:
     try:
-        jax.jit(lambda: 0, compiler_options=CPU_OPTIONS)()
+        jax.jit(lambda: 0, compiler_options=compiler_options)()
     except jax.errors.JaxRuntimeError:
         return False
     return True

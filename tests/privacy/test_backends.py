@@ -275,7 +275,7 @@ def test_nothing_is_drawn_for_what_is_refused(source, monkeypatch):
     def refuse(*_):
         raise Drawn
 
-    for call in ("flips", "coins", "uniform", "permute_and_flip", "exponential"):
+    for call in ("flips", "coins", "uniform", "permute_and_flip_sampler", "exponential_sampler"):
         monkeypatch.setattr(opendp, call, refuse)
     law = RandomizedResponse(3, 0.5)
     for codes in ([0, 1, 77], [-77]):
