@@ -3,9 +3,9 @@
 A sensitivity is never typed in: `Sensitivity.of` computes it from a query, `Score.sensitivity` from a
 score. It carries its norm and its relation, and what does not belong together does not combine.
 
-A sensitivity is one number for the whole change. `shifts_of` gives a sharper account what single answers
-change by: where every neighbouring change moves the answers by at most the same few whole numbers, in some
-order, the noise's privacy loss is known exactly.
+A sensitivity is one number for the whole change. `shifts_of` gives what a sharper account needs, the changes
+of single answers: where every neighbouring change moves the answers by at most the same few whole numbers, in
+some order, the noise's privacy loss is known exactly.
 """
 
 from __future__ import annotations

@@ -25,6 +25,9 @@ class Custom(Loss):
     """A function of marginals in counts, written with `jax.numpy`, that must be convex.
 
     Nothing checks that it is: for another function the certificate of a fit means nothing.
+    Arrays that it takes from around it should be those of `jax.numpy`, or NumPy's of float32: a fit
+    evaluates it in float32 and in float64, and JAX fails on a NumPy array of float64 that it has seen in
+    float32.
 
     Attributes:
         function: takes a mapping of clique to table [size of each attribute] (counts) and returns
