@@ -79,7 +79,8 @@ def put(cache, key, value):
 def compile_quickly():
     """Have XLA spend little on what tests compile themselves, and on operations one by one.
 
-    The library's programs say themselves how they are compiled (`pgmjax._internal.jit`), and keep to that.
+    What the library compiles by `pgmjax._internal.jit` says itself how, and keeps to that; programs of
+    batches, which leave the level of optimisation to XLA, and single operations have the level set here.
     """
     version = tuple(map(int, importlib.metadata.version("jaxlib").split(".")[:2]))
     flags = ["--xla_backend_optimization_level=0"]

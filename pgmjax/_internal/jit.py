@@ -50,8 +50,10 @@ def options(backend: str, *, long_run: bool = False) -> dict[str, Any] | None:
     """
     if backend != "cpu":
         return None
-    left_out = "optimization_level" if long_run else "nothing"
-    return {name: value for name, value in _known().items() if not name.endswith(left_out)} or None
+    chosen = dict(_known())
+    if long_run:
+        chosen.pop("xla_backend_optimization_level", None)
+    return chosen or None
 
 
 @functools.cache

@@ -71,6 +71,7 @@ def test_refused(noise):
 
 
 def test_seeded_responses_pass():
+    """Neither raises AuditFailure; that they can is shown below."""
     primitives.responses_keep_their_epsilon(SeededBackend(1, insecure=True))
     primitives.records_answer_once()
 

@@ -44,6 +44,11 @@ def test_what_a_table_has_is_feasible():
         FixedMarginal(("a", "c"), joint.sum(1)),
     ]
     require_feasible(DOMAIN, [*fixed, StructuralZeros(("a", "b", "c"), joint > 0)])
+    moved = joint.sum(1)
+    moved[0, 0] += 1
+    moved[1, 0] -= 1  # one record more of the first a than ("a", "b") has
+    with pytest.raises(ValueError, match="infeasible"):
+        require_feasible(DOMAIN, [*fixed[:2], FixedMarginal(("a", "c"), moved)])
 
 
 def some_constraints(seed):

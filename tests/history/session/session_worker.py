@@ -79,7 +79,7 @@ def storm(path, kills, seed):
         while len(running) < 3:
             running.append(forked(path, f"{path}.log{started}", started, 10**6))
             started += 1
-        time.sleep(chosen.uniform(0.02, 0.3))
+        time.sleep(chosen.uniform(0.02, 0.4))
         victim = running.pop(chosen.randrange(len(running)))
         os.kill(victim, signal.SIGKILL)
         _, status = os.waitpid(victim, 0)

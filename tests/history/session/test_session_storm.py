@@ -62,4 +62,4 @@ def test_four_processes_at_once(path):
 
 def test_fifty_kills(path):
     run("storm", path, 50, 2)
-    assert len(check(path)[0]) > 25
+    assert len(check(path)[0]) > 50
