@@ -1,5 +1,6 @@
 """Fixtures shared by all tests."""
 
+import gc
 import os
 import pathlib
 import signal
@@ -13,6 +14,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # threads of linear algebra in several processes wait for one another: a test took 32 s, and 4 s alone
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 program_cache.switch_on()
+
+# Tracing makes millions of small objects beside the many that stay: collected as often as Python does it by itself,
+# they took an eighth of the whole run.
+gc.set_threshold(50_000, 20, 100)
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # so do shells start what runs in the background; tests that interrupt a process need one that hears it
