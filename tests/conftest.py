@@ -15,8 +15,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 program_cache.switch_on()
 
-# Tracing makes millions of small objects beside the many that stay: collecting them as often as Python does by
-# itself took an eighth of a run with kept programs.
+# Tracing makes millions of small objects beside the many that stay: collecting them as often as Python does
+# by itself took an eighth of a run with kept programs.
 gc.set_threshold(50_000, 20, 100)
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

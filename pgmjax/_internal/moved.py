@@ -35,6 +35,8 @@ RENAMED: dict[str, str] = {
     "learners.sklearn_settings.described": "regressor_to_dict",
     "learners.sklearn_settings.made": "regressor_from",
     "mechanisms.parent_sets.of_cells": "parents_of_cells",
+    "mechanisms.settings.paid_for": "carry_measurements",
+    "mechanisms.unfitted.Unfitted": "Measured",
     "mechanisms.parent_sets.of_degree": "parents_of_degree",
     "mechanisms.parent_sets.that_fit": "candidates_that_fit",
     "multipliers.ENOUGH": "NEGLIGIBLE",

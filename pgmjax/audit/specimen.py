@@ -19,8 +19,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.base import Settings, read_settings
-from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.mechanisms.base import PrivacyParameters
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.scores import Distances
 from pgmjax.queries import marginal
@@ -51,15 +50,10 @@ class SpecimenResult:
 
 
 @dataclasses.dataclass(frozen=True)
-class SelectAndMeasure:
+class SelectAndMeasure(PrivacyParameters):
     """Choose the marginal that is farthest from its estimate, measure it, and repeat.
 
     Args:
-        epsilon: all that may be spent.
-        relation: which tables are neighbours.
-        delta: 0 for Laplace noise and permute-and-flip, more for Gaussian noise and the exponential
-            mechanism.
-        backend: source of noise; None is the secure one.
         rounds: how many marginals are measured.
 
     Guarantees:
@@ -69,23 +63,13 @@ class SelectAndMeasure:
         Hardt, Ligett and McSherry 2012, Algorithm 1, without its update of the estimate.
     """
 
-    epsilon: Any
-    relation: Relation
-    delta: Any = 0
-    backend: NoiseBackend | None = None
     rounds: int = 2
 
     name: ClassVar[str] = "select-and-measure"
 
-    def __post_init__(self) -> None:
-        settings = read_settings(self.epsilon, self.delta, self.relation)
-        for name in ("epsilon", "delta", "relation"):
-            object.__setattr__(self, name, getattr(settings, name))
-
     def run(self, data: Dataset, workload: Workload) -> SpecimenResult:
         """Measure some marginals of the workload's cliques."""
-        settings = Settings(self.epsilon, self.delta, self.relation)
-        table = PrivateTable(data, settings.relation, settings.budget(), self.backend)
+        table = PrivateTable(data, self.relation, self.budget(), self.backend)
         cliques = [entry.query.clique for entry in workload.entries]
         estimates = {c: np.zeros(table.domain.shape_of(c), dtype=np.int64) for c in cliques}
         measured: list[LinearMeasurement] = []

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.data import fingerprint
 
 LARGEST = 1e60
 """Ratings are of at most this size, a scale's bounds 0 or of at least one over it: squares are finite."""
@@ -100,6 +101,19 @@ class Ratings:
         spreads = [number * square - total**2 for square, total in zip(squares, sums, strict=True)]
         spread = np.where(np.minimum(*spreads) > 1e-9, np.sqrt(np.maximum(spreads[0] * spreads[1], 0)), 0)
         return _ratio(number * products - sums[0] * sums[1], spread)
+
+    def fingerprint(self, key: bytes) -> str:
+        """Return the keyed fingerprint by which a ledger recognises these ratings, in whatever order.
+
+        Args:
+            key: a secret, at least 16 bytes.
+        """
+        order = np.lexsort((self.items, self.records))
+        columns = {name: getattr(self, name)[order] for name in ("records", "items")}
+        # the bits of the ratings; zeros of either sign are one rating
+        bits = (self.values[order] + 0.0).view(np.int64)
+        shape = np.array(self.shape, np.int64)
+        return fingerprint.of_columns({**columns, "values": bits, "shape": shape}, key)
 
     def _within(self, values: np.ndarray) -> bool:
         assert self.scale is not None

@@ -1,8 +1,7 @@
-"""Shared parts of mechanisms that measure, fit and choose again: checks, spending, rounds, candidates.
+"""Parts of mechanisms that measure, fit and choose again: checks, rounds, candidates.
 
-A `Purse` spends the budget in its own unit; a `Round` starts small and grows once rounds teach nothing new,
-for mechanisms whose number of rounds is not known. The candidates are all subsets of a workload's cliques,
-with what they are worth.
+A `Round` starts small and grows once rounds teach nothing new, for mechanisms whose number of rounds is not
+known. The candidates are all subsets of a workload's cliques, with what they are worth.
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique
-from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.estimation import solvers
 from pgmjax.estimation.estimator import Estimator, Fit
@@ -25,30 +23,25 @@ from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.base import check_table_and_workload, paid_for
+from pgmjax.mechanisms.base import Request, Run, carry_measurements
 from pgmjax.mechanisms.noise_sizes import expected_size
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.private_table import PrivateTable
-from pgmjax.privacy.scores import Score
-from pgmjax.queries import Query, marginal
 from pgmjax.queries.workload import Workload
 
 MOST_CANDIDATES = 100_000
 
 
-def check_adaptive(data: Dataset, workload: Workload, estimator: Estimator) -> None:
-    """Refuse a table or a workload that cannot be worked with; reads nothing of the table.
+def check_largest_clique(request: Request) -> None:
+    """Refuse a workload whose largest clique would not fit in memory as a model of its own.
 
-    Unlike `base.check_request` this asks for no model of all the workload's cliques together, but each
-    of them must be answerable alone.
+    Unlike `Request.measurable` this asks for no model of all the workload's cliques together.
 
     Raises:
-        TypeError: not a table or not a workload.
-        ValueError: the workload does not fit the domain, or its largest clique not in memory.
+        ModelTooLargeError: with the figures.
     """
-    check_table_and_workload(data, workload)
-    estimator.plan(data.domain, [max(workload.cliques, key=data.domain.size)])
+    largest = max(request.workload.cliques, key=request.domain.size)
+    request.estimator.plan(request.domain, [largest])
 
 
 def check_cells(max_cells: int, estimator: Estimator) -> None:
@@ -89,60 +82,34 @@ def merged(domain: Domain, measurements: Sequence[LinearMeasurement]) -> list[Li
     return result
 
 
-@dataclasses.dataclass(frozen=True)
-class Purse:
-    """Spends a table's budget in its own unit.
+def fit_on_the_way(
+    run: Run, measurements: Sequence[LinearMeasurement], steps: int, warm_start: GraphicalModel | None = None
+) -> GraphicalModel:
+    """Return a model fitted in at most so many steps, without a bar.
 
-    Attributes:
-        table: the private table.
-        estimator: how models are fitted.
-        total: the public number of records, None where it must be estimated.
-        show_progress: None shows bars in terminals only, False never.
+    Raises:
+        FitError: the fit failed; it carries the measurements, which are paid for.
     """
+    estimator = run.request.estimator
+    short = dataclasses.replace(estimator, max_steps=min(steps, estimator.max_steps), progress=False)
+    return fit_merged(run, short, measurements, warm_start).model
 
-    table: PrivateTable
-    estimator: Estimator
-    total: int | None
-    show_progress: bool | None = None
 
-    @property
-    def unit(self) -> str:
-        """What is counted: "epsilon" or "rho"."""
-        return self.table.budget.unit
+def fit_merged(
+    run: Run,
+    estimator: Estimator,
+    measurements: Sequence[LinearMeasurement],
+    warm_start: GraphicalModel | None = None,
+) -> Fit:
+    """Fit a model to whole marginals, those of one clique averaged where the loss allows it.
 
-    def measure(self, cliques: Sequence[Clique], costs: Sequence[Fraction]) -> list[LinearMeasurement]:
-        """Measure whole marginals."""
-        return self.ask(map(marginal, cliques), costs)
-
-    def ask(self, queries: Iterable[Query], costs: Sequence[Fraction]) -> list[LinearMeasurement]:
-        """Measure queries."""
-        given = {f"{self.unit}s": list(costs)}
-        return list(self.table.measure(list(queries), **given, show_progress=self.show_progress))
-
-    def choose(self, score: Score, cost: Fraction) -> int:
-        """Choose a candidate: permute-and-flip for an epsilon, the exponential mechanism for a rho."""
-        if self.unit == "epsilon":
-            return self.table.select(score, epsilon=cost)
-        return self.table.select(score, rho=cost)
-
-    def fit(
-        self,
-        measurements: Sequence[LinearMeasurement],
-        steps: int | None = None,
-        warm_start: GraphicalModel | None = None,
-    ) -> Fit:
-        """Fit a model, in at most so many steps where it is one on the way.
-
-        Raises:
-            FitError: the fit failed; it carries the measurements, which are paid for.
-        """
-        estimator = self.estimator
-        if steps is not None:
-            most = min(steps, estimator.max_steps)
-            estimator = dataclasses.replace(estimator, max_steps=most, progress=False)
-        given = merged(self.table.domain, measurements) if estimator.loss == "l2" else measurements
-        with paid_for(measurements):
-            return estimator.fit(self.table.domain, given, self.total, warm_start)
+    Raises:
+        FitError: the fit failed; it carries the measurements, which are paid for.
+    """
+    domain = run.request.domain
+    given = merged(domain, measurements) if estimator.loss == "l2" else measurements
+    with carry_measurements(measurements):
+        return estimator.fit(domain, given, run.total, warm_start)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,261 +1,513 @@
-"""The parts that every mechanism shares: privacy parameters, checks before spending, the release.
+"""The parts that every mechanism shares: privacy parameters, checks before spending, a run, the release.
 
-`Unfitted` is what a mechanism has measured and paid for before a model is fitted to it: by one fit, or by
-many in a batch.
+`Mechanism.run` is the same for all. It refuses what cannot be carried out (`plan`, which sees public facts
+only), opens the table under the budget, and hands a `Run` to `execute`, which measures and makes the release.
+A mechanism whose queries do not depend on the records is a `MeasureOnce`: it plans queries, and no more.
 """
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.measurements.transcript import Transcript
+from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.exact import as_text, exact_delta, exact_epsilon
+from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.scores import Score
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release, Spent
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """Privacy parameters, exact.
+class PrivacyParameters:
+    """A privacy guarantee, with the source of noise that keeps it.
 
-    Attributes:
-        epsilon: > 0.
-        delta: in [0, 1); 0 is pure differential privacy.
-        relation: which tables are neighbours.
+    Args:
+        epsilon: everything that may be spent: a number, or an exact string such as "1/3".
+        relation: the neighbouring relation; there is no default.
+        delta: 0 spends epsilon under pure differential privacy, with discrete Laplace noise and
+            permute-and-flip; above 0 spends the largest rho that converts to at most (epsilon, delta), with
+            discrete Gaussian noise and the exponential mechanism.
+        backend: source of noise; None is the secure one.
+
+    Raises:
+        TypeError: epsilon or delta is a bool or not a number.
+        ValueError: epsilon or delta outside its range, or a relation that is not supported.
     """
 
-    epsilon: Fraction
-    delta: Fraction
+    epsilon: Any
     relation: Relation
+    delta: Any = 0
+    backend: NoiseBackend | None = dataclasses.field(default=None, kw_only=True)
+
+    relations: ClassVar[tuple[Relation, ...]] = tuple(Relation)
+    """The neighbouring relations that are supported."""
+    accepts_weights: ClassVar[bool] = True
+    """Whether tables whose records have weights are accepted."""
+    restriction: ClassVar[str] = ""
+    """The reason for a restriction of either, as the end of a sentence."""
+
+    def __post_init__(self) -> None:
+        self._set(
+            epsilon=exact_epsilon(self.epsilon),
+            delta=exact_delta(self.delta),
+            relation=Relation.parse(self.relation),
+        )
+        if self.relation not in self.relations:
+            supported = " or ".join(relation.value for relation in self.relations)
+            raise ValueError(
+                f"{type(self).__name__} works under {supported} only, got {self.relation.value}: "
+                f"{self.restriction}"
+            )
+
+    def _set(self, **values: Any) -> None:
+        """Replace settings by their checked form, while the instance is being made."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _set_shares(self, *names: str) -> None:
+        """Check settings that are shares of the budget, and make them exact."""
+        for name in names:
+            share = exact(name, getattr(self, name))
+            if not 0 < share < 1:
+                raise ValueError(f"{name} must be a share in (0, 1), got {as_text(share)}.")
+            self._set(**{name: share})
 
     def budget(self) -> Budget:
-        """Return what a run may spend: epsilon for delta 0, otherwise the rho that fits both."""
+        """Return a fresh budget: epsilon for delta 0, otherwise the rho that fits both."""
         if self.delta == 0:
             return Budget(self.epsilon)
         return Budget(rho_for(self.epsilon, self.delta), unit="rho")
 
-    def open(
+    def _check_weights(self, data: Dataset) -> None:
+        """Refuse a weighted table where weights are not accepted.
+
+        Raises:
+            ValueError: with the reason.
+        """
+        if data.weighted and not self.accepts_weights:
+            raise ValueError(f"{type(self).__name__} takes no weighted tables: {self.restriction}")
+
+    def _open_table(
         self,
         data: Dataset,
-        workload: Workload,
-        backend: NoiseBackend | None,
-        request: Mapping[str, Any],
-        ledger: Ledger | None = None,
-        key: str | None = None,
+        workload: Workload | None,
+        settings: Mapping[str, Any],
+        ledger: Ledger | None,
+        key: str | None,
     ) -> PrivateTable:
-        """Return the table under this budget, with its charge and answers kept in a ledger if there is one.
+        """Return the table under a fresh budget, its charge and answers kept in a ledger if one is given.
 
         Args:
             data: the private table.
-            workload: what is asked.
-            backend: source of noise; None is the secure one.
-            request: the mechanism and its own public settings.
+            workload: the queries that are asked for; None where there is none.
+            settings: everything else that decides what is measured, public and JSON-able, with the name of
+                the mechanism under "mechanism". In the ledger it identifies the run.
             ledger: where the table's budget is kept.
-            key: the run's name in it; None names it by the request.
+            key: the run's name in it; None derives one from what is asked.
 
         Raises:
             ValueError: a key without a ledger, or a table that the ledger does not know.
             LedgerError: the ledger cannot be read.
         """
-        journal = None
-        if ledger is not None:
-            asked = {**request, **self._asked(data, workload, backend)}
-            journal = LedgerJournal.of_table(ledger, data, key, asked)
-        elif key is not None:
-            raise ValueError("key names a run in a ledger: give the ledger too, or leave it out.")
-        return PrivateTable(data, self.relation, self.budget(), backend, journal)
-
-    def _asked(self, data: Dataset, workload: Workload, backend: NoiseBackend | None) -> dict[str, Any]:
-        return {
-            "epsilon": as_text(self.epsilon),
-            "delta": as_text(self.delta),
-            "relation": self.relation.value,
+        asked = {
+            **settings,
             "domain": data.domain.to_dict(),
             "columns": data.layout,
             "max_weight": data.max_weight if data.weighted else None,
-            "workload": workload.to_list(),
-            "seed": None if backend is None else backend.seed,
+            "workload": None if workload is None else workload.to_list(),
         }
+        journal = self._journal(data, asked, ledger, key)
+        return PrivateTable(data, self.relation, self.budget(), self.backend, journal)
 
-    def release(
-        self,
-        mechanism: str,
-        table: PrivateTable,
-        workload: Workload,
-        measurements: Sequence[LinearMeasurement],
-        estimator: Estimator,
-        fit: Fit | None = None,
-    ) -> Release:
-        """Fit a model to what was measured and return the release, with what its budget says was spent.
+    def _journal(
+        self, data: Dataset | Ratings, asked: Mapping[str, Any], ledger: Ledger | None, key: str | None
+    ) -> LedgerJournal | None:
+        """Return the journal of a run in a ledger, None without a ledger.
 
         Args:
-            mechanism: its command-line name.
-            table: what was measured.
-            workload: what was asked.
-            measurements: the noisy answers.
-            estimator: how the model is fitted.
-            fit: one to these answers that is there already; None makes one.
+            data: the private table.
+            asked: what is asked, beside the privacy parameters.
+            ledger: where the table's budget is kept.
+            key: the run's name in it; None derives one from what is asked.
+
+        Raises:
+            ValueError: a key without a ledger, or a table that the ledger does not know.
+            LedgerError: the ledger cannot be read.
+        """
+        if ledger is None:
+            if key is not None:
+                raise ValueError("key names a run in a ledger: give the ledger too, or leave it out.")
+            return None
+        delta = Fraction(0) if self.budget().unit == "epsilon" else self.delta
+        parameters = {
+            "epsilon": as_text(self.epsilon),
+            "delta": as_text(delta),
+            "relation": self.relation.value,
+            "seed": None if self.backend is None else self.backend.seed,
+        }
+        return LedgerJournal.of_table(ledger, data, key, {**asked, **parameters})
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """The public side of a run: everything that may be known before a count is read.
+
+    Attributes:
+        domain: of the table.
+        workload: the queries that are asked for.
+        relation: the neighbouring relation.
+        budget: what the run may spend, of which nothing is spent yet.
+        max_weight: the public bound on a record's weight; None without weights.
+        estimator: fits the model.
+    """
+
+    domain: Domain
+    workload: Workload
+    relation: Relation
+    budget: Budget
+    max_weight: int | None
+    estimator: Estimator
+
+    @property
+    def total_is_public(self) -> bool:
+        """Whether the number of records is public: records are replaced and have no weights."""
+        return self.relation is Relation.REPLACE_ONE and self.max_weight is None
+
+    def measurable(self, queries: Sequence[Query]) -> list[Query]:
+        """Return queries for which a model fits in memory and a private total can be estimated.
+
+        Raises:
+            ValueError: their model exceeds the memory, or a private total cannot be told from their answers.
+        """
+        self.estimator.plan(self.domain, [query.clique for query in queries])
+        if not self.total_is_public and not any(map(self._tells_total, queries)):
+            total = "number of records" if self.max_weight is None else "total weight"
+            raise ValueError(
+                f"The {total} is private and cannot be estimated from this workload: no query's rows add up "
+                "to every record counted once. Add a whole marginal to the workload; nothing was spent."
+            )
+        return list(queries)
+
+    def _tells_total(self, query: Query) -> bool:
+        table = np.ones(self.domain.shape_of(query.clique), dtype=np.int64)
+        try:
+            estimate_total(self.domain, [LinearMeasurement(query.clique, query.apply(table), 1.0, query)])
+        except ValueError:
+            return False
+        return True
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run of a mechanism on one table; it spends the budget in the budget's own unit.
+
+    Attributes:
+        mechanism: with its settings.
+        request: what was asked, public.
+        plan: what `Mechanism.plan` returned for it.
+        table: the private table under its budget.
+        show_progress: None shows bars in terminals only, False never.
+    """
+
+    mechanism: Mechanism
+    request: Request
+    plan: Any
+    table: PrivateTable
+    show_progress: bool | None = None
+
+    @property
+    def budget(self) -> Budget:
+        """The table's budget."""
+        return self.table.budget
+
+    @functools.cached_property
+    def total(self) -> int | None:
+        """The number of records where it is public, otherwise None."""
+        return self.table.public_total()
+
+    def measure(self, queries: Sequence[Query], costs: Sequence[Fraction]) -> list[LinearMeasurement]:
+        """Measure queries, each for its own cost (epsilon or rho).
+
+        Raises:
+            BudgetExceeded: the budget does not suffice; nothing was spent.
+            TableReadError: the table could not be read; the spend stays.
+        """
+        given = {f"{self.budget.unit}s": list(costs)}
+        return list(self.table.measure(list(queries), **given, show_progress=self.show_progress))
+
+    def select(self, score: Score, cost: Fraction) -> int:
+        """Choose a candidate: permute-and-flip for an epsilon, the exponential mechanism for a rho.
+
+        Raises:
+            BudgetExceeded: the budget does not suffice; nothing was spent.
+            TableReadError: the table could not be read; the spend stays.
+        """
+        given: dict[str, Any] = {self.budget.unit: cost}
+        return self.table.select(score, **given)
+
+    def fit(self, measurements: Sequence[LinearMeasurement], warm_start: GraphicalModel | None = None) -> Fit:
+        """Fit a model with the estimator.
 
         Raises:
             FitError: the fit failed; it carries the measurements, which are paid for.
         """
-        if fit is None:
-            fit = self._fit(table, measurements, estimator)
-        budget = table.budget
-        if budget.unit == "epsilon":
-            spent = Spent(budget.spent, Fraction(0))
+        with carry_measurements(measurements):
+            return self.request.estimator.fit(self.request.domain, measurements, self.total, warm_start)
+
+    def release(
+        self,
+        measurements: Sequence[LinearMeasurement],
+        fit: Fit | None = None,
+        *,
+        of: type[Release] = Release,
+        **fields: Any,
+    ) -> Release:
+        """Return the release, with what the budget says was spent.
+
+        Args:
+            measurements: the noisy answers.
+            fit: a fit to these answers; None makes one.
+            of: the class of the release.
+            fields: its further fields.
+
+        Raises:
+            FitError: the fit failed; it carries the measurements, which are paid for.
+        """
+        fit = self.fit(measurements) if fit is None else fit
+        mechanism, table = self.mechanism, self.table
+        if self.budget.unit == "epsilon":
+            spent = Spent(self.budget.spent, Fraction(0))
         else:
-            spent = Spent(self.epsilon, self.delta, budget.spent)
-        return Release(
-            mechanism=mechanism,
-            domain=table.domain,
-            workload=workload,
-            model=fit.model,
-            fit=fit,
-            measurements=tuple(measurements),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            spent=spent,
-            relation=self.relation,
-            secure=table.secure,
-            seed=table.seed,
-            weighted=table.weighted,
-            max_weight=table.max_weight,
-            ledger=table.receipt(),
-        )
-
-    def _fit(
-        self, table: PrivateTable, measurements: Sequence[LinearMeasurement], estimator: Estimator
-    ) -> Fit:
-        total = table.public_total()
-        with paid_for(measurements):
-            return estimator.fit(table.domain, measurements, total=total)
-
-
-def read_settings(epsilon: Any, delta: Any, relation: Any) -> Settings:
-    """Return privacy parameters as exact values.
-
-    Raises:
-        TypeError: a bool or no number.
-        ValueError: a value outside its range, or no relation.
-    """
-    return Settings(exact_epsilon(epsilon), exact_delta(delta), Relation.parse(relation))
-
-
-def check_request(data: Dataset, workload: Workload, relation: Relation, estimator: Estimator) -> list[Query]:
-    """Return the queries of a workload that can be measured and fitted; reads nothing of the table.
-
-    Raises:
-        TypeError: not a table or not a workload.
-        ValueError: the workload does not fit the domain, its model exceeds the memory, or its answers
-            cannot tell a total that is private.
-    """
-    check_table_and_workload(data, workload)
-    queries = [entry.query for entry in workload.entries]
-    estimator.plan(data.domain, [query.clique for query in queries])
-    if relation is Relation.ADD_REMOVE or data.weighted:
-        _check_total_is_told(data, queries)
-    return queries
-
-
-def check_table_and_workload(data: Dataset, workload: Workload) -> None:
-    """Refuse what is no table, no workload, or a workload that does not fit the table's domain.
-
-    Raises:
-        TypeError: not a table or not a workload.
-        ValueError: the workload does not fit the domain.
-    """
-    if not isinstance(data, Dataset):
-        raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
-    if not isinstance(workload, Workload):
-        raise TypeError(
-            f"workload must be a pgmjax.Workload, got {type(workload).__name__}: see Workload.of_marginals."
-        )
-    workload.validate(data.domain)
-
-
-def _check_total_is_told(data: Dataset, queries: Sequence[Query]) -> None:
-    """Refuse queries from whose answers the total, records or their weight, cannot be estimated."""
-    domain = data.domain
-    for query in queries:
-        table = np.ones(domain.shape_of(query.clique), dtype=np.int64)
-        rehearsed = LinearMeasurement(query.clique, query.apply(table), 1.0, query)
-        try:
-            estimate_total(domain, [rehearsed])
-        except ValueError:
-            continue
-        return
-    total = "total weight" if data.weighted else "number of records"
-    raise ValueError(
-        f"The {total} is private and cannot be estimated from this workload: no query's rows add up "
-        "to every record counted once. Add a whole marginal to the workload; nothing was spent."
-    )
+            spent = Spent(mechanism.epsilon, mechanism.delta, self.budget.spent)
+        made = {
+            "mechanism": mechanism.name,
+            "domain": table.domain,
+            "workload": self.request.workload,
+            "model": fit.model,
+            "fit": fit,
+            "measurements": tuple(measurements),
+            "epsilon": mechanism.epsilon,
+            "delta": mechanism.delta,
+            "spent": spent,
+            "relation": mechanism.relation,
+            "secure": table.secure,
+            "seed": table.seed,
+            "weighted": table.weighted,
+            "max_weight": table.max_weight,
+            "ledger": table.receipt(),
+        }
+        return of(**{**made, **fields})
 
 
 @dataclasses.dataclass(frozen=True)
-class Unfitted:
-    """Noisy answers that are paid for, with all that a release needs but the model.
+class Mechanism(PrivacyParameters, abc.ABC):
+    """A differentially private release of a table for a workload.
 
-    Mechanisms whose measured queries do not depend on the records hand it out by `measure`, so that many
-    runs (trials, budgets) can be fitted together by `release_together`.
+    A subclass is a frozen dataclass of its own settings, with a `name`, a `summary`, a `plan` and an
+    `execute`. All parameters of `PrivacyParameters` come first; `estimator` and `backend` are keywords.
+
+    Args:
+        estimator: fits the model; None is `Estimator()`.
+    """
+
+    estimator: Estimator | None = dataclasses.field(default=None, kw_only=True)
+
+    name: ClassVar[str]
+    """The name on the command line and in files."""
+    summary: ClassVar[str]
+    """One line for lists of mechanisms."""
+    audited_with: ClassVar[Mapping[str, Any]] = {}
+    """Settings with which audits on tiny tables run it."""
+
+    def run(
+        self,
+        data: Dataset,
+        workload: Workload,
+        *,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        show_progress: bool | None = None,
+    ) -> Release:
+        """Make a release.
+
+        Args:
+            data: the private table.
+            workload: the queries that the release is to answer.
+            ledger: where the table's budget is kept; None keeps no account beyond this run.
+            key: the run's name in the ledger; None derives one from what is asked. Asked again under the
+                same name, the run gives the same answers and costs nothing, also after an interruption.
+            show_progress: None shows a bar in terminals only, False never.
+
+        Raises:
+            TypeError: not a table or not a workload.
+            ValueError: a workload that does not fit the table or the mechanism, a model too large for memory
+                or a bad table; nothing was spent.
+            BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
+            LedgerError: the ledger cannot be used; nothing was spent.
+            FitError: the estimate failed after a spend; the error carries the measurements.
+        """
+        return self.execute(self._start(data, workload, ledger, key, show_progress))
+
+    @abc.abstractmethod
+    def plan(self, request: Request) -> Any:
+        """Decide everything that is public, and refuse what could not be carried out.
+
+        Nothing was spent when this raises, and nothing private can be seen from here.
+
+        Returns:
+            Whatever `execute` needs, as `Run.plan`.
+
+        Raises:
+            ValueError: what cannot be carried out, and what to change.
+        """
+
+    @abc.abstractmethod
+    def execute(self, run: Run) -> Release:
+        """Spend the budget and return the release."""
+
+    def describe(self, plan: Any) -> dict[str, Any]:
+        """Return the settings that decide what is measured, JSON-able; they identify the run in a ledger."""
+        values = {name: getattr(self, name) for name in self.options()}
+        return {name: as_text(v) if isinstance(v, Fraction) else v for name, v in values.items()}
+
+    @classmethod
+    def options(cls) -> dict[str, Any]:
+        """Return the settings that not all mechanisms have, with their defaults."""
+        shared = {field.name for field in dataclasses.fields(Mechanism)}
+        return {field.name: field.default for field in dataclasses.fields(cls) if field.name not in shared}
+
+    def _fitted_by(self, show_progress: bool | None = None) -> Estimator:
+        """Return the estimator that fits the model."""
+        return Estimator(progress=show_progress) if self.estimator is None else self.estimator
+
+    def _start(
+        self,
+        data: Dataset,
+        workload: Workload,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        show_progress: bool | None = None,
+    ) -> Run:
+        """Check and plan, then open the table; nothing is spent yet."""
+        check_table_and_workload(data, workload)
+        self._check_weights(data)
+        max_weight = data.max_weight if data.weighted else None
+        estimator = self._fitted_by(show_progress)
+        request = Request(data.domain, workload, self.relation, self.budget(), max_weight, estimator)
+        plan = self.plan(request)
+        settings = {"mechanism": self.name, **self.describe(plan)}
+        table = self._open_table(data, workload, settings, ledger, key)
+        return Run(self, request, plan, table, show_progress)
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasurementPlan:
+    """Queries that do not depend on the records, with their weights.
 
     Attributes:
-        mechanism: its command-line name.
-        settings: the privacy parameters.
-        table: what was measured.
-        workload: what was asked.
+        queries: each is measured once.
+        weights: whole or exact, > 0: query i costs its part of the sum.
+        name: of the strategy that they come from, if any.
+    """
+
+    queries: Sequence[Query]
+    weights: Sequence[Any]
+    name: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasureOnce(Mechanism):
+    """A mechanism whose measured queries depend on public facts only: it just plans them.
+
+    Many runs, such as trials or budgets, can be measured first and fitted together: see `release_together`.
+    """
+
+    @abc.abstractmethod
+    def plan(self, request: Request) -> MeasurementPlan:
+        """Return the queries to measure, with the weights of their parts of the budget.
+
+        Raises:
+            ValueError: what cannot be carried out, and what to change.
+        """
+
+    def measure(
+        self,
+        data: Dataset,
+        workload: Workload,
+        *,
+        ledger: Ledger | None = None,
+        key: str | None = None,
+        show_progress: bool | None = None,
+    ) -> Measured:
+        """Measure as `run` does, and leave the fit to the caller: see `release_together`."""
+        return self._measured(self._start(data, workload, ledger, key, show_progress))
+
+    def execute(self, run: Run) -> Release:
+        """Measure, fit and return the release."""
+        return self._measured(run).release()
+
+    def _measured(self, run: Run) -> Measured:
+        costs = run.budget.split(run.plan.weights)
+        return Measured(run, tuple(run.measure(run.plan.queries, costs)), self._answered_by())
+
+    def _answered_by(self) -> str:
+        return "engine"
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """Noisy answers that are paid for, with everything that a release needs but the model.
+
+    Attributes:
+        run: in which they were measured.
         measurements: the noisy answers.
-        estimator: how the model is to be fitted.
         answered_by: how the release answers its workload.
     """
 
-    mechanism: str
-    settings: Settings
-    table: PrivateTable
-    workload: Workload
+    run: Run
     measurements: tuple[LinearMeasurement, ...]
-    estimator: Estimator
     answered_by: str = "engine"
 
     def release(self, fit: Fit | None = None) -> Release:
         """Return the release.
 
         Args:
-            fit: one to these answers that is there already; None makes one.
+            fit: a fit to these answers; None makes one.
 
         Raises:
             FitError: the fit failed; it carries the measurements, which are paid for.
         """
-        made = self.settings.release(
-            self.mechanism, self.table, self.workload, self.measurements, self.estimator, fit
-        )
-        return dataclasses.replace(made, answered_by=self.answered_by)
+        return self.run.release(self.measurements, fit, answered_by=self.answered_by)
 
 
-def release_together(rows: Sequence[Unfitted]) -> list[Release]:
+def release_together(runs: Sequence[Measured]) -> list[Release]:
     """Fit the answers of many runs in one batch and return their releases, in the same order.
 
     Args:
-        rows: runs over one domain that measured the same queries; values and noise are their own.
+        runs: over one domain, that measured the same queries; values and noise are their own.
 
     Raises:
         ValueError: no run, or runs that did not measure the same queries.
@@ -269,19 +521,19 @@ def release_together(rows: Sequence[Unfitted]) -> list[Release]:
         >>> [release.model.total for release in release_together(runs)]
         [3.0, 3.0, 3.0]
     """
-    several = checks.several("rows", rows, "Unfitted")
+    several = checks.several("runs", runs, "Measured")
     if not several:
         raise ValueError("a batch needs at least one run, got none.")
-    first = several[0]
-    totals = [row.table.public_total() for row in several]
+    request = several[0].run.request
+    totals = [each.run.total for each in several]
     public = [total for total in totals if total is not None]
-    with paid_for([measurement for row in several for measurement in row.measurements]):
-        fits = first.estimator.fit_batch(
-            first.table.domain,
-            [row.measurements for row in several],
+    with carry_measurements([measurement for each in several for measurement in each.measurements]):
+        fits = request.estimator.fit_batch(
+            request.domain,
+            [each.measurements for each in several],
             totals=public if len(public) == len(several) else None,
         )
-    return [row.release(fit) for row, fit in zip(several, fits, strict=True)]
+    return [each.release(fit) for each, fit in zip(several, fits, strict=True)]
 
 
 class FitError(RuntimeError):
@@ -289,7 +541,7 @@ class FitError(RuntimeError):
 
     Attributes:
         measurements: the noisy answers, a valid private release: fit them in another way.
-        transcript: of a mechanism that plays a game instead, likewise.
+        transcript: the transcript of a mechanism that plays a game instead, likewise.
     """
 
     transcript: Transcript | None = None
@@ -303,7 +555,7 @@ class FitError(RuntimeError):
 
 
 @contextlib.contextmanager
-def paid_for(measurements: Sequence[LinearMeasurement]) -> Iterator[None]:
+def carry_measurements(measurements: Sequence[LinearMeasurement]) -> Iterator[None]:
     """Turn whatever fails in the block into a `FitError` that carries what was measured.
 
     Raises:
@@ -313,3 +565,19 @@ def paid_for(measurements: Sequence[LinearMeasurement]) -> Iterator[None]:
         yield
     except Exception as error:
         raise FitError(str(error), tuple(measurements)) from error
+
+
+def check_table_and_workload(data: Dataset, workload: Workload) -> None:
+    """Refuse an argument that is not a table or a workload, or a workload that does not fit the domain.
+
+    Raises:
+        TypeError: not a table or not a workload.
+        ValueError: the workload does not fit the domain.
+    """
+    if not isinstance(data, Dataset):
+        raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
+    if not isinstance(workload, Workload):
+        raise TypeError(
+            f"workload must be a pgmjax.Workload, got {type(workload).__name__}: see Workload.of_marginals."
+        )
+    workload.validate(data.domain)

@@ -31,7 +31,7 @@ from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.base import paid_for
+from pgmjax.mechanisms.base import carry_measurements
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy import scales, selection
 from pgmjax.privacy.exact import split
@@ -444,7 +444,7 @@ def conditional_fit(
     Raises:
         FitError: no model could be made; it carries the measurements, which are paid for.
     """
-    with paid_for(measurements):
+    with carry_measurements(measurements):
         model = network_model(domain, measurements, total)
         loss = sum(_loss(model, measured) for measured in measurements)
         plan = estimator.plan(domain, [measured.clique for measured in measurements])

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator, Fit
@@ -23,21 +22,18 @@ from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.transcript import Transcript
-from pgmjax.mechanisms.base import FitError, Settings, check_request, read_settings
+from pgmjax.mechanisms.base import FitError, Mechanism, Request, Run
 from pgmjax.mechanisms.dual_query_game import ACCOUNTS, Game, Player, agree, first_round, play
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text, exact, shortened
-from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import Query, integers
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release, Spent
 
 
 @dataclasses.dataclass(frozen=True)
-class DualQuery:
+class DualQuery(Mechanism):
     """Play queries against records: nothing is measured, only which queries to draw is private.
 
     In each round queries are drawn, those more often which the records so far answer too high; the next
@@ -45,9 +41,6 @@ class DualQuery:
     their negations.
 
     Args:
-        epsilon: all that may be spent: a number, or an exact string such as "1/3".
-        relation: must be `Relation.REPLACE_ONE`: scores are fractions of a public number of records.
-        delta: 0 for pure differential privacy.
         accounting: how costs add up: "pure" for delta 0; "zcdp", "tight" or "simple" for more, which
             allow fewer and fewer rounds. None takes the best that delta allows.
         step: eta, how sharply a round's draws react to the ones before; None takes 2, or less where the
@@ -58,11 +51,6 @@ class DualQuery:
         seed: of the first round's draws, which are uniform and cost nothing.
         estimator: how the model is fitted; None is mirror descent. Its loss is that of the
             draws, and it stops at their optimum.
-        backend: source of noise; None is the secure one.
-
-    Raises:
-        TypeError: a setting of a wrong type.
-        ValueError: a setting outside its range, another relation, or an account that delta rules out.
 
     Guarantees:
         Each draw of round t is by the exponential mechanism with epsilon_t = 2 step (t - 1) / records.
@@ -78,39 +66,30 @@ class DualQuery:
         'zcdp'
     """
 
-    epsilon: Any
-    relation: Relation
-    delta: Any = 0
     accounting: str | None = None
     step: Any = None
     samples: int = 50
     rounds: int | None = None
     estimate: str = "engine"
     seed: int = 0
-    estimator: Estimator | None = None
-    backend: NoiseBackend | None = None
 
     name: ClassVar[str] = "dual-query"
     summary: ClassVar[str] = "draw queries that synthetic records answer badly, and fit a model to the draws"
     relations: ClassVar[tuple[Relation, ...]] = (Relation.REPLACE_ONE,)
-    weighted_tables: ClassVar[bool] = False
+    accepts_weights: ClassVar[bool] = False
+    restriction: ClassVar[str] = (
+        "every record counts once in its draws, which depend on the number of records: that must be public."
+    )
 
     def __post_init__(self) -> None:
-        settings = read_settings(self.epsilon, self.delta, self.relation)
-        for name in ("epsilon", "delta", "relation"):
-            object.__setattr__(self, name, getattr(settings, name))
-        if self.relation not in self.relations:
-            raise ValueError(
-                f"DualQuery works under {Relation.REPLACE_ONE.value} only, got {self.relation.value}: its "
-                "draws depend on the number of records, which is private there."
-            )
+        super().__post_init__()
         account = checks.choice("accounting", self._account(), ACCOUNTS)
         if (account == "pure") != (self.delta == 0):
             wrong = "spends no delta: leave it out" if self.delta else "needs a delta above 0"
             raise ValueError(f"accounting {account!r} {wrong}.")
-        object.__setattr__(self, "accounting", account)
+        self._set(accounting=account)
         if self.step is not None:
-            object.__setattr__(self, "step", exact("step", self.step))
+            self._set(step=exact("step", self.step))
             if self.step <= 0:
                 raise ValueError(f"step must be > 0, got {shortened(self.step)}.")
         checks.integer("samples", self.samples, low=1, high=10**5)
@@ -121,92 +100,60 @@ class DualQuery:
         if self.estimator is not None and self.estimator.loss != "l2":
             raise ValueError("DualQuery fits the loss of its own draws: leave the estimator's loss as it is.")
 
-    def run(
-        self,
-        data: Dataset,
-        workload: Workload,
-        *,
-        ledger: Ledger | None = None,
-        key: str | None = None,
-        show_progress: bool | None = None,
-    ) -> Release:
-        """Make a release; its `transcript` holds the draws and the records, it has no measurements.
-
-        Args:
-            data: the private table, without weights.
-            workload: queries of 0/1 entries; weights play no part.
-            ledger: where the table's budget is kept; None keeps no account beyond this run.
-            key: the run's name in the ledger; None names it by what is asked, which both estimates share:
-                the second one costs nothing.
-            show_progress: None shows a bar in terminals only, False never.
-
-        Raises:
-            ValueError: a bad workload, a model too large for memory, a bad table, or a budget that does not
-                allow the rounds; nothing was spent.
-            BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
-            LedgerError: the ledger cannot be used; nothing was spent.
-            FitError: the fit failed after the spend; the error's `transcript` is what it failed on.
-        """
-        settings = Settings(self.epsilon, self.delta, self.relation)
-        estimator = self._estimator(show_progress)
-        queries = self._checked(data, workload, estimator)
-        player = Player(data.domain, queries)
-        first = first_round(player, self.samples, self.seed)
-        table = settings.open(data, workload, self.backend, self._request(), ledger, key)
-        limits = self._account(), self.epsilon, self.delta
-        game, rounds = agree(table.public_count(), self.step, self.samples, self.rounds, *limits)
-        transcript = play(table, queries, player, game, rounds, first, show_progress)
-        release = self._release(settings, table, workload, transcript, estimator)
-        return dataclasses.replace(release, spent=self._spent(table, game, rounds), transcript=transcript)
-
-    def _estimator(self, show_progress: bool | None) -> Estimator:
+    def _fitted_by(self, show_progress: bool | None = None) -> Estimator:
+        """Return the estimator: mirror descent where none is given."""
         if self.estimator is None:
             return Estimator(solver="mirror_descent", progress=show_progress)
         return self.estimator
 
-    def _checked(self, data: Dataset, workload: Workload, estimator: Estimator) -> list[Query]:
-        """The workload's queries; all that could be refused is refused here, before anything is read."""
-        queries = check_request(data, workload, self.relation, estimator)
-        if data.weighted:
-            raise ValueError("DualQuery takes no weighted tables: every record counts once in its draws.")
+    def plan(self, request: Request) -> tuple[list[Query], Player, tuple[np.ndarray, np.ndarray]]:
+        """Return the workload's queries, the player of records, and the first round's draws."""
+        queries = request.measurable([entry.query for entry in request.workload.entries])
         for query in queries:
-            integers.check_indicators(query, data.domain)
+            integers.check_indicators(query, request.domain)
         if self.estimate == "paper":
-            tree_of(data.domain, workload)
-        return queries
+            tree_of(request.domain, request.workload)
+        player = Player(request.domain, queries)
+        return queries, player, first_round(player, self.samples, self.seed)
 
-    def _release(
-        self,
-        settings: Settings,
-        table: PrivateTable,
-        workload: Workload,
-        transcript: Transcript,
-        estimator: Estimator,
-    ) -> Release:
+    def describe(self, plan: Any) -> dict[str, Any]:
+        """Return the settings of the game; how it is estimated is no part of it."""
+        named = {name: getattr(self, name) for name in ("accounting", "samples", "rounds")}
+        step = None if self.step is None else as_text(self.step)
+        return {**named, "step": step, "first_round": self.seed}
+
+    def execute(self, run: Run) -> Release:
+        """Play the game; the release's `transcript` holds the draws and the records, and nothing is measured.
+
+        Raises:
+            FitError: the fit failed after the spend; the error's `transcript` is what it failed on.
+        """
+        queries, player, first = run.plan
+        limits = self._account(), self.epsilon, self.delta
+        game, rounds = agree(run.table.public_count(), self.step, self.samples, self.rounds, *limits)
+        transcript = play(run.table, queries, player, game, rounds, first, run.show_progress)
+        fit = self._fit(run, transcript)
+        return run.release((), fit, transcript=transcript, spent=self._spent(run, game, rounds))
+
+    def _fit(self, run: Run, transcript: Transcript) -> Fit:
+        request = run.request
         if self.estimate == "paper":
-            fit = fit_of_records(transcript, workload, estimator)
-            return settings.release(self.name, table, workload, (), estimator, fit)
-        own = dataclasses.replace(estimator, loss=Draws(transcript), stop="optimum")
+            return fit_of_records(transcript, request.workload, request.estimator)
+        own = dataclasses.replace(request.estimator, loss=Draws(transcript), stop="optimum")
         try:
-            return settings.release(self.name, table, workload, (), own)
+            return dataclasses.replace(run, request=dataclasses.replace(request, estimator=own)).fit(())
         except FitError as error:
             error.transcript = transcript
             raise
 
-    def _request(self) -> dict[str, Any]:
-        """What a ledger knows the game by; how it is estimated is no part of it."""
-        named = {name: getattr(self, name) for name in ("accounting", "samples", "rounds")}
-        step = None if self.step is None else as_text(self.step)
-        return {"mechanism": self.name, **named, "step": step, "first_round": self.seed}
-
     def _account(self) -> str:
         return self.accounting or ("zcdp" if self.delta else "pure")
 
-    def _spent(self, table: PrivateTable, game: Game, rounds: int) -> Spent:
+    def _spent(self, run: Run, game: Game, rounds: int) -> Spent:
         if self._account() == "pure":
-            return Spent(table.budget.spent, Fraction(0))
+            return Spent(run.budget.spent, Fraction(0))
         epsilon = min(game.epsilon(rounds, self._account(), self.delta), self.epsilon)
-        return Spent(epsilon, self.delta, table.budget.spent)
+        return Spent(epsilon, self.delta, run.budget.spent)
 
 
 def tree_of(domain: Domain, workload: Workload) -> tuple[junction_tree.JunctionTree, tuple[str, ...]]:

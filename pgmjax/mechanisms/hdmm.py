@@ -14,29 +14,21 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
-from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimation.estimator import Estimator
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.mechanisms.base import Settings, Unfitted, check_request, check_table_and_workload, read_settings
-from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.ledger import Ledger
+from pgmjax.mechanisms.base import MeasurementPlan, MeasureOnce, Request
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
-from pgmjax.release.release import ANSWERS, Release
+from pgmjax.release.release import ANSWERS
 from pgmjax.strategies import NAMES, SPLITS, Strategy, answered_alone, candidates, check_cells, strategy
 
 
 @dataclasses.dataclass(frozen=True)
-class HDMM:
+class HDMM(MeasureOnce):
     """Choose what to measure by expected error, measure it once, and fit a model.
 
     Args:
-        epsilon: all that may be spent: a number, or an exact string such as "1/3".
-        relation: which tables are neighbours; there is no default.
-        delta: 0 measures with discrete Laplace noise under pure differential privacy; more than 0
-            with discrete Gaussian noise under zCDP.
         strategy: "best" of all by expected error, or one of `strategies.NAMES`: "union" (OPT_+: an optimised
             product for each set of attributes), "kron" (OPT_kron: one product over all), "marginals"
             (OPT_M), "identity", "h2", "hb", "wavelet", "workload" (what is asked, as it is).
@@ -46,10 +38,6 @@ class HDMM:
         answer: of the workload: "engine" by the fitted model, or the papers' baselines "local" (least squares
             from the one measurement that answers an entry best) and "global" (from one vector of cells).
             A model is fitted in any case.
-        estimator: how the model is fitted; None is `Estimator()`.
-        backend: source of noise; None is the secure one.
-
-    Raises:
         TypeError: epsilon or delta is a bool or no number.
         ValueError: epsilon or delta outside its range, no such relation, strategy, split or answer.
 
@@ -76,16 +64,11 @@ class HDMM:
         ('union', True)
     """
 
-    epsilon: Any
-    relation: Relation
-    delta: Any = 0
     strategy: str = "best"
     split: str = "optimal"
     restarts: int = 5
     restart_seed: int = 0
     answer: str = "engine"
-    estimator: Estimator | None = None
-    backend: NoiseBackend | None = None
 
     name: ClassVar[str] = "hdmm"
     summary: ClassVar[str] = (
@@ -93,70 +76,29 @@ class HDMM:
     )
 
     def __post_init__(self) -> None:
-        settings = read_settings(self.epsilon, self.delta, self.relation)
+        super().__post_init__()
         checks.choice("strategy", self.strategy, ("best", *NAMES))
         checks.choice("split", self.split, SPLITS)
         checks.choice("answer", self.answer, ANSWERS)
         checks.integer("restarts", self.restarts, low=1)
         checks.integer("restart_seed", self.restart_seed, low=0)
-        for name in ("epsilon", "delta", "relation"):
-            object.__setattr__(self, name, getattr(settings, name))
 
-    def run(
-        self,
-        data: Dataset,
-        workload: Workload,
-        *,
-        ledger: Ledger | None = None,
-        key: str | None = None,
-        show_progress: bool | None = None,
-    ) -> Release:
-        """Make a release.
+    def plan(self, request: Request) -> MeasurementPlan:
+        """Return the strategy's queries, with its division of the budget."""
+        workload = request.workload
+        named = {name for clique in workload.cliques for name in clique}
+        cliques = [tuple(sorted(named))] if self.strategy == "kron" else workload.cliques
+        request.estimator.plan(request.domain, cliques)
+        chosen = self.choose(workload, request.domain)
+        return MeasurementPlan(request.measurable(chosen.queries), _weights(chosen), chosen.name)
 
-        Args:
-            data: the private table.
-            workload: what is to be answered.
-            ledger: where the table's budget is kept; None keeps no account beyond this run.
-            key: the run's name in the ledger; None names it by what is measured. Asked again under the same
-                name it gives the same answers and costs nothing, also after an interruption.
-            show_progress: None shows a bar in terminals only, False never.
+    def describe(self, plan: MeasurementPlan) -> dict[str, Any]:
+        """Return the settings of the strategy that was chosen; how the workload is answered is none."""
+        names = ("split", "restarts", "restart_seed")
+        return {"strategy": plan.name, **{name: getattr(self, name) for name in names}}
 
-        Raises:
-            ValueError: a bad workload, one that the strategy cannot answer in the way asked for, a model too
-                large for memory or a bad table; nothing was spent.
-            BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
-            LedgerError: the ledger cannot be used; nothing was spent.
-            FitError: the fit failed after the spend; the error carries the measurements.
-        """
-        return self.measure(data, workload, ledger=ledger, key=key, show_progress=show_progress).release()
-
-    def measure(
-        self,
-        data: Dataset,
-        workload: Workload,
-        *,
-        ledger: Ledger | None = None,
-        key: str | None = None,
-        show_progress: bool | None = None,
-    ) -> Unfitted:
-        """Measure, as `run`, and leave the fit to the caller: see `base.release_together`."""
-        settings = Settings(self.epsilon, self.delta, self.relation)
-        estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
-        check_table_and_workload(data, workload)
-        cliques = [entry.clique for entry in workload.entries]
-        named = {name for clique in cliques for name in clique}
-        estimator.plan(data.domain, [tuple(sorted(named))] if self.strategy == "kron" else cliques)
-        chosen = self.choose(workload, data.domain)
-        queries = check_request(data, Workload(chosen.queries), self.relation, estimator)
-        request = {name: getattr(self, name) for name in ("split", "restarts", "restart_seed")}
-        asked = {"mechanism": self.name, "strategy": chosen.name, **request}
-        table = settings.open(data, workload, self.backend, asked, ledger, key)
-        shares = table.budget.split(_weights(chosen))
-        costs = {"epsilons" if table.budget.unit == "epsilon" else "rhos": shares}
-        measurements = table.measure(queries, **costs, show_progress=show_progress)
-        return Unfitted(
-            self.name, settings, table, workload, tuple(measurements), estimator, answered_by=self.answer
-        )
+    def _answered_by(self) -> str:
+        return self.answer
 
     def choose(self, workload: Workload, domain: Domain) -> Strategy:
         """Return the strategy for a workload; reads no data and spends nothing.
@@ -200,14 +142,13 @@ class HDMM:
             ValueError: as `choose`.
         """
         chosen = self.choose(workload, domain)
-        budget = Settings(self.epsilon, self.delta, self.relation).budget()
+        budget = self.budget()
         shares = budget.split(_weights(chosen))
         return ErrorReport.of(chosen, workload, domain, self.relation, budget.unit, shares, max_weight)
 
     def _fits(self, domain: Domain, cliques: Sequence[Clique]) -> bool:
-        estimator = Estimator() if self.estimator is None else self.estimator
         try:
-            estimator.plan(domain, cliques)
+            self._fitted_by().plan(domain, cliques)
         except ValueError:
             return False
         return True

@@ -5,40 +5,29 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from pgmjax._internal import checks
-from pgmjax.data.dataset import Dataset
-from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
-from pgmjax.estimation.estimator import Estimator
+from pgmjax.data.cliques import Clique
 from pgmjax.learning import Learner, as_learner
-from pgmjax.learning.encodings import as_encoding
+from pgmjax.learning.encodings import Encoding, as_encoding
 from pgmjax.learning.predictor import Predictor
 from pgmjax.learning.selection import Validation
 from pgmjax.learning.training_set import COVERING, RANDOM, UNIVERSES, Lesson
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
-from pgmjax.mechanisms.base import Settings, check_table_and_workload, paid_for, read_settings
+from pgmjax.mechanisms.base import Mechanism, Request, Run, carry_measurements
 from pgmjax.mechanisms.mldp_training import Choice, train, validation_queries
-from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import exact_epsilon
-from pgmjax.privacy.ledger import Ledger
-from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.queries import Product, Query, total
-from pgmjax.queries.workload import Workload
 from pgmjax.release.trained import TrainedRelease
 
 
 @dataclasses.dataclass(frozen=True)
-class MLDP:
+class MLDP(Mechanism):
     """Measure training queries once, learn their noisy answers, and answer any query by prediction.
 
     Args:
-        epsilon: all that may be spent: a number, or an exact string such as "1/3".
-        relation: which tables are neighbours; there is no default.
-        delta: 0 measures with discrete Laplace noise under pure differential privacy; more than 0
-            with discrete Gaussian noise under zCDP.
         training: which queries are measured: "identity" (every cell), "tree" (binary trees), "hb" (trees of
             the best branching), "opt_0" (optimised for the workload), "random" (ranges), "random_subsets" (of
             cells), or an integral query whose rows they are.
@@ -54,10 +43,6 @@ class MLDP:
             `learning.selection.Validation` with answers that are public.
         validation_share: of the budget, what private validation costs; nothing for a single learner.
         training_seed: of random queries, of the starts of "opt_0" and of learners; it makes no noise.
-        estimator: how the engine's model is fitted to the same answers; None is `Estimator()`.
-        backend: source of noise; None is the secure one.
-
-    Raises:
         TypeError: epsilon or delta is a bool or no number, or no learner, query or encoding.
         ValueError: epsilon or delta outside its range, or no such relation or option.
 
@@ -75,17 +60,15 @@ class MLDP:
         publishing", Algorithm 1.
 
     Example:
+        >>> import pgmjax as pj
         >>> from pgmjax.queries import range
-        >>> data = Dataset.from_columns(Domain({"age": 50}), {"age": [20, 31, 42] * 100})
-        >>> mechanism = MLDP(epsilon=20, relation=Relation.ADD_REMOVE)
-        >>> release = mechanism.run(data, Workload([{"clique": ["age"], "queries": {"age": "prefix"}}]))
+        >>> data = pj.Dataset.from_columns(pj.Domain({"age": 50}), {"age": [20, 31, 42] * 100})
+        >>> mechanism = MLDP(epsilon=20, relation=pj.Relation.ADD_REMOVE)
+        >>> release = mechanism.run(data, pj.Workload([{"clique": ["age"], "queries": {"age": "prefix"}}]))
         >>> release.predict(Product({"age": range(30, 45)})).round(-1)
         array([200.])
     """
 
-    epsilon: Any
-    relation: Relation
-    delta: Any = 0
     training: Any = "hb"
     training_count: int | None = None
     expected_records: int | None = None
@@ -95,14 +78,12 @@ class MLDP:
     validation: Any = "private"
     validation_share: Any = "1/5"
     training_seed: int = 0
-    estimator: Estimator | None = None
-    backend: NoiseBackend | None = None
 
     name: ClassVar[str] = "mldp"
     summary: ClassVar[str] = "train a regressor on noisy answers to few queries, which then answers any other"
 
     def __post_init__(self) -> None:
-        settings = read_settings(self.epsilon, self.delta, self.relation)
+        super().__post_init__()
         if not isinstance(self.training, Query):
             checks.choice("training", self.training, (*COVERING, *RANDOM))
         for name in ("training_count", "expected_records"):
@@ -115,92 +96,52 @@ class MLDP:
             checks.choice("validation", self.validation, ("private",))
         self._share()
         checks.integer("training_seed", self.training_seed, low=0)
-        for name in ("epsilon", "delta", "relation"):
-            object.__setattr__(self, name, getattr(settings, name))
 
-    def run(
-        self,
-        data: Dataset,
-        workload: Workload,
-        *,
-        ledger: Ledger | None = None,
-        key: str | None = None,
-        show_progress: bool | None = None,
-    ) -> TrainedRelease:
-        """Make a release.
-
-        Args:
-            data: the private table.
-            workload: what is asked now; its attributes are what can be asked later.
-            ledger: where the table's budget is kept; None keeps no account beyond this run.
-            key: the run's name in the ledger; None names it by what is measured. Asked again under the same
-                name it gives the same answers and costs nothing, with any learner.
-            show_progress: None shows a bar in terminals only, False never.
-
-        Raises:
-            ValueError: a bad workload, training queries that cannot be chosen, encoded or told apart, a
-                model too large for memory or a bad table; nothing was spent.
-            BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
-            LedgerError: the ledger cannot be used; nothing was spent.
-            FitError: learning failed after the spend; the error carries the measurements.
-        """
-        settings = Settings(self.epsilon, self.delta, self.relation)
-        estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
-        check_table_and_workload(data, workload)
+    def plan(self, request: Request) -> Planned:
+        """Return the attributes that are learned together, with those that each learner is trained on."""
         choice, encoding = self._choice(), as_encoding(self.encoding)
-        cliques = choice.cliques(workload.cliques, data.domain, encoding)
-        estimator.plan(data.domain, [each for trained in cliques.values() for each in trained])
-        request = {"mechanism": self.name, **choice.describe(cliques)}
-        table = settings.open(data, workload, self.backend, request, ledger, key)
-        lessons = choice.lessons(cliques, table, workload, encoding)
-        self._rehearse(lessons, workload, data.domain)
+        cliques = choice.cliques(request.workload.cliques, request.domain, encoding)
+        request.estimator.plan(request.domain, [each for trained in cliques.values() for each in trained])
+        return Planned(choice, encoding, cliques)
+
+    def describe(self, plan: Planned) -> dict[str, Any]:
+        """Return everything that the training queries depend on."""
+        return plan.choice.describe(plan.cliques)
+
+    def execute(self, run: Run) -> TrainedRelease:
+        """Measure the training queries, learn from the answers, and fit the engine's model to them."""
+        choice, encoding, domain = run.plan.choice, run.plan.encoding, run.request.domain
+        lessons = choice.lessons(run.plan.cliques, run.table, run.request.workload, encoding)
+        self._rehearse(lessons, encoding, run.request)
         trained = [query for lesson in lessons for query in lesson.queries]
-        bought = validation_queries(lessons, data.domain) if choice.share else []
+        bought = validation_queries(lessons, domain) if choice.share else []
         weights = [(1 - choice.share) / len(trained)] * len(trained)
         weights += [choice.share / len(bought) for _ in bought]
-        costs = {"epsilons" if table.budget.unit == "epsilon" else "rhos": table.budget.split(weights)}
-        measured = table.measure([*trained, *bought], **costs, show_progress=show_progress)
-        return self._release(settings, table, workload, lessons, measured, estimator)
-
-    def _release(
-        self,
-        settings: Settings,
-        table: PrivateTable,
-        workload: Workload,
-        lessons: Sequence[Lesson],
-        measured: Sequence[LinearMeasurement],
-        estimator: Estimator,
-    ) -> TrainedRelease:
-        """Learn from what was measured, fit the engine's model to it, and return both."""
-        count = sum(len(lesson.queries) for lesson in lessons)
-        public = table.public_total()
-        with paid_for(measured):
+        measured = run.measure([*trained, *bought], run.budget.split(weights))
+        answers, validations = measured[: len(trained)], self._validations(measured[len(trained) :])
+        with carry_measurements(measured):
             predictor, selection = train(
-                table.domain,
-                as_encoding(self.encoding),
-                lessons,
-                measured[:count],
-                self._learners(),
-                self._validations(measured[count:]),
-                self.training_seed,
+                domain, encoding, lessons, answers, self._learners(), validations, self.training_seed
             )
-            told = _total(predictor, measured) if public is None else public
-            fit = estimator.fit(table.domain, measured, total=told)
-        release = settings.release(self.name, table, workload, measured, estimator, fit)
-        copied = {field.name: getattr(release, field.name) for field in dataclasses.fields(release)}
-        return TrainedRelease(
-            **{**copied, "answered_by": "learner"},
+            total = _total(predictor, measured) if run.total is None else run.total
+            fit = run.request.estimator.fit(domain, measured, total=total)
+        made = run.release(
+            measured,
+            fit,
+            of=TrainedRelease,
+            answered_by="learner",
             predictor=predictor,
-            training=count,
+            training=len(trained),
             drawn=isinstance(self.training, str) and self.training in RANDOM,
             selection=selection,
             training_seed=self.training_seed,
         )
+        return cast(TrainedRelease, made)
 
-    def _rehearse(self, lessons: Sequence[Lesson], workload: Workload, domain: Domain) -> None:
+    def _rehearse(self, lessons: Sequence[Lesson], encoding: Encoding, request: Request) -> None:
         """Refuse, before anything is spent, what could not be answered or compared afterwards."""
-        encoding = as_encoding(self.encoding)
-        asked = [entry.query for entry in workload.entries]
+        domain = request.domain
+        asked = [entry.query for entry in request.workload.entries]
         if isinstance(self.validation, Validation):
             asked.append(self.validation.query)
             self.validation.check(domain)
@@ -238,6 +179,21 @@ class MLDP:
         if isinstance(self.validation, Validation):
             return [self.validation]
         return [Validation(each.query, each.values, each.row_stddevs()) for each in bought]
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """The public plan of a run of `MLDP`.
+
+    Attributes:
+        choice: how training queries are chosen.
+        encoding: of queries as vectors.
+        cliques: for each learner's attributes the cliques that it is trained on.
+    """
+
+    choice: Choice
+    encoding: Encoding
+    cliques: dict[Clique, tuple[Clique, ...]]
 
 
 def _total(predictor: Predictor, measured: Sequence[LinearMeasurement]) -> float:

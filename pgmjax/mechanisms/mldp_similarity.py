@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,9 +14,8 @@ from pgmjax.data.ratings import Ratings, check_pairs
 from pgmjax.data.relation import Relation
 from pgmjax.learning import Learner, as_learner
 from pgmjax.learning.base import FittedLearner
-from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.exact import exact_epsilon
+from pgmjax.mechanisms.base import PrivacyParameters
+from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ratings import MEASURES, PROTECTS, NoisySimilarities, PrivateRatings, value_range
 
 _LARGEST_FEATURE = 1e60  # learners square products of two of them
@@ -34,6 +34,7 @@ class SimilarityPredictor:
         protect: what is protected, "record" or "rating".
         secure: whether the noise came from a vetted sampler that nobody can repeat.
         limits: the least and the largest value that the measure has.
+        ledger: account, key and number of the charge in a ledger; None where the spend is kept nowhere.
     """
 
     released: NoisySimilarities
@@ -44,6 +45,7 @@ class SimilarityPredictor:
     protect: str
     secure: bool
     limits: tuple[float, float]
+    ledger: Mapping[str, Any] | None = None
 
     def predict(self, pairs: Any) -> np.ndarray:
         """Return predicted similarities [pairs] of pairs [pairs, 2] of different records, within the limits.
@@ -56,21 +58,15 @@ class SimilarityPredictor:
 
 
 @dataclasses.dataclass(frozen=True)
-class SimilarityMLDP:
+class SimilarityMLDP(PrivacyParameters):
     """Measure the similarity of pairs that share records as little as can be, learn it, predict others.
 
     Args:
-        epsilon: all that may be spent.
-        relation: REPLACE_ONE; a record that is added or removed has no similarity.
         protect: the unit that is replaced: "record" or "rating", see `privacy.ratings.PrivateRatings`.
         measure: "cosine", "pearson" or "inner_product".
         training_count: how many pairs are measured.
         learner: a name or a `learning.Learner`.
         training_seed: of the choice of pairs and of the learner; it makes no noise.
-        backend: source of noise; None is the secure one.
-
-    Raises:
-        ValueError: epsilon out of range, another relation, no such unit or measure.
 
     Guarantees:
         epsilon-DP under REPLACE_ONE of the unit `protect`, see `PrivateRatings.similarities`. Pairs are
@@ -80,39 +76,55 @@ class SimilarityMLDP:
         Zhu et al. 2017, sections III-D and V; it does not say how far a similarity moves.
     """
 
-    epsilon: Any
-    relation: Relation
+    delta: Any = dataclasses.field(default=0, init=False)
     protect: str
     measure: str = "cosine"
     training_count: int = 500
     learner: Any = "ridge"
     training_seed: int = 0
-    backend: NoiseBackend | None = None
+
+    name: ClassVar[str] = "similarity-mldp"
+    relations: ClassVar[tuple[Relation, ...]] = (Relation.REPLACE_ONE,)
+    restriction: ClassVar[str] = "a record that is added or removed has no similarity in one of the tables."
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", exact_epsilon(self.epsilon))
-        object.__setattr__(self, "relation", Relation.parse(self.relation))
-        if self.relation is not Relation.REPLACE_ONE:
-            raise ValueError("similarities are released under replace-one only: see PrivateRatings.")
+        super().__post_init__()
         checks.choice("protect", self.protect, PROTECTS)
         checks.choice("measure", self.measure, MEASURES)
         checks.integer("training_count", self.training_count, low=1)
         checks.integer("training_seed", self.training_seed, low=0)
         as_learner(self.learner)
 
-    def run(self, ratings: Ratings, features: Any = None) -> SimilarityPredictor:
+    def run(
+        self, ratings: Ratings, features: Any = None, *, ledger: Ledger | None = None, key: str | None = None
+    ) -> SimilarityPredictor:
         """Measure, learn, and return the model.
 
         Args:
             ratings: the private table.
             features: public numbers of each record [records, features]; None has none.
+            ledger: where the table's budget is kept, for `protect="record"`; None keeps no account beyond
+                this run.
+            key: the run's name in the ledger; None derives one from what is asked. Asked again under the
+                same name it gives the same answers and costs nothing, with any learner.
 
         Raises:
-            ValueError: more pairs than there are, or features of other records; nothing was spent.
+            ValueError: more pairs than there are, features of other records, or a ledger for single ratings;
+                nothing was spent.
+            BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
+            LedgerError: the ledger cannot be used; nothing was spent.
         """
         learner: Learner = as_learner(self.learner)
+        names = ("protect", "measure", "training_count", "training_seed")
+        asked = {name: getattr(self, name) for name in names}
+        asked |= {"mechanism": self.name, "shape": list(ratings.shape), "scale": ratings.scale}
         table = PrivateRatings(
-            ratings, self.relation, Budget(self.epsilon), protect=self.protect, backend=self.backend
+            ratings,
+            self.relation,
+            self.budget(),
+            protect=self.protect,
+            backend=self.backend,
+            journal=self._journal(ratings, asked, ledger, key),
         )
         records = table.shape[0]
         pairs = covering_pairs(records, self.training_count, self.training_seed)
@@ -129,6 +141,7 @@ class SimilarityMLDP:
             self.protect,
             table.backend.secure,
             value_range(self.measure, ratings.scale, table.shape[1]),
+            table.receipt(),
         )
 
 

@@ -11,26 +11,22 @@ from typing import Any, ClassVar
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.counting import check_memory
-from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.adaptive import Purse, check_adaptive
-from pgmjax.mechanisms.base import Settings, paid_for, read_settings
+from pgmjax.mechanisms.adaptive import check_largest_clique
+from pgmjax.mechanisms.base import Mechanism, Request, Run, carry_measurements
 from pgmjax.mechanisms.noise_sizes import grid_for, law_for, most_moved, on_grid
 from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import GraphicalModel, many_marginals
-from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.scores import Distances
+from pgmjax.queries import marginal
 from pgmjax.queries.query import attribute_names
-from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
 
 
 @dataclasses.dataclass(frozen=True)
-class MST:
+class MST(Mechanism):
     """Measure every attribute, then the pairs of a spanning tree that is chosen privately.
 
     A third of the budget measures all attributes alone. A third chooses pairs, one after the other among
@@ -39,19 +35,11 @@ class MST:
     what is measured: the model is of the whole table, and any workload can be asked of it.
 
     Args:
-        epsilon: all that may be spent: a number, or an exact string such as "1/3".
-        relation: which tables are neighbours; there is no default.
-        delta: 0 spends epsilon by discrete Laplace noise and permute-and-flip; more than 0 spends the rho
-            that fits both by discrete Gaussian noise and the exponential mechanism.
         cliques: public cliques that are measured in any case, with the pairs; pairs are chosen to join what
             they leave apart. They must not come from the table.
         compress: whether values whose noisy count is below three standard deviations are merged, attribute by
             attribute, before pairs are chosen and measured; the model spreads them evenly again.
         steps: solver steps at most of the fit to the attributes alone.
-        estimator: how models are fitted; None is `Estimator()`.
-        backend: source of noise; None is the secure one.
-
-    Raises:
         TypeError: a parameter of the wrong type.
         ValueError: a parameter outside its range.
 
@@ -66,132 +54,90 @@ class MST:
         differentially private synthetic data".
     """
 
-    epsilon: Any
-    relation: Relation
-    delta: Any = 0
     cliques: tuple[Clique, ...] = ()
     compress: bool = True
     steps: int = 100
-    estimator: Estimator | None = None
-    backend: NoiseBackend | None = None
 
     name: ClassVar[str] = "mst"
     summary: ClassVar[str] = "measure all attributes and a spanning tree of the pairs that depend most"
 
     def __post_init__(self) -> None:
-        settings = read_settings(self.epsilon, self.delta, self.relation)
-        for name in ("epsilon", "delta", "relation"):
-            object.__setattr__(self, name, getattr(settings, name))
+        super().__post_init__()
         given = checks.several("cliques", self.cliques, "tuples of attribute names")
-        object.__setattr__(self, "cliques", tuple(attribute_names(clique) for clique in given))
+        self._set(cliques=tuple(attribute_names(clique) for clique in given))
         if not isinstance(self.compress, bool):
             raise TypeError(f"compress must be True or False, got {type(self.compress).__name__}.")
         checks.integer("steps", self.steps, low=1)
 
-    def run(
-        self,
-        data: Dataset,
-        workload: Workload,
-        *,
-        ledger: Ledger | None = None,
-        key: str | None = None,
-        show_progress: bool | None = None,
-    ) -> Release:
-        """Make a release.
-
-        Args:
-            data: the private table.
-            workload: what the release is to answer; it does not change what is measured.
-            ledger: where the table's budget is kept; None keeps no account beyond this run.
-            key: the run's name in the ledger; None names it by what is asked. Asked again under the same
-                name it gives the same answers and costs nothing, also after an interruption.
-            show_progress: None shows a bar in terminals only, False never.
-
-        Raises:
-            ValueError: a bad workload or clique, a model too large for memory or a bad table; nothing was
-                spent.
-            BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
-            LedgerError: the ledger cannot be used; nothing was spent.
-            FitError: a fit failed after the spend; the error carries the measurements.
-        """
-        settings = Settings(self.epsilon, self.delta, self.relation)
-        estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
-        check_adaptive(data, workload, estimator)
-        domain = data.domain
+    def plan(self, request: Request) -> list[Clique]:
+        """Return the cliques that are measured in any case."""
+        check_largest_clique(request)
+        domain = request.domain
         given = [as_clique(domain, clique) for clique in self.cliques]
-        forest = Forest(domain.attributes)
-        for clique in given:
-            forest.join(clique)
-        edges = forest.parts - 1
-        self._check(data, settings, given, edges, estimator)
-        options = {"compress": self.compress, "steps": self.steps}
-        request = {"mechanism": self.name, "cliques": [list(clique) for clique in given], **options}
-        table = settings.open(data, workload, self.backend, request, ledger, key)
-        purse = Purse(table, estimator, table.public_total(), show_progress)
-
-        parts = _parts(table.budget.cap, len(domain), edges, len(given))
-        measured = purse.measure([(name,) for name in domain.attributes], parts.attributes)
-        merging = Compression.from_measurements(domain, measured if self.compress else [])
-        model = None
-        if edges:
-            short = dataclasses.replace(
-                estimator, max_steps=min(self.steps, estimator.max_steps), progress=False
-            )
-            model = _fit(purse, short, merging, measured).model
-            given += self._choose(purse, model, merging, forest, parts.choices)
-        if given:
-            measured += purse.ask(map(merging.query, given), table.budget.split([1] * len(given)))
-        fit = _fit(purse, estimator, merging, measured, model)
-        with paid_for(measured):
-            whole = dataclasses.replace(fit, model=merging.backward(fit.model))
-        return settings.release(self.name, table, workload, measured, estimator, whole)
-
-    def _check(
-        self, data: Dataset, settings: Settings, given: list[Clique], edges: int, estimator: Estimator
-    ) -> None:
-        """Refuse what could not be gone through with; reads nothing of the table."""
-        domain = data.domain
+        edges = Forest(domain.attributes, given).parts - 1
+        attributes = [(name,) for name in domain.attributes]
         pairs = list(itertools.combinations(domain.attributes, 2))
         check_memory(domain, [*pairs, *given])
-        estimator.plan(domain, [(name,) for name in domain.attributes] + given + largest_tree(domain, given))
-        weight = data.max_weight if data.weighted else None
-        budget = settings.budget()
-        parts = _parts(budget.cap, len(domain), edges, len(given))
-        moves = most_moved(
-            [(name,) for name in domain.attributes], domain, self.relation, budget.unit, weight
-        )
+        request.estimator.plan(domain, [*attributes, *given, *largest_tree(domain, given)])
+        unit, weight = request.budget.unit, request.max_weight
+        parts = _parts(request.budget.cap, len(domain), edges, len(given))
+        moves = most_moved(attributes, domain, self.relation, unit, weight)
         for cost in (parts.attributes[0], *parts.measured):
-            law_for(moves, budget.unit, cost)
+            law_for(moves, unit, cost)
         if parts.choices:
-            distance = most_moved(pairs, domain, self.relation, "epsilon", weight)
-            grid_for(distance, budget.unit, parts.choices[0])
+            grid_for(most_moved(pairs, domain, self.relation, "epsilon", weight), unit, parts.choices[0])
+        return given
+
+    def describe(self, plan: list[Clique]) -> dict[str, Any]:
+        """Return the settings, with the cliques in the domain's order."""
+        return {**super().describe(plan), "cliques": [list(clique) for clique in plan]}
+
+    def execute(self, run: Run) -> Release:
+        """Measure all attributes, choose pairs until all are joined, and measure them."""
+        domain, estimator = run.request.domain, run.request.estimator
+        forest, chosen = Forest(domain.attributes, run.plan), list(run.plan)
+        parts = _parts(run.budget.cap, len(domain), forest.parts - 1, len(chosen))
+        measured = run.measure([marginal([name]) for name in domain.attributes], parts.attributes)
+        merging = Compression.from_measurements(domain, measured if self.compress else [])
+        model = None
+        if parts.choices:
+            steps = min(self.steps, estimator.max_steps)
+            short = dataclasses.replace(estimator, max_steps=steps, progress=False)
+            model = _fit(run, short, merging, measured).model
+            chosen += self._choose(run, model, merging, forest, parts.choices)
+        if chosen:
+            queries = list(map(merging.query, chosen))
+            measured += run.measure(queries, run.budget.split([1] * len(queries)))
+        fit = _fit(run, estimator, merging, measured, model)
+        with carry_measurements(measured):
+            whole = dataclasses.replace(fit, model=merging.backward(fit.model))
+        return run.release(measured, whole)
 
     def _choose(
         self,
-        purse: Purse,
+        run: Run,
         model: GraphicalModel,
         merging: Compression,
         forest: Forest,
         costs: Sequence[Fraction],
     ) -> list[Clique]:
         """Choose pairs until all attributes are joined."""
-        table = purse.table
-        pairs = list(itertools.combinations(table.domain.attributes, 2))
+        request = run.request
+        pairs = list(itertools.combinations(request.domain.attributes, 2))
         expected = dict(zip(pairs, many_marginals(model, pairs), strict=True))
-        weight = table.max_weight if table.weighted else None
-        moves = most_moved(pairs, table.domain, table.relation, "epsilon", weight)
+        moves = most_moved(pairs, request.domain, self.relation, "epsilon", request.max_weight)
         chosen: list[Clique] = []
         for cost in costs:
-            bits = grid_for(moves, purse.unit, cost)
+            bits = grid_for(moves, request.budget.unit, cost)
             open_pairs = [pair for pair in pairs if not forest.joined(pair)]
             score = Distances([(merging.query(p), on_grid(expected[p], bits)) for p in open_pairs], bits)
-            chosen.append(open_pairs[purse.choose(score, cost)])
+            chosen.append(open_pairs[run.select(score, cost)])
             forest.join(chosen[-1])
         return chosen
 
 
 def _fit(
-    purse: Purse,
+    run: Run,
     estimator: Estimator,
     merging: Compression,
     measured: Sequence[LinearMeasurement],
@@ -202,9 +148,9 @@ def _fit(
     Raises:
         FitError: the fit failed; it carries the measurements, which are paid for.
     """
-    with paid_for(measured):
+    with carry_measurements(measured):
         given = [merging.forward(measurement) for measurement in measured]
-        return estimator.fit(merging.domain, given, purse.total, warm_start)
+        return estimator.fit(merging.domain, given, run.total, warm_start)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,7 +170,7 @@ def _parts(cap: Fraction, attributes: int, choices: int, given: int) -> _Parts:
 
 
 class Forest:
-    """Which attributes are joined already.
+    """A partition of the attributes into trees (disjoint sets).
 
     Example:
         >>> forest = Forest(["a", "b", "c"])
@@ -233,10 +179,10 @@ class Forest:
         (2, True, False)
     """
 
-    def __init__(self, attributes: Sequence[str]):
-        self._part = dict.fromkeys(attributes, 0)
-        for number, name in enumerate(attributes):
-            self._part[name] = number
+    def __init__(self, attributes: Sequence[str], joined: Sequence[Clique] = ()):
+        self._part = {name: number for number, name in enumerate(attributes)}
+        for clique in joined:
+            self.join(clique)
 
     @property
     def parts(self) -> int:
@@ -257,9 +203,7 @@ class Forest:
 
 def largest_tree(domain: Domain, given: Sequence[Clique]) -> list[Clique]:
     """Return the pairs that join what some cliques leave apart, of the most cells in all."""
-    forest = Forest(domain.attributes)
-    for clique in given:
-        forest.join(clique)
+    forest = Forest(domain.attributes, given)
     tree: list[Clique] = []
     for pair in sorted(itertools.combinations(domain.attributes, 2), key=domain.size, reverse=True):
         if not forest.joined(pair):

@@ -19,15 +19,14 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
-from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
-from pgmjax.mechanisms.base import paid_for
+from pgmjax.mechanisms.base import Request, Run, carry_measurements
 from pgmjax.mechanisms.mwem_baselines import Estimate
 from pgmjax.mechanisms.noise_sizes import expected_size, law_for, whole_weights
 from pgmjax.privacy import measuring
 from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.private_table import PrivateTable
+from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.scores import Distances, Errors, Score, Stack
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import Query, marginal
@@ -42,21 +41,21 @@ _MOST = 2.0**44  # counts: estimates and offsets stay within the scores' grid
 
 @dataclasses.dataclass(frozen=True)
 class Rounds:
-    """A run of MWEM on one table.
+    """The rounds of MWEM for one request.
 
     Attributes:
-        table: with its budget, of which all is spent.
+        request: what was asked; all of its budget is spent.
         candidates: what is chosen from.
         estimate: fresh; it is brought up to date.
         rounds: how many are made, whatever their answers.
         split: the share of a round's budget that measures.
         total_share: the share of the budget that measures the total, where that is private.
         max_cells: the most cells of the estimate after the last round, None without a limit.
-        penalty: what a whole marginal's error is lessened by before they compete, one of `PENALTIES`.
+        penalty: subtracted from a whole marginal's error before they compete, one of `PENALTIES`.
         repeat: whether whole marginals may be measured again before others.
     """
 
-    table: PrivateTable
+    request: Request
     candidates: Candidates
     estimate: Estimate
     rounds: int
@@ -68,9 +67,9 @@ class Rounds:
 
     @functools.cached_property
     def costs(self) -> Costs:
-        """What each step costs."""
-        public = self.table.relation is Relation.REPLACE_ONE and not self.table.weighted
-        return Costs.of(self.table, self.rounds, self.split, None if public else self.total_share)
+        """The cost of each step."""
+        share = None if self.request.total_is_public else self.total_share
+        return Costs.of(self.request.budget, self.rounds, self.split, share)
 
     def check(self, backend: NoiseBackend) -> None:
         """Refuse costs for which no noise can be drawn for some candidate, before anything is spent.
@@ -78,53 +77,51 @@ class Rounds:
         Raises:
             ValueError: the noise would overflow or vanish: which sensitivity, and what to change.
         """
-        domain, unit = self.table.domain, self.table.budget.unit
+        domain, unit = self.request.domain, self.request.budget.unit
         each = [self.candidates.keep([place]).blank() for place in range(len(self.candidates.queries))]
-        cost, weight = self.costs.choices[0], self._max_weight
+        cost, weight = self.costs.choices[0], self.request.max_weight
         epsilon, rho = (cost, None) if unit == "epsilon" else (None, cost)
         for score in (self.candidates.blank(), *each):
             measuring.plan_selection(
-                score, epsilon, rho, None, unit, domain, self.table.relation, weight, backend
+                score, epsilon, rho, None, unit, domain, self.request.relation, weight, backend
             )
         for moves in {self._moves(query) for query in self.candidates.queries}:
             law_for(moves, unit, self.costs.answers[0])
         if self.costs.total is not None:
-            law_for(self._moves(_total_query(self.table)), unit, self.costs.total)
+            law_for(self._moves(_total_query(domain)), unit, self.costs.total)
 
-    def run(self, show_progress: bool | None) -> list[LinearMeasurement]:
+    def make(self, run: Run) -> list[LinearMeasurement]:
         """Make all rounds and return all that was measured, the total first where it is private.
 
         Raises:
             FitError: the estimate failed; the error carries what was measured so far.
         """
-        public, costs = self.table.public_total(), self.costs
-        found: list[LinearMeasurement] = []
+        quiet = dataclasses.replace(run, show_progress=False)  # the rounds have the bar
+        costs, found = self.costs, []
         if costs.total is not None:
-            found += self._measure(_total_query(self.table), costs.total)
+            found += quiet.measure([_total_query(self.request.domain)], [costs.total])
         first = len(found)
-        with Progress("MWEM rounds", self.rounds, show_progress) as bar:
+        with Progress("MWEM rounds", self.rounds, run.show_progress) as bar:
             for number in range(self.rounds):
-                chosen = self._choose(number, costs, self._total(public, found), found)
-                found += self._measure(chosen, costs.answers[number])
-                with _paid_for(found):
+                chosen = self._choose(quiet, number, found)
+                found += quiet.measure([chosen], [costs.answers[number]])
+                with _carried(found):
                     last = number + 1 == self.rounds
-                    self.estimate.update(found[first:], self._total(public, found), last)
+                    self.estimate.update(found[first:], self._total(quiet, found), last)
                 bar.advance()
         return found
 
-    def _total(self, public: int | None, found: list[LinearMeasurement]) -> float:
-        return float(estimate_total(self.table.domain, found)[0] if public is None else public)
+    def _total(self, run: Run, found: list[LinearMeasurement]) -> float:
+        return float(estimate_total(self.request.domain, found)[0] if run.total is None else run.total)
 
-    def _choose(self, number: int, costs: Costs, total: float, found: list[LinearMeasurement]) -> Query:
-        with _paid_for(found):
+    def _choose(self, run: Run, number: int, found: list[LinearMeasurement]) -> Query:
+        total = self._total(run, found)
+        with _carried(found):
             kept = self._fresh(self._within(number), found)
             answers = self.estimate.answers(kept.queries, total)
-            offsets = [self._penalty(query, costs.answers[number]) for query in kept.queries]
+            offsets = [self._penalty(query, self.costs.answers[number]) for query in kept.queries]
         score = kept.score(answers, offsets)
-        cost = costs.choices[number]
-        pure = self.table.budget.unit == "epsilon"
-        place = self.table.select(score, epsilon=cost) if pure else self.table.select(score, rho=cost)
-        return kept.chosen(score, place)
+        return kept.chosen(score, run.select(score, self.costs.choices[number]))
 
     def _within(self, number: int) -> Candidates:
         """The candidates that the estimate may grow by in a round."""
@@ -146,34 +143,27 @@ class Rounds:
         """What a query's error is lessened by (counts)."""
         if self.penalty == "none" or not self.candidates.whole:
             return 0.0
-        rows = query.num_rows(self.table.domain)
+        rows = query.num_rows(self.request.domain)
         if self.penalty == "cells":
             return float(rows)
-        return rows * expected_size(law_for(self._moves(query), self.table.budget.unit, cost))
-
-    @property
-    def _max_weight(self) -> int | None:
-        return self.table.max_weight if self.table.weighted else None
+        return rows * expected_size(law_for(self._moves(query), self.request.budget.unit, cost))
 
     def _moves(self, query: Query) -> int:
-        """How far answers move between neighbours: of all rows in L1 or squared L2, or of any single one."""
-        pure, whole = self.table.budget.unit == "epsilon", self.candidates.whole
+        """Return the sensitivity: of all rows in L1 or squared L2, or of any single one."""
+        request = self.request
+        pure, whole = request.budget.unit == "epsilon", self.candidates.whole
         norm = ("l1" if pure else "l2_squared") if whole else "linf"
-        moved = Sensitivity.of(query, self.table.domain, self.table.relation, norm, self._max_weight).value
+        moved = Sensitivity.of(query, request.domain, request.relation, norm, request.max_weight).value
         return moved if pure or whole else moved**2
 
-    def _measure(self, query: Query, cost: Fraction) -> tuple[LinearMeasurement, ...]:
-        costs = {f"{self.table.budget.unit}s": [cost]}
-        return self.table.measure([query], **costs, show_progress=False)
+
+def _total_query(domain: Domain) -> Query:
+    return queries.kronecker({domain.attributes[0]: queries.total()})
 
 
-def _total_query(table: PrivateTable) -> Query:
-    return queries.kronecker({table.domain.attributes[0]: queries.total()})
-
-
-def _paid_for(found: list[LinearMeasurement]) -> contextlib.AbstractContextManager[None]:
+def _carried(found: list[LinearMeasurement]) -> contextlib.AbstractContextManager[None]:
     """Let a failure of the estimate keep what was measured, if anything was."""
-    return paid_for(found) if found else contextlib.nullcontext()
+    return carry_measurements(found) if found else contextlib.nullcontext()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,11 +181,11 @@ class Costs:
     answers: tuple[Fraction, ...]
 
     @classmethod
-    def of(cls, table: PrivateTable, rounds: int, split: Fraction, total_share: Fraction | None) -> Costs:
-        """Divide what a table's budget has left.
+    def of(cls, budget: Budget, rounds: int, split: Fraction, total_share: Fraction | None) -> Costs:
+        """Divide what a budget has left; nothing is spent.
 
         Args:
-            table: whose budget it is.
+            budget: to be divided.
             rounds: all are equal.
             split: the share of a round that measures.
             total_share: the share of the whole that measures the total; None where it is public.
@@ -203,9 +193,9 @@ class Costs:
         each = (1 - (total_share or Fraction(0))) / rounds
         weights = [each * (1 - split), each * split] * rounds
         if total_share is None:
-            parts = table.budget.split(weights)
+            parts = budget.split(weights)
             return cls(None, parts[::2], parts[1::2])
-        parts = table.budget.split([total_share, *weights])
+        parts = budget.split([total_share, *weights])
         return cls(parts[0], parts[1::2], parts[2::2])
 
 

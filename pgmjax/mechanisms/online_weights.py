@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,13 +14,13 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.mechanisms.base import Settings, check_table_and_workload, read_settings
+from pgmjax.mechanisms.base import PrivacyParameters, check_table_and_workload
 from pgmjax.mechanisms.mwem_baselines import FullVector
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.privacy.backend import NoiseBackend
-from pgmjax.privacy.exact import as_text, exact
+from pgmjax.privacy.exact import as_text
+from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable
-from pgmjax.privacy.threshold import ThresholdTest
+from pgmjax.privacy.threshold import ThresholdLost, ThresholdTest
 from pgmjax.queries import DenseMatrix, Query
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 from pgmjax.queries.workload import Workload
@@ -28,7 +28,7 @@ from pgmjax.release.release import Spent
 
 
 @dataclasses.dataclass(frozen=True)
-class OnlineWeights:
+class OnlineWeights(PrivacyParameters):
     """Answer counting queries one after the other from an estimate that is corrected where it errs.
 
     For each query a threshold test compares the estimate's answer with the table's. Told "near", the estimate
@@ -36,8 +36,6 @@ class OnlineWeights:
     the answer. After `updates` of them the budget is spent, and the estimate answers all that follows.
 
     Args:
-        epsilon: all that may be spent: a number, or an exact string such as "1/3".
-        relation: REPLACE_ONE: the number of records must be public.
         updates: how many queries are measured at most.
         threshold: how far off the estimate may be (counts); None is twice the scale of the test's noise
             times log(2 * expected_queries / 0.05): false alarms are then rare.
@@ -45,11 +43,6 @@ class OnlineWeights:
         split: the share of each update's budget that measures, in (0, 1); the rest tests.
         sweeps: how often an update goes through all measurements so far; None uses the newest alone, once, as
             in the papers.
-        backend: source of noise; None is the secure one.
-
-    Raises:
-        TypeError: a setting of a wrong type.
-        ValueError: a setting outside its range, or another relation.
 
     Guarantees:
         epsilon-DP under REPLACE_ONE for all answers together, however queries depend on earlier
@@ -66,33 +59,28 @@ class OnlineWeights:
         531
     """
 
-    epsilon: Any
-    relation: Relation
+    delta: Any = dataclasses.field(default=0, init=False)
     updates: int = 10
     threshold: int | None = None
     expected_queries: int = 100
     split: Any = "1/2"
     sweeps: int | None = None
-    backend: NoiseBackend | None = None
+
+    name: ClassVar[str] = "online-weights"
+    relations: ClassVar[tuple[Relation, ...]] = (Relation.REPLACE_ONE,)
+    accepts_weights: ClassVar[bool] = False
+    restriction: ClassVar[str] = (
+        "its estimate is scaled to the number of records, which must be public, each counted once."
+    )
 
     def __post_init__(self) -> None:
-        settings = read_settings(self.epsilon, 0, self.relation)
-        if settings.relation is not Relation.REPLACE_ONE:
-            raise ValueError(
-                "OnlineWeights scales its estimate to the number of records, which must be public: use "
-                "Relation.REPLACE_ONE."
-            )
-        object.__setattr__(self, "epsilon", settings.epsilon)
-        object.__setattr__(self, "relation", settings.relation)
+        super().__post_init__()
         checks.integer("updates", self.updates, low=1)
         checks.integer("expected_queries", self.expected_queries, low=1)
         for name in ("threshold", "sweeps"):
             if getattr(self, name) is not None:
                 checks.integer(name, getattr(self, name), low=1)
-        share = exact("split", self.split)
-        if not 0 < share < 1:
-            raise ValueError(f"split must be a share of the budget in (0, 1), got {as_text(share)}.")
-        object.__setattr__(self, "split", share)
+        self._set_shares("split")
 
     @property
     def limit(self) -> int:
@@ -108,22 +96,42 @@ class OnlineWeights:
         each = self.epsilon / self.updates
         return each * (1 - self.split), each * self.split
 
-    def open(self, data: Dataset) -> OnlineAnswers:
+    def open(self, data: Dataset, *, ledger: Ledger | None = None, key: str | None = None) -> OnlineAnswers:
         """Begin to answer queries on a table.
 
+        Args:
+            data: the private table, without weights.
+            ledger: where the table's budget is kept; None keeps no account beyond this run. The whole
+                epsilon is charged with the first query.
+            key: the run's name in the ledger; None derives one from the settings. Opened again under the
+                same name and asked the same queries in the same order, it gives the same answers, and
+                goes on from there: an open test is lost with an interruption, so that one more is paid for.
+
         Raises:
-            TypeError: no table.
+            TypeError: not a table.
             ValueError: weighted records, a table that is not valid, or a domain whose cells do not fit in
                 memory; nothing was spent.
+            LedgerError: the ledger cannot be used; nothing was spent.
         """
         if not isinstance(data, Dataset):
             raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
-        settings = Settings(self.epsilon, Fraction(0), self.relation)
-        table = PrivateTable(data, self.relation, settings.budget(), self.backend)
+        self._check_weights(data)
+        names = ("updates", "threshold", "expected_queries", "sweeps")
+        settings = {name: getattr(self, name) for name in names}
+        settings |= {"mechanism": self.name, "split": as_text(self.split)}
+        table = self._open_table(data, None, settings, ledger, key)
         return OnlineAnswers(self, table, FullVector(data.domain), float(max(1, table.public_count())))
 
-    def run(self, data: Dataset, workload: Workload) -> OnlineAnswers:
+    def run(
+        self, data: Dataset, workload: Workload, *, ledger: Ledger | None = None, key: str | None = None
+    ) -> OnlineAnswers:
         """Answer the rows of a workload in its order, and return what more can be asked.
+
+        Args:
+            data: the private table, without weights.
+            workload: counting queries.
+            ledger: as for `open`.
+            key: as for `open`.
 
         Raises:
             ValueError: as `open` and `OnlineAnswers.answer`.
@@ -131,7 +139,7 @@ class OnlineWeights:
         check_table_and_workload(data, workload)
         for entry in workload.entries:
             counting_rows(entry.query, data.domain)
-        opened = self.open(data)
+        opened = self.open(data, ledger=ledger, key=key)
         opened.answered.extend(opened.answer(entry.query) for entry in workload.entries)
         return opened
 
@@ -187,15 +195,13 @@ class OnlineAnswers:
     def _row(self, clique: Any, row: np.ndarray) -> float:
         self.asked += 1
         guess = float(self._total * (self._weights.marginal(clique).reshape(-1) @ row))
-        if len(self.measurements) == self.settings.updates:
-            self.late += 1
-            return guess
         query = DenseMatrix(clique, row[None])
-        test_cost, answer_cost = self.settings.parts
-        if self._test is None:
-            self._test = ThresholdTest(self._table, self.settings.limit, test_cost)
-        if not self._test.far(query, guess):
+        told = self._is_far(query, guess)
+        if told is None:
+            self.late += 1
+        if not told:
             return guess
+        answer_cost = self.settings.parts[1]
         self._test = None
         (measured,) = self._table.measure([query], epsilons=[answer_cost], show_progress=False)
         self.measurements.append(measured)
@@ -204,6 +210,19 @@ class OnlineAnswers:
         else:
             self._weights.sweep(self.measurements, self._total, self.settings.sweeps)
         return float(measured.values[0])
+
+    def _is_far(self, query: Query, guess: float) -> bool | None:
+        """Test a guess; None where what is left of the budget pays for no further update."""
+        if self._test is not None:
+            try:
+                return self._test.far(query, guess)
+            except ThresholdLost:
+                self._test = None
+        test_cost, answer_cost = self.settings.parts
+        if self._table.budget.remaining < test_cost + answer_cost:
+            return None
+        self._test = ThresholdTest(self._table, self.settings.limit, test_cost)
+        return self._test.far(query, guess)
 
 
 def counting_rows(query: Any, domain: Domain) -> np.ndarray:

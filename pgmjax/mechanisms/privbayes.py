@@ -7,10 +7,8 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from pgmjax._internal import checks
-from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
-from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms.base import Settings, check_table_and_workload, read_settings
+from pgmjax.mechanisms.base import Mechanism, Request, Run
 from pgmjax.mechanisms.bayes_network import (
     SCORES,
     Levels,
@@ -19,16 +17,13 @@ from pgmjax.mechanisms.bayes_network import (
     conditional_fit,
     read_taxonomies,
 )
-from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text, exact
-from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.scores.bayes import BinaryF
-from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release
 
 
 @dataclasses.dataclass(frozen=True)
-class PrivBayes:
+class PrivBayes(Mechanism):
     """Choose a Bayesian network, parents by parents, and measure its marginals.
 
     Attributes join the network one after the other, each with parents among those before it that tell most
@@ -37,10 +32,6 @@ class PrivBayes:
     are binary (or `degree` is given), and the cells of a marginal otherwise.
 
     Args:
-        epsilon: all that may be spent: a number, or an exact string such as "1/3".
-        relation: replace-one, the only one: the scores divide by the number of records.
-        delta: 0 uses permute-and-flip and discrete Laplace noise; more than 0 the exponential mechanism and
-            discrete Gaussian noise under zCDP.
         structure_share: of the budget, for choosing parents; in (0, 1), exact.
         theta: how useful a marginal must be, > 0.
         score: "R" or "total-variation", "I" or "mutual-information", "F" or "binary-f"; the last one is
@@ -53,10 +44,6 @@ class PrivBayes:
         first: the attribute that the network starts with; None is the domain's first.
         max_candidates: the most sets of parents that one choice goes through; they are thinned beyond it.
         max_cells: the most cells of the model's junction tree; candidates that would exceed it are left out.
-        estimator: how the model is fitted; None is `Estimator()`.
-        backend: source of noise; None is the secure one.
-
-    Raises:
         TypeError: an argument of the wrong type.
         ValueError: an argument outside its range, or another relation than replace-one.
 
@@ -73,9 +60,6 @@ class PrivBayes:
         'mutual-information'
     """
 
-    epsilon: Any
-    relation: Relation
-    delta: Any = 0
     structure_share: Any = Fraction(3, 10)
     theta: Any = 4
     score: str = "total-variation"
@@ -85,34 +69,26 @@ class PrivBayes:
     first: str | None = None
     max_candidates: int = 2000
     max_cells: int = 4_000_000
-    estimator: Estimator | None = None
-    backend: NoiseBackend | None = None
 
     name: ClassVar[str] = "privbayes"
     summary: ClassVar[str] = (
         "choose a Bayesian network privately, measure its marginals, fit or multiply them"
     )
     relations: ClassVar[tuple[Relation, ...]] = (Relation.REPLACE_ONE,)
-    weighted_tables: ClassVar[bool] = False
+    accepts_weights: ClassVar[bool] = False
+    restriction: ClassVar[str] = (
+        "its scores divide by the number of records, which must be public. Use replace-one and no weights, "
+        "or another mechanism."
+    )
 
     def __post_init__(self) -> None:
-        settings = read_settings(self.epsilon, self.delta, self.relation)
-        if settings.relation is not Relation.REPLACE_ONE:
-            raise ValueError(
-                "PrivBayes divides by the number of records, which is private under "
-                f"{settings.relation.value}: use replace-one, or another mechanism."
-            )
-        given = {
-            **{name: getattr(settings, name) for name in ("epsilon", "delta", "relation")},
-            "structure_share": exact("structure_share", self.structure_share),
+        super().__post_init__()
+        self._set_shares("structure_share")
+        given: dict[str, Any] = {
             "theta": exact("theta", self.theta),
             "score": SCORES[checks.choice("score", self.score, tuple(SCORES))].kind,
             "taxonomies": read_taxonomies(self.taxonomies),
         }
-        if not 0 < given["structure_share"] < 1:
-            raise ValueError(
-                f"structure_share must lie between 0 and 1, got {as_text(given['structure_share'])}."
-            )
         if given["theta"] <= 0:
             raise ValueError(f"theta must be > 0, got {as_text(given['theta'])}.")
         if self.degree is not None:
@@ -122,69 +98,11 @@ class PrivBayes:
         checks.choice("estimate", self.estimate, ("engine", "paper"))
         checks.integer("max_candidates", self.max_candidates, low=1)
         checks.integer("max_cells", self.max_cells, low=1)
-        for name, value in given.items():
-            object.__setattr__(self, name, value)
+        self._set(**given)
 
-    def run(
-        self,
-        data: Dataset,
-        workload: Workload,
-        *,
-        ledger: Ledger | None = None,
-        key: str | None = None,
-        show_progress: bool | None = None,
-    ) -> Release:
-        """Make a release. The workload is answered from the model and has no part in what is measured.
-
-        Args:
-            data: the private table.
-            workload: what is asked.
-            ledger: as in `Marginals.run`; either way of estimation asks for the same answers.
-            key: as in `Marginals.run`.
-            show_progress: None shows a bar in terminals only, False never.
-
-        Raises:
-            ValueError: a bad workload, settings that do not fit the domain or the memory, weights, or a bad
-                table; nothing was spent.
-            BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
-            LedgerError: the ledger cannot be used; nothing was spent.
-            FitError: no model could be made after the spend; the error carries the measurements.
-        """
-        settings = Settings(self.epsilon, self.delta, self.relation)
-        estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
-        check_table_and_workload(data, workload)
-        levels = self._check(data, workload, estimator)
-        table = settings.open(data, workload, self.backend, self._request(), ledger, key)
-        data.validate()
-        queries = [levels.query(each) for each in self._search().run(table, levels, show_progress)]
-        costs = {f"{table.budget.unit}s": table.budget.split([1] * len(queries))}
-        measurements = table.measure(queries, **costs, show_progress=show_progress)
-        if self.estimate == "engine":
-            return settings.release(self.name, table, workload, measurements, estimator)
-        fit = conditional_fit(table.domain, measurements, table.public_count(), estimator)
-        return settings.release(self.name, table, workload, measurements, estimator, fit)
-
-    def _search(self) -> Search:
-        wanted = [field.name for field in dataclasses.fields(Search) if field.name != "score"]
-        return Search(SCORES[self.score], **{name: getattr(self, name) for name in wanted})
-
-    def _request(self) -> dict[str, Any]:
-        """The public settings that measurements depend on; how a model is made of them is none."""
-        return {
-            "mechanism": self.name,
-            **{name: as_text(getattr(self, name)) for name in ("structure_share", "theta")},
-            **{name: getattr(self, name) for name in ("score", "degree", "first")},
-            **{name: getattr(self, name) for name in ("max_candidates", "max_cells")},
-            "taxonomies": {name: [list(each) for each in maps] for name, maps in self.taxonomies.items()},
-        }
-
-    def _check(self, data: Dataset, workload: Workload, estimator: Estimator) -> Levels:
-        """Refuse what does not fit, before anything is read."""
-        domain = data.domain
-        if data.weighted:
-            raise ValueError(
-                "PrivBayes divides by the number of records and takes no weights: use another mechanism."
-            )
+    def plan(self, request: Request) -> Levels:
+        """Return the levels of the attributes."""
+        domain = request.domain
         if self.first is not None and self.first not in domain:
             raise ValueError(f"first must be an attribute of the domain, got {self.first!r}.")
         if self.degree is not None and self.degree >= len(domain):
@@ -197,5 +115,27 @@ class PrivBayes:
                 "or mutual-information."
             )
         levels = Levels(domain, self.taxonomies)
-        check_model_memory(domain, workload, estimator, self.max_cells)
+        check_model_memory(domain, request.workload, request.estimator, self.max_cells)
         return levels
+
+    def describe(self, plan: Levels) -> dict[str, Any]:
+        """Return the settings that measurements depend on; how a model is made of them is none."""
+        settings = super().describe(plan)
+        del settings["estimate"]
+        maps = {name: [list(each) for each in levels] for name, levels in self.taxonomies.items()}
+        return {**settings, "taxonomies": maps}
+
+    def execute(self, run: Run) -> Release:
+        """Choose the network, measure its marginals, and fit or multiply them."""
+        levels: Levels = run.plan
+        network = self._search().run(run.table, levels, run.show_progress)
+        queries = [levels.query(each) for each in network]
+        measurements = run.measure(queries, run.budget.split([1] * len(queries)))
+        if self.estimate == "engine":
+            return run.release(measurements)
+        count, estimator = run.table.public_count(), run.request.estimator
+        return run.release(measurements, conditional_fit(run.request.domain, measurements, count, estimator))
+
+    def _search(self) -> Search:
+        wanted = [field.name for field in dataclasses.fields(Search) if field.name != "score"]
+        return Search(SCORES[self.score], **{name: getattr(self, name) for name in wanted})

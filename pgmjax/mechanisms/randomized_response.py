@@ -19,12 +19,11 @@ from pgmjax.data.cliques import Clique, as_clique, maximal
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.estimation.estimator import Estimator
 from pgmjax.local.channel import predicted_error
 from pgmjax.local.marginals import Tally, factors_of
 from pgmjax.local.table import PerturbedTable, Storage, load
-from pgmjax.mechanisms.base import Settings, check_request, read_settings
-from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.mechanisms.base import Mechanism, Request, Run
+from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text, exact, shortened, split
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import PrivateTable
@@ -37,15 +36,14 @@ USELESS = ("refuse", "answer")
 
 
 @dataclasses.dataclass(frozen=True)
-class RandomizedResponse:
+class RandomizedResponse(Mechanism):
     """Have every record answer for itself, with lies of a known law.
 
     `run` fits a model to counts of the answers; `perturb` releases the answers themselves, row by row.
 
+    Nothing of `delta` is spent: it is accepted for a common interface.
+
     Args:
-        epsilon: all that may be spent: a number, or an exact string such as "1/3".
-        relation: must be `Relation.REPLACE_ONE`: answers show how many records there are.
-        delta: accepted for a common interface; nothing of it is spent.
         universe: "attributes" answers for each attribute by itself under its part of epsilon; "joint" for
             all together, as one category of their product.
         encoding: "direct" (one category), "optimal-unary" or "symmetric-unary" (a bit a category);
@@ -53,12 +51,6 @@ class RandomizedResponse:
         share: weights of the attributes' parts of epsilon, by name, 1 for those not named; None is
             equal parts.
         useless: "refuse" raises where the predicted error of a fraction is above 1, "answer" goes on.
-        estimator: how `run` fits its model; None is `Estimator()`.
-        backend: source of lies; None is the secure one.
-
-    Raises:
-        TypeError: a setting of a wrong type.
-        ValueError: a setting outside its range, or another relation.
 
     Guarantees:
         epsilon-DP for tables that differ in one record: the answer about group i is epsilon_i-DP for the
@@ -76,80 +68,55 @@ class RandomizedResponse:
         'attributes'
     """
 
-    epsilon: Any
-    relation: Relation
-    delta: Any = 0
     universe: str = "attributes"
     encoding: str | None = None
     share: Any = None
     useless: str = "refuse"
-    estimator: Estimator | None = None
-    backend: NoiseBackend | None = None
 
     name: ClassVar[str] = "randomized-response"
     summary: ClassVar[str] = "have each record answer for itself with lies of a known law, and fit the counts"
     relations: ClassVar[tuple[Relation, ...]] = (Relation.REPLACE_ONE,)
-    weighted_tables: ClassVar[bool] = False
+    accepts_weights: ClassVar[bool] = False
+    restriction: ClassVar[str] = (
+        "each record answers for itself, once, and the answers show how many records there are: that must be "
+        "public."
+    )
     audited_with: ClassVar[dict[str, Any]] = {"useless": "answer"}
 
     def __post_init__(self) -> None:
-        settings = read_settings(self.epsilon, self.delta, self.relation)
-        if settings.relation not in self.relations:
-            raise ValueError(
-                f"RandomizedResponse works under {Relation.REPLACE_ONE.value} only, got "
-                f"{settings.relation.value}: each record answers for itself, so that the answers show "
-                "how many records there are and whose is missing."
-            )
-        for name in ("epsilon", "delta", "relation"):
-            object.__setattr__(self, name, getattr(settings, name))
+        super().__post_init__()
         checks.choice("universe", self.universe, ("attributes", "joint"))
         check_encoding(self.encoding)
-        object.__setattr__(self, "share", read_share(self.share))
+        self._set(share=read_share(self.share))
         checks.choice("useless", self.useless, USELESS)
 
-    def run(
-        self,
-        data: Dataset,
-        workload: Workload,
-        *,
-        ledger: Ledger | None = None,
-        key: str | None = None,
-        show_progress: bool | None = None,
-    ) -> Release:
-        """Make a release: counts of the answers over the workload's cliques, and a model fitted to them.
+    def budget(self) -> Budget:
+        """Return a fresh budget of epsilon; responses spend no delta."""
+        return Budget(self.epsilon)
+
+    def plan(self, request: Request) -> Universes:
+        """Return the groups of attributes that are answered for."""
+        queries = request.measurable([entry.query for entry in request.workload.entries])
+        return self._universes(request.domain, [n for query in queries for n in query.clique], self.encoding)
+
+    def describe(self, plan: Universes) -> dict[str, Any]:
+        """Return the groups with their encodings and costs."""
+        return plan.describe()
+
+    def execute(self, run: Run) -> Release:
+        """Have the records answer, count the answers over the workload's cliques, and fit a model to them.
 
         The order of the table plays no part: only counts leave it.
-
-        Args:
-            data: the private table, without weights.
-            workload: what is asked; its attributes are answered for.
-            ledger: as in `Marginals.run`; each block of records is stored once answered for.
-            key: as in `Marginals.run`.
-            show_progress: None shows a bar in terminals only, False never.
-
-        Raises:
-            ValueError: a bad workload, weights, a model too large for memory, a universe too large for the
-                encoding or for the number of records, or a bad table; nothing was spent.
-            BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
-            LedgerError: the ledger cannot be used; nothing was spent.
-            FitError: the fit failed after the spend; the error carries the measurements.
         """
-        estimator = Estimator(progress=show_progress) if self.estimator is None else self.estimator
-        queries = check_request(data, workload, self.relation, estimator)
-        asked = [query.clique for query in queries if data.domain.size(query.clique) > 1]
+        domain = run.request.domain
+        asked = [entry.clique for entry in run.request.workload.entries if domain.size(entry.clique) > 1]
         cliques = maximal(list({frozenset(clique): clique for clique in asked}.values()))
-        plan = self._universes(data, [name for query in queries for name in query.clique], self.encoding)
-        settings = Settings(self.epsilon, Fraction(0), self.relation)
-        request = {"mechanism": self.name, **plan.describe()}
-        table = settings.open(data, workload, self.backend, request, ledger, key)
-        responses = self._respond(table, plan, cliques, show_progress)
+        responses = self._respond(run.table, run.plan, cliques, run.show_progress)
         laws = [planned.law for planned in responses.planned]
-        tally = Tally(table.domain, plan.groups, laws, cliques)
+        tally = Tally(domain, run.plan.groups, laws, cliques)
         for block in responses:
             tally.add(block)
-        measurements = tuple(marginal.measurement() for marginal in tally.marginals())
-        release = settings.release(self.name, table, workload, measurements, estimator)
-        return dataclasses.replace(release, delta=self.delta)
+        return run.release([marginal.measurement() for marginal in tally.marginals()])
 
     def perturb(
         self,
@@ -194,12 +161,12 @@ class RandomizedResponse:
                 "which releases counts only."
             )
         names = as_clique(data.domain, data.domain.attributes if attributes is None else attributes)
-        plan = self._universes(data, names, self.encoding or "direct")
+        self._check_weights(data)
+        plan = self._universes(data.domain, names, self.encoding or "direct")
         if out is not None:
             check_target(out)
-        settings = Settings(self.epsilon, Fraction(0), self.relation)
-        request = {"mechanism": f"{self.name}-rows", **plan.describe()}
-        table = settings.open(data, Workload([list(names)]), self.backend, request, ledger, key)
+        settings = {"mechanism": f"{self.name}-rows", **plan.describe()}
+        table = self._open_table(data, Workload([list(names)]), settings, ledger, key)
         with contextlib.nullcontext() if out is None else reserve(out) as folder:
             responses = self._respond(table, plan, list(plan.groups), show_progress)
             storage = Storage(responses.planned, responses.rows, folder)
@@ -232,13 +199,11 @@ class RandomizedResponse:
         """
         wanted = [as_clique(domain, clique) for clique in cliques]
         attributes = [name for clique in wanted for name in clique]
-        plan = universes(domain, attributes, self.universe, self.encoding, self.share, self.epsilon)
+        plan = self._universes(domain, attributes, self.encoding)
         return plan.predicted_errors(domain, wanted, checks.integer("rows", rows, low=1))
 
-    def _universes(self, data: Dataset, attributes: Sequence[str], encoding: str | None) -> Universes:
-        if data.weighted:
-            raise ValueError("RandomizedResponse takes no weighted tables: every record answers once.")
-        return universes(data.domain, attributes, self.universe, encoding, self.share, self.epsilon)
+    def _universes(self, domain: Domain, attributes: Sequence[str], encoding: str | None) -> Universes:
+        return universes(domain, attributes, self.universe, encoding, self.share, self.epsilon)
 
     def _respond(
         self, table: PrivateTable, plan: Universes, cliques: Sequence[Clique], show_progress: bool | None

@@ -318,6 +318,10 @@ class PrivateTable:
     def _kept(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
         return compute() if self._journal is None else self._journal.answer(request, compute)
 
+    def _is_kept(self, request: Mapping[str, Any]) -> bool:
+        """Return whether the journal holds the answer to what is asked next."""
+        return self._journal is not None and self._journal.holds(request)
+
     def _answer(self, planned: Sequence[Planned], show_progress: bool | None) -> list[np.ndarray]:
         """Draw all noise, then read the table: the time of drawing tells nothing about the counts."""
         replays = self._tape is not None and self._tape.replays
@@ -387,6 +391,10 @@ class Journal(Protocol):
 
     def receipt(self) -> dict[str, Any]:
         """Return where the run's charge is kept, for the records."""
+        ...
+
+    def holds(self, request: Mapping[str, Any]) -> bool:
+        """Return whether the run's next answer is kept, and is one to this request."""
         ...
 
     def answer(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:

@@ -21,6 +21,7 @@ from pgmjax.privacy.accounting.events import Laplace
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import exact_epsilon
+from pgmjax.privacy.private_table import Journal
 
 GRID = 2.0**-20
 """Similarities are rounded to multiples of this before noise is added, which is whole numbers of it."""
@@ -43,6 +44,8 @@ class PrivateRatings:
         protect: the unit that is replaced: "record", all ratings of one record; or "rating", the value of
             one rating, while which items a record rated is public.
         backend: source of noise; None is the secure one.
+        journal: where charges and answers are kept, such as a `LedgerJournal`; None keeps none. A ledger
+            answers for whole records: it is for `protect="record"` only.
 
     Raises:
         TypeError: not ratings.
@@ -61,6 +64,7 @@ class PrivateRatings:
         *,
         protect: str,
         backend: NoiseBackend | None = None,
+        journal: Journal | None = None,
     ) -> None:
         if not isinstance(ratings, Ratings):
             raise TypeError(f"ratings must be pgmjax.data.ratings.Ratings, got {type(ratings).__name__}.")
@@ -75,6 +79,12 @@ class PrivateRatings:
         self._ratings, self._budget = ratings, budget
         self._protect = checks.choice("protect", protect, PROTECTS)
         self._backend = default_backend() if backend is None else backend
+        if journal is not None and protect != "record":
+            raise ValueError(
+                "a ledger's account answers for whole records, and protect='rating' for single ratings only: "
+                "protect records, or keep no ledger."
+            )
+        self._journal = journal
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -111,12 +121,25 @@ class PrivateRatings:
         sensitivity = self._sensitivity(pairs, measure)
         epsilon = exact_epsilon(epsilon)
         law = self._backend.laplace(sensitivity, epsilon)
-        low, high = value_range(measure, self._ratings.scale, self._ratings.shape[1])
-        self._budget.charge([Laplace(epsilon, None, law.scale)])
-        noise = self._backend.draw(law, len(pairs))
-        exact = np.clip(self._ratings.similarities(pairs, measure), low, high)
-        values = np.rint(exact / GRID).astype(np.int64) + noise
+        events = [Laplace(epsilon, None, law.scale)]
+        self._budget.require(events)
+        if self._journal is not None:
+            self._journal.begin(self, self._budget, Relation.REPLACE_ONE, self._backend.secure)
+        self._budget.charge(events)
+
+        def compute() -> np.ndarray:
+            low, high = value_range(measure, self._ratings.scale, self._ratings.shape[1])
+            noise = self._backend.draw(law, len(pairs))
+            exact = np.clip(self._ratings.similarities(pairs, measure), low, high)
+            return np.rint(exact / GRID).astype(np.int64) + noise
+
+        asked = {"similarities": {"pairs": pairs.tolist(), "measure": measure, "scale": law.scale}}
+        values = compute() if self._journal is None else self._journal.answer(asked, compute)
         return NoisySimilarities(pairs, measure, values, sensitivity, law)
+
+    def receipt(self) -> dict[str, Any] | None:
+        """Return where the run's charge is kept, for the records; None where it is kept nowhere."""
+        return None if self._journal is None else self._journal.receipt()
 
     def _sensitivity(self, pairs: np.ndarray, measure: str) -> int:
         scale = self._ratings.scale

@@ -6,12 +6,14 @@ any number of them costs no more than the first.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.counting import check_memory
+from pgmjax.measurements.noise import Law
 from pgmjax.privacy import measuring, tape
 from pgmjax.privacy.accounting.events import Pure
 from pgmjax.privacy.exact import exact_epsilon
@@ -24,6 +26,10 @@ _LARGEST = 2**61
 """Guesses beyond it are moved there, so that no distance leaves int64."""
 
 
+class ThresholdLost(ValueError):
+    """A threshold test cannot go on: an interruption took its noisy threshold."""
+
+
 class ThresholdTest:
     """Tells for counts, one after the other, whether they lie far from a guess; ends with the first "far".
 
@@ -34,8 +40,7 @@ class ThresholdTest:
 
     Raises:
         TypeError: no private table, or a threshold that is no integer.
-        ValueError: a threshold below 1, weighted records, or a table whose answers a ledger keeps: a run
-            that goes on after an interruption would need its noisy threshold, which nobody may see.
+        ValueError: a threshold below 1, or weighted records.
         BudgetExceeded: the budget does not suffice; nothing was spent and no data was read.
 
     Guarantees:
@@ -67,11 +72,6 @@ class ThresholdTest:
             raise ValueError(
                 "a threshold test takes no weighted tables: a record would move counts by more than 1."
             )
-        if table._journal is not None:
-            raise ValueError(
-                "a threshold test cannot be kept in a ledger: its noisy threshold is a secret that a "
-                "resumed run would need. Charge the ledger for all of it by another run, or give no ledger."
-            )
         self._threshold = checks.integer("threshold", threshold, low=1)
         cost = exact_epsilon(epsilon)
         self._table = table
@@ -80,7 +80,8 @@ class ThresholdTest:
         self._asked, self._closed = 0, False
         self._event = Pure(cost)
         table._charge([self._event])
-        self._noise = 0 if self._replays() else int(backend.draw(self._law.threshold, 1)[0])
+        self._noise: int | None = None  # drawn for the first answer that no ledger has, and kept nowhere
+        table._kept({"threshold": self._threshold}, lambda: np.zeros(1, np.int64))  # that a test was begun
 
     @property
     def closed(self) -> bool:
@@ -96,6 +97,8 @@ class ThresholdTest:
 
         Raises:
             ValueError: a query that does not fit, or a test that has ended.
+            ThresholdLost: the first answers of this test were played back from a ledger, which keeps no
+                secrets, and this one would need the noisy threshold: open another test, which costs as much.
             TableReadError: the table could not be read.
         """
         if self._closed:
@@ -104,7 +107,21 @@ class ThresholdTest:
         planned = self._planned(query)
         guess = min(max(round(checks.number("guess", guess)), -_LARGEST), _LARGEST)
         check_memory(table.domain, [query.clique])
-        noise = 0 if self._replays() else int(table._backend.draw(self._law.distance, 1)[0])
+        asked = {"far": {"query": query.to_spec(), "guess": guess}}
+        if self._noise is None and self._asked and not table._is_kept(asked):
+            raise ThresholdLost(
+                "the noisy threshold of this test was lost with an interrupted run: open another one."
+            )
+        told = table._kept(asked, functools.partial(self._compare, planned, guess))
+        self._asked, self._closed = self._asked + 1, bool(told[0])
+        return self._closed
+
+    def _compare(self, planned: measuring.Planned, guess: int) -> np.ndarray:
+        """Compare the noisy distance with the noisy threshold; int64 [1]."""
+        table, query = self._table, planned.query
+        if self._noise is None:
+            self._noise = self._drawn(self._law.threshold)
+        noise = self._drawn(self._law.distance)
         counts = table._marginals([query.clique])[query.clique]
         exact = table._withheld("Comparing", measuring.exact_answers, planned, table.domain, counts)
         distance = np.abs(exact - guess)
@@ -115,9 +132,11 @@ class ThresholdTest:
             planned.sensitivity,
             distance,
         )
-        told = table._pass(call, lambda: (distance + noise >= self._threshold + self._noise).astype(np.int64))
-        self._asked, self._closed = self._asked + 1, bool(told[0])
-        return self._closed
+        limit = self._threshold + self._noise
+        return table._pass(call, lambda: (distance + noise >= limit).astype(np.int64))
+
+    def _drawn(self, law: Law) -> int:
+        return 0 if self._replays() else int(self._table._backend.draw(law, 1)[0])
 
     def _planned(self, query: Any) -> measuring.Planned:
         domain, relation = self._table.domain, self._table.relation

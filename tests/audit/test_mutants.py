@@ -23,7 +23,7 @@ from pgmjax.privacy.sensitivity import Sensitivity
 # 2 of choices, 12 and 18 of responses; below a mutant such a failure only catches it
 FALSE_ALARMS = 48 * 2e-8
 
-MECHANISMS = [getattr(mechanisms, name) for name in mechanisms.__all__]
+MECHANISMS = list(mechanisms.names().values())
 PAIRS = [
     (mutant, mechanism)
     for mutant in mutants.ALL

@@ -173,8 +173,7 @@ def test_budgets_sum_exactly(unit, total_share):
     for cap in ("1", "0.1", "1/3", "0.7"):
         for rounds in (1, 2, 3, 7, 10, 31, 100):
             for split in ("1/2", "0.9", "1/3", "0.123456789"):
-                table = PrivateTable(DATA, ADD, Budget(cap, unit))
-                costs = Costs.of(table, rounds, Fraction(split), total_share)
+                costs = Costs.of(Budget(cap, unit), rounds, Fraction(split), total_share)
                 assert len(costs.choices) == len(costs.answers) == rounds
                 parts = [*costs.choices, *costs.answers] + ([] if costs.total is None else [costs.total])
                 assert sum(parts) == Fraction(cap) and min(parts) > 0
@@ -440,7 +439,7 @@ def test_an_interrupted_run_goes_on_in_the_ledger(relation, select, arm, kind, t
     "settings, words",
     [
         ({"rounds": 0}, "rounds must be an integer >= 1, got 0"),
-        ({"split": 0}, r"split must be a share of the budget in \(0, 1\), got 0"),
+        ({"split": 0}, r"split must be a share in \(0, 1\), got 0"),
         ({"penalty": "much"}, "penalty must be one of 'cells', 'noise', 'none'"),
         ({"split": "1"}, r"split must be a share .* got 1"),
         ({"total_share": "1.5"}, "total_share must be a share"),

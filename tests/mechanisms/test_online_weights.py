@@ -11,6 +11,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms.online_weights import OnlineWeights
+from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import DenseMatrix, Product, point, prefix, range, ranges
 from pgmjax.queries.workload import Workload
@@ -107,7 +108,7 @@ def test_the_workload_is_checked_before_anything_is_spent():
 @pytest.mark.parametrize(
     "settings, error, message",
     [
-        ({"relation": Relation.ADD_REMOVE}, ValueError, "REPLACE_ONE"),
+        ({"relation": Relation.ADD_REMOVE}, ValueError, "works under replace-one only, got add-remove"),
         ({"updates": 0}, ValueError, "updates"),
         ({"threshold": 0}, ValueError, "threshold"),
         ({"expected_queries": 0}, ValueError, "expected_queries"),
@@ -130,3 +131,24 @@ def test_what_is_no_table_is_refused():
 def test_ranges_of_a_workload_come_back_entry_by_entry():
     found = make().run(DATA, Workload([Product({"a": ranges([(0, 3), (4, 31)])}), Product({"a": prefix()})]))
     assert [part.shape for part in found.answered] == [(2,), (32,)]
+
+
+def test_a_ledger_is_charged_once_and_an_interrupted_run_goes_on(tmp_path):
+    """What was answered is answered again; what was open is lost, so that one update fewer is made."""
+    near = [Product({"a": range(0, 31)})] * 3
+    far = [Product({"a": range(low, low + 3)}) for low in (0, 8, 16)]
+    with Ledger.create(tmp_path / "budgets.ledger") as ledger:
+        ledger.register("table", epsilon=8, relation="replace-one", digest=ledger.digest_of(DATA))
+        mechanism = OnlineWeights(8, REPLACE, updates=2, threshold=1000)
+        opened = mechanism.open(DATA, ledger=ledger)
+        first = [opened.answer(query) for query in near]
+        assert opened.secure and ledger.account("table").spent == 8
+        again = mechanism.open(DATA, ledger=ledger)
+        assert [again.answer(query) for query in near] == first
+        answers = [again.answer(query) for query in far]
+        assert len(again.measurements) == 1 and again.spent.epsilon == 6 and again.late > 0
+        third = mechanism.open(DATA, ledger=ledger)
+        assert [third.answer(query) for query in [*near, *far]] == [*first, *answers]
+        assert ledger.account("table").charges == 1 and third.spent.epsilon == 6
+        with pytest.raises(IdempotencyConflict):
+            mechanism.open(DATA, ledger=ledger).answer(far[0])

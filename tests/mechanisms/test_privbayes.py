@@ -321,10 +321,10 @@ def test_models_of_other_releases_are_refused():
 
 
 BAD_SETTINGS = [
-    ({"relation": Relation.ADD_REMOVE}, ValueError, "private under add-remove: use replace-one"),
+    ({"relation": Relation.ADD_REMOVE}, ValueError, "replace-one only, got add-remove: its scores divide"),
     ({"relation": None}, ValueError, "there is no default"),
-    ({"structure_share": 1}, ValueError, "structure_share must lie between 0 and 1, got 1"),
-    ({"structure_share": 0}, ValueError, "structure_share must lie between 0 and 1, got 0"),
+    ({"structure_share": 1}, ValueError, "structure_share must be a share in .0, 1., got 1"),
+    ({"structure_share": 0}, ValueError, "structure_share must be a share in .0, 1., got 0"),
     ({"structure_share": "much"}, ValueError, "structure_share must be a number"),
     ({"theta": 0}, ValueError, "theta must be > 0, got 0"),
     ({"theta": math.inf}, ValueError, "theta must be finite"),
@@ -402,7 +402,7 @@ def test_settings_that_do_not_fit_the_table_are_refused_before_it_is_read(settin
 
 def test_weights_are_refused_before_the_table_is_read(untouched):
     data = Dataset.from_columns(DOMAIN, COLUMNS, weights=[1, 2, 1, 1], max_weight=2)
-    with pytest.raises(ValueError, match="takes no weights"):
+    with pytest.raises(ValueError, match="takes no weighted tables: its scores"):
         make().run(data, Workload.of_marginals([("a",)]))
 
 

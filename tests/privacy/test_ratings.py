@@ -3,12 +3,16 @@
 How far similarities move, against searches for the worst neighbours.
 """
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
+from pgmjax.mechanisms import SimilarityMLDP
 from pgmjax.privacy.budget import Budget, BudgetExceeded
+from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.ratings import GRID, PrivateRatings, joint_sensitivity, pair_sensitivity, value_range
 from pgmjax.privacy.seeded import SeededBackend
@@ -217,3 +221,28 @@ def test_pairs_add_up_where_they_share_a_record():
     assert joint_sensitivity(pairs, np.ones(5)) == 3
     assert joint_sensitivity(pairs, np.array([0.1, 1, 0.5, 0.2, 9])) == 2
     assert joint_sensitivity(np.array([(0, k) for k in range(1, 4097)]), np.full(4097, 2**52)) == 2**64
+
+
+def test_a_ledger_charges_once_and_gives_the_same_similarities(tmp_path):
+    table = ratings(dense(3))
+    shuffled = np.random.default_rng(0).permutation(len(table.values))
+    same = Ratings(
+        *(getattr(table, name)[shuffled] for name in ("records", "items", "values")), table.shape, table.scale
+    )
+    with Ledger.create(tmp_path / "budgets.ledger") as ledger:
+        ledger.register("ratings", epsilon=1, relation="replace-one", digest=ledger.digest_of(table))
+        mechanism = SimilarityMLDP(epsilon="0.5", relation=REPLACE, protect="record", training_count=5)
+        released = [mechanism.run(each, ledger=ledger) for each in (table, same)]
+        assert np.array_equal(*(each.released.values for each in released))
+        assert ledger.account("ratings").charges == 1 and ledger.account("ratings").spent == Fraction(1, 2)
+        assert released[0].ledger["account"] == "ratings" and released[0].secure
+        with pytest.raises(BudgetExceeded):
+            SimilarityMLDP(0.6, REPLACE, "record", training_count=5).run(table, ledger=ledger)
+        with pytest.raises(ValueError, match="answers for whole records"):
+            SimilarityMLDP(0.1, REPLACE, "rating", training_count=5).run(table, ledger=ledger)
+        other = ratings(dense(4))
+        with pytest.raises(ValueError, match="no account for this table"):
+            mechanism.run(other, ledger=ledger)
+        with pytest.raises(ValueError, match="give the ledger too"):
+            mechanism.run(table, key="run 1")
+        assert ledger.account("ratings").charges == 1

@@ -17,7 +17,7 @@ from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.selection import ThresholdLaw
-from pgmjax.privacy.threshold import ThresholdTest
+from pgmjax.privacy.threshold import ThresholdLost, ThresholdTest
 from pgmjax.queries import DenseMatrix, Product, marginal, point, total
 
 DOMAIN = Domain({"a": 4})
@@ -145,7 +145,7 @@ def test_queries_that_are_no_counts_are_refused(query, error, message):
         ThresholdTest(table(), 5, 1).far(query, 0)
 
 
-def test_bad_tests_are_refused(tmp_path):
+def test_bad_tests_are_refused():
     with pytest.raises(TypeError, match="PrivateTable"):
         ThresholdTest("table", 5, 1)
     for threshold in (0, 2.5):
@@ -153,13 +153,43 @@ def test_bad_tests_are_refused(tmp_path):
             ThresholdTest(table(), threshold, 1)
     with pytest.raises(ValueError, match="guess"):
         ThresholdTest(table(), 5, 1).far(FIRST, math.nan)
-    with Ledger.create(tmp_path / "budgets.ledger") as ledger:
-        data = Dataset.from_columns(DOMAIN, {"a": [0, 1]})
-        ledger.register("grades", epsilon=1, relation="replace-one", digest=ledger.digest_of(data))
-        journal = LedgerJournal.of_table(ledger, data, None, {"mechanism": "made up"})
-        with pytest.raises(ValueError, match="cannot be kept in a ledger"):
-            ThresholdTest(PrivateTable(data, REPLACE, Budget(1), journal=journal), 5, 1)
-        assert ledger.account("grades").charges == 0
     weighted = Dataset.from_columns(DOMAIN, {"a": [0, 1]}, weights=[1, 2], max_weight=3)
     with pytest.raises(ValueError, match="weighted"):
         ThresholdTest(PrivateTable(weighted, REPLACE, Budget(1), SeededBackend(0, insecure=True)), 5, 1)
+
+
+def test_a_ledger_keeps_what_was_told_and_no_threshold(tmp_path):
+    """The second run hears the first one's answers again, and pays for another test where they end."""
+    data = Dataset.from_columns(DOMAIN, {"a": [0] * 1000})
+    with Ledger.create(tmp_path / "budgets.ledger") as ledger:
+        ledger.register("table", epsilon=2, relation="replace-one", digest=ledger.digest_of(data))
+
+        def opened(budget):
+            journal = LedgerJournal.of_table(ledger, data, "run", {"mechanism": "made up"})
+            return PrivateTable(data, REPLACE, budget, journal=journal)
+
+        first = ThresholdTest(opened(Budget(2)), 500, 1)
+        assert [first.far(FIRST, guess) for guess in (1000, 990)] == [False, False]
+        for _ in range(2):  # a third run hears the second one's test, too
+            budget = Budget(2)
+            again = opened(budget)
+            test = ThresholdTest(again, 500, 1)
+            assert [test.far(FIRST, guess) for guess in (1000, 990)] == [False, False]
+            with pytest.raises(ThresholdLost, match="open another one"):
+                test.far(FIRST, 0)
+            test = ThresholdTest(again, 500, 1)
+            assert test.far(FIRST, 0) and budget.spent == 2
+        account = ledger.account("table")
+        assert (account.charges, account.spent) == (1, 2)
+        with pytest.raises(BudgetExceeded):
+            ThresholdTest(again, 500, 1)
+
+
+def test_a_test_without_an_answer_is_not_lost(tmp_path):
+    data = Dataset.from_columns(DOMAIN, {"a": [0] * 1000})
+    with Ledger.create(tmp_path / "budgets.ledger") as ledger:
+        ledger.register("table", epsilon=1, relation="replace-one", digest=ledger.digest_of(data))
+        for _ in range(2):
+            journal = LedgerJournal.of_table(ledger, data, "run", {"mechanism": "made up"})
+            test = ThresholdTest(PrivateTable(data, REPLACE, Budget(1), journal=journal), 500, 1)
+        assert test.far(FIRST, 0)

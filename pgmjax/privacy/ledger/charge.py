@@ -104,6 +104,15 @@ class Charge:
             self._permitted = True  # the next step is the same attempt
         return payload if stored is None else stored
 
+    def holds(self, step: int, request: Mapping[str, Any]) -> bool:
+        """Return whether a step has a stored answer, and to this request."""
+        asked = chain.digest_of("request", request)
+        with self._file.reading() as connection:
+            try:
+                return self._stored(connection, step, asked) is not None
+            except IdempotencyConflict:
+                return False
+
     def record(self, step: int, payload: bytes) -> bool:
         """Store something public as a step, beside the answers: no attempt, since no table is read for it.
 

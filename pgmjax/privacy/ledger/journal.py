@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting.events import Concentrated, Event, Pure
 from pgmjax.privacy.budget import Budget
@@ -43,13 +44,13 @@ class LedgerJournal:
 
     @classmethod
     def of_table(
-        cls, ledger: Ledger, data: Dataset, key: str | None, request: Mapping[str, Any]
+        cls, ledger: Ledger, data: Dataset | Ratings, key: str | None, request: Mapping[str, Any]
     ) -> LedgerJournal:
         """Return the journal of a run on a table, which the ledger recognises by its fingerprint.
 
         Args:
             ledger: where the table's budget is kept.
-            data: the private table.
+            data: the private table, or ratings.
             key: the run's name; None names it by its request.
             request: what the run is, in public terms.
 
@@ -124,6 +125,10 @@ class LedgerJournal:
         assert self._charge is not None, "begin comes first"
         step, self._step = self._step, self._step + 1
         return _unpacked(self._charge.answer(step, request, lambda: _packed(compute())))
+
+    def holds(self, request: Mapping[str, Any]) -> bool:
+        """Return whether the next step's answer is in the ledger, and is one to this request."""
+        return self._charge is not None and self._charge.holds(self._step, request)
 
 
 def _packed(values: np.ndarray) -> bytes:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.mechanisms.base import FitError, Unfitted, release_together
+from pgmjax.mechanisms.base import FitError, Measured, release_together
 from pgmjax.privacy.seeded import SeededBackend
 
 DOMAIN = pj.Domain({"a": 2, "b": 3, "c": 4})
@@ -28,7 +28,7 @@ def mechanism(seed, relation=pj.Relation.REPLACE_ONE, kind=pj.mechanisms.Margina
 def test_a_batch_holds_the_releases_of_single_runs(data, relation, kind, options):
     alone = [mechanism(seed, relation, kind, **options).run(data, WORKLOAD) for seed in range(3)]
     measured = [mechanism(seed, relation, kind, **options).measure(data, WORKLOAD) for seed in range(3)]
-    assert all(isinstance(each, Unfitted) for each in measured)
+    assert all(isinstance(each, Measured) for each in measured)
     for ours, true in zip(release_together(measured), alone, strict=True):
         assert (ours.mechanism, ours.spent, ours.seed, ours.secure) == (
             true.mechanism, true.spent, true.seed, False
