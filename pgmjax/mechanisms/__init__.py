@@ -29,6 +29,7 @@ from pgmjax.mechanisms.base import (
     Mechanism,
     Request,
     Run,
+    options,
     release_together,
 )
 from pgmjax.mechanisms.dual_query import DualQuery
@@ -61,6 +62,7 @@ __all__ = [
     "Request",
     "Run",
     "SimilarityMLDP",
+    "options",
     "release_together",
 ]
 
@@ -91,16 +93,6 @@ def relations(mechanism: type[Any]) -> tuple[Relation, ...]:
 def takes_weights(mechanism: type[Any]) -> bool:
     """Return whether a mechanism takes tables whose records have weights."""
     return getattr(mechanism, "accepts_weights", getattr(mechanism, "weighted_tables", True))
-
-
-def options(mechanism: type[Mechanism]) -> dict[str, Any]:
-    """Return the options that a mechanism has beside those of all, with their defaults.
-
-    Example:
-        >>> options(Marginals)
-        {'split': 'equal'}
-    """
-    return mechanism.options()
 
 
 serve_old_names(__name__)

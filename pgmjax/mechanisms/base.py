@@ -390,14 +390,8 @@ class Mechanism(PrivacyParameters, abc.ABC):
 
     def describe(self, plan: Any) -> dict[str, Any]:
         """Return the settings that decide what is measured, JSON-able; they identify the run in a ledger."""
-        values = {name: getattr(self, name) for name in self.options()}
+        values = {name: getattr(self, name) for name in options(type(self))}
         return {name: as_text(v) if isinstance(v, Fraction) else v for name, v in values.items()}
-
-    @classmethod
-    def options(cls) -> dict[str, Any]:
-        """Return the settings that not all mechanisms have, with their defaults."""
-        shared = {field.name for field in dataclasses.fields(Mechanism)}
-        return {field.name: field.default for field in dataclasses.fields(cls) if field.name not in shared}
 
     def _fitted_by(self, show_progress: bool | None = None) -> Estimator:
         """Return the estimator that fits the model."""
@@ -565,6 +559,18 @@ def carry_measurements(measurements: Sequence[LinearMeasurement]) -> Iterator[No
         yield
     except Exception as error:
         raise FitError(str(error), tuple(measurements)) from error
+
+
+def options(mechanism: type[Any]) -> dict[str, Any]:
+    """Return the options that a mechanism has beside those of all, with their defaults.
+
+    Example:
+        >>> from pgmjax.mechanisms import Marginals
+        >>> options(Marginals)
+        {'split': 'equal'}
+    """
+    shared = {field.name for field in dataclasses.fields(Mechanism)}
+    return {field.name: field.default for field in dataclasses.fields(mechanism) if field.name not in shared}
 
 
 def check_table_and_workload(data: Dataset, workload: Workload) -> None:
