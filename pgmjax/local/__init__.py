@@ -14,9 +14,10 @@ budget: it is all post-processing.
   no mechanism can beat.
 """
 
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.local.answers import Answers, UselessAnswerError
 from pgmjax.local.bounds import lower_bound, upper_bound
-from pgmjax.local.channel import Channel, Factor, predicted_error, predicted_stddev
+from pgmjax.local.channel import Channel, predicted_error, predicted_stddev
 from pgmjax.local.codes import Perturbed, PerturbedCodes, Universe
 from pgmjax.local.continuous import ContinuousAnswers, Discretisation, Grid, answer_lipschitz, best_grid
 from pgmjax.local.graphs import PerturbedGraph, VertexPairs
@@ -32,7 +33,6 @@ __all__ = [
     "Channel",
     "ContinuousAnswers",
     "Discretisation",
-    "Factor",
     "Grid",
     "GroupHistograms",
     "Perturbed",
@@ -56,3 +56,5 @@ __all__ = [
     "predicted_stddev",
     "upper_bound",
 ]
+
+serve_old_names(__name__, "perturbed")

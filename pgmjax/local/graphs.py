@@ -15,7 +15,7 @@ from pgmjax._internal import checks
 from pgmjax.local.answers import Answers, refuse_useless
 from pgmjax.local.channel import Channel
 from pgmjax.local.codes import Perturbed, blocks, law_of
-from pgmjax.privacy.response import RandomizedResponse
+from pgmjax.privacy.response import RandomizedResponse, checked_response
 
 _BLOCK_NUMBERS = 1 << 22
 
@@ -61,6 +61,11 @@ class PerturbedGraph:
             raise ValueError(f"{vertices} vertices have {pairs.number:,} pairs, got {rows:,} rows.")
         return cls(pairs, law, np.packbits(answers))
 
+    @property
+    def channel(self) -> Channel:
+        """The channel of the answers."""
+        return Channel.of(checked_response(self.law))
+
     def cuts(self, sources: Any, sinks: Any = None, *, useless: str = "refuse") -> Answers:
         """Return unbiased numbers of edges between sets of vertices.
 
@@ -84,7 +89,7 @@ class PerturbedGraph:
         second = ~first if sinks is None else self._sets("sinks", sinks)
         if first.shape != second.shape or np.any(first & second):
             raise ValueError("sources and sinks must be as many sets, and the two of a cut disjoint.")
-        channel = Channel.of(self.law)
+        channel = self.channel
         across = first.sum(axis=1).astype(np.float64) * second.sum(axis=1)
         seen = self._edges_between(first, second)
         variance = across * (channel.factor**2 * channel.truth * channel.other)
@@ -102,7 +107,7 @@ class PerturbedGraph:
 
     def predicted_stddev(self, sources: int, sinks: int | None = None) -> float:
         """Return the standard deviation of the cut between sets of these sizes, in edges."""
-        channel = Channel.of(self.law)
+        channel = self.channel
         sinks = self.pairs.vertices - sources if sinks is None else sinks
         return math.sqrt(sources * sinks * channel.truth * channel.other) * channel.factor
 
