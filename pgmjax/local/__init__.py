@@ -22,7 +22,7 @@ from pgmjax.local.codes import Perturbed, PerturbedCodes, Universe
 from pgmjax.local.continuous import ContinuousAnswers, Discretisation, Grid, answer_lipschitz, best_grid
 from pgmjax.local.graphs import PerturbedGraph, VertexPairs
 from pgmjax.local.grouped import GroupHistograms, group_histograms
-from pgmjax.local.marginals import ResponseMarginal, Tally
+from pgmjax.local.marginals import ReleasedResponses, ResponseMarginal, Tally, marginals_of
 from pgmjax.local.proper import Achievable
 from pgmjax.local.statistical import answer_queries, answer_rows
 from pgmjax.local.table import PerturbedTable, ResponseColumn, load
@@ -39,6 +39,7 @@ __all__ = [
     "PerturbedCodes",
     "PerturbedGraph",
     "PerturbedTable",
+    "ReleasedResponses",
     "ResponseColumn",
     "ResponseMarginal",
     "Tally",
@@ -52,6 +53,7 @@ __all__ = [
     "group_histograms",
     "load",
     "lower_bound",
+    "marginals_of",
     "predicted_error",
     "predicted_stddev",
     "upper_bound",

@@ -20,10 +20,11 @@ from pgmjax.privacy.response import RandomizedResponse, ResponseLaw, UnaryRespon
 class Channel:
     """A record's answer about some cells, as a random number for each cell.
 
-    The number is 1 for the cell that the record names and 0 for all others (direct encoding), or the sum of its
-    bits there (unary encodings). So counts have the expectation gap * x + other * n. For a function f on the
-    cells the answer y to x has E f(y) = other * sum(f) + gap * f(x), where f(y) is the sum of f weighted by the
-    numbers, so that ``factor * (f(y) - other * sum(f))`` estimates f(x) without bias.
+    The number is 1 for the cell that the record names and 0 for all others (direct encoding), or the sum of
+    its bits there (unary encodings). So counts have the expectation gap * x + other * n. For a function f on
+    the cells let f(y) be the sum of f weighted by the numbers of the answer y to x. Its mean is
+    E f(y) = other * sum(f) + gap * f(x), so that ``factor * (f(y) - other * sum(f))`` estimates f(x) without
+    bias.
 
     Attributes:
         size: number m of cells.
@@ -134,7 +135,7 @@ class Channel:
         return float(self.bound(1.0))
 
     def matrix(self) -> np.ndarray:
-        """Return the mean of each cell's number [cell, own cell], float64 [size, size]: counts' linear query."""
+        """Return the mean of each cell's number [cell, own cell], float64 [size, size]."""
         matrix = np.full((self.size, self.size), self.other)
         np.fill_diagonal(matrix, self.truth)
         return matrix
@@ -146,8 +147,8 @@ class Channel:
 
         Args:
             counts: sums of the records' numbers.
-            rows: how many records there are, broadcast to the counts; None is the counts' sum, which it is for
-                direct encoding only.
+            rows: how many records there are, broadcast to the counts; None takes the counts' sum, which it
+                is for direct encoding only.
         """
         counts = np.asarray(counts)
         rows = counts.sum(axis=-1, keepdims=True) if rows is None else rows
@@ -183,9 +184,9 @@ class Channel:
     def largest_variance(self) -> float:
         """Return the largest variance of one record's estimate over all functions with values in 0..1.
 
-        It is convex in the function, so that the largest is at an indicator of some cells. For unary encodings
-        these are all cells. For direct encoding, of two cells or more, it is the indicator whose probability
-        of an answer is nearest to one half; `bound(1.0)` lies above.
+        It is convex in the function, so that the largest is at an indicator of some cells. For unary
+        encodings these are all cells. For direct encoding, of two cells or more, they are those whose
+        probability of an answer is nearest to one half; `bound(1.0)` lies above.
 
         Example:
             >>> [round(Channel.at(size, 1.0).largest_variance(), 5) for size in (2, 8)]

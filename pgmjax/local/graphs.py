@@ -14,7 +14,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.local.answers import Answers, refuse_useless
 from pgmjax.local.channel import Channel
-from pgmjax.local.codes import Perturbed, blocks, law_of
+from pgmjax.local.codes import Perturbed, PerturbedCodes
 from pgmjax.privacy.response import RandomizedResponse, checked_response
 
 _BLOCK_NUMBERS = 1 << 22
@@ -48,12 +48,13 @@ class PerturbedGraph:
         Raises:
             ValueError: a law of more than two categories, or not one row for each pair.
         """
-        pairs, law = VertexPairs(vertices), law_of(table)
+        pairs, perturbed = VertexPairs(vertices), PerturbedCodes.of(table)
+        law = perturbed.law
         if law.size != 2:
             raise ValueError(f"edges answer with 0 or 1: got {law.size} categories.")
         answers = np.zeros(pairs.number, dtype=bool)
         rows = 0
-        for start, codes in blocks(table):
+        for start, codes in perturbed.blocks():
             rows = start + codes.size
             if rows <= pairs.number:
                 answers[start:rows] = codes

@@ -11,7 +11,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax.local.answers import Answers, Function, Pieces
 from pgmjax.local.channel import Channel
-from pgmjax.local.codes import Perturbed, blocks, law_of
+from pgmjax.local.codes import Perturbed, PerturbedCodes
 from pgmjax.privacy.response import RandomizedResponse, checked_response
 
 MAX_CELLS = 1 << 28
@@ -160,8 +160,8 @@ def group_histograms(
         TypeError: groups that are not integers.
         ValueError: too many cells, groups outside 0..number-1, or not one for each row.
     """
-    law = law_of(table)
-    size = law.size
+    perturbed = PerturbedCodes.of(table)
+    law, size = perturbed.law, perturbed.law.size
     given = groups if groups is None or callable(groups) else np.asarray(groups)
     number = _number(given, number)
     if number * size > MAX_CELLS:
@@ -172,7 +172,7 @@ def group_histograms(
     counts = np.zeros(number * size, dtype=np.int64)
     rows = 0
     with Progress("histograms of groups", show=progress) as bar:
-        for start, codes in blocks(table):
+        for start, codes in perturbed.blocks():
             cells = codes
             if given is not None:
                 where = _groups_of(given, start, codes.size, number)

@@ -1,6 +1,6 @@
 """Marginals from randomised responses: unbiased counts, their covariance, and a measurement.
 
-`Tally` adds up the responses for many cliques in one pass over their blocks.
+`marginals_of` takes any `ReleasedResponses`: its `Tally` adds up the responses for many cliques in one pass.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 
+from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import Channel, predicted_error
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.privacy.responding import Block
 from pgmjax.privacy.response import ResponseLaw
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, identity, matrix
 
@@ -205,6 +208,55 @@ def _pairs(full: np.ndarray, axis: int, factor: Channel) -> np.ndarray:
     diagonal = np.arange(factor.size)
     products[diagonal, diagonal] = own * cells + other * (total - cells)
     return np.moveaxis(products, (0, 1), (axis, axis + 1))
+
+
+class ReleasedResponses(Protocol):
+    """What records answered about groups of attributes: a `PerturbedTable`, or a stream of responses."""
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain of the records."""
+        ...
+
+    @property
+    def groups(self) -> tuple[Clique, ...]:
+        """The groups of attributes that were answered for."""
+        ...
+
+    @property
+    def laws(self) -> tuple[ResponseLaw, ...]:
+        """The law of each group's answers."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """The number of records, public."""
+        ...
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield answers of some records at a time: a group's categories [rows] or bits [rows, size]."""
+        ...
+
+
+def marginals_of(
+    responses: ReleasedResponses, cliques: Sequence[Clique], *, show_progress: bool | None = False
+) -> list[ResponseMarginal]:
+    """Return what responses say of cliques: unbiased counts with their covariance, in one pass.
+
+    Args:
+        responses: a perturbed table, or responses that are read by this.
+        cliques: lists of attributes, all of them answered about.
+        show_progress: None shows a bar in terminals only, False never.
+
+    Raises:
+        ValueError: an attribute that no group has.
+    """
+    tally = Tally(responses.domain, responses.groups, responses.laws, cliques)
+    with Progress("counting", responses.rows, show_progress) as progress:
+        for block in responses.blocks():
+            tally.add(block)
+            progress.advance(len(block[0]))
+    return tally.marginals()
 
 
 class Tally:

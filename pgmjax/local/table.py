@@ -18,22 +18,19 @@ import numpy as np
 
 from pgmjax._internal import checks, files
 from pgmjax._internal.files import reserve
-from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import code_dtype
-from pgmjax.local.marginals import ResponseMarginal, Tally
+from pgmjax.local.marginals import ResponseMarginal, marginals_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.exact import as_text, exact_epsilon
-from pgmjax.privacy.responding import Planned
+from pgmjax.privacy.responding import ENCODINGS, Planned
 from pgmjax.privacy.response import RandomizedResponse, ResponseLaw, UnaryResponse
 
 FORMAT, FORMAT_VERSION = "pgmjax-perturbed-table", 1
 RECORD = "perturbed.json"
 _BLOCK_ROWS = 1 << 17
-
-ENCODINGS = {"direct": RandomizedResponse, "optimal-unary": UnaryResponse, "symmetric-unary": UnaryResponse}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -64,6 +61,16 @@ class PerturbedTable:
     def epsilon(self) -> Fraction:
         """What all columns together cost."""
         return sum((column.epsilon for column in self.columns), Fraction(0))
+
+    @property
+    def groups(self) -> tuple[Clique, ...]:
+        """The groups of attributes that were answered for, one a column."""
+        return tuple(column.attributes for column in self.columns)
+
+    @property
+    def laws(self) -> tuple[ResponseLaw, ...]:
+        """The law of each column's answers."""
+        return tuple(column.law for column in self.columns)
 
     @property
     def column(self) -> ResponseColumn:
@@ -110,13 +117,7 @@ class PerturbedTable:
             ValueError: an attribute that no column has.
         """
         wanted: list[Clique] = [as_clique(self.domain, clique) for clique in cliques]
-        groups, laws = [c.attributes for c in self.columns], [c.law for c in self.columns]
-        tally = Tally(self.domain, groups, laws, wanted)
-        with Progress("counting", self.rows, show_progress) as progress:
-            for block in self.blocks():
-                tally.add(block)
-                progress.advance(len(block[0]))
-        return tally.marginals()
+        return marginals_of(self, wanted, show_progress=show_progress)
 
     def marginal(self, clique: Any) -> ResponseMarginal:
         """Return what the answers say of one clique; see `marginals`."""
@@ -263,7 +264,7 @@ def law_of_encoding(encoding: str, size: int, lie: float) -> ResponseLaw:
     Raises:
         ValueError: no such encoding, or numbers out of range.
     """
-    checks.choice("encoding", encoding, tuple(ENCODINGS))
+    checks.choice("encoding", encoding, ENCODINGS)
     if encoding == "direct":
         return RandomizedResponse(size, lie)
     return UnaryResponse(size, lie, encoding == "symmetric-unary")

@@ -20,7 +20,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.local.channel import predicted_error
-from pgmjax.local.marginals import Tally, factors_of
+from pgmjax.local.marginals import factors_of, marginals_of
 from pgmjax.local.table import PerturbedTable, Storage, load
 from pgmjax.mechanisms.base import Mechanism, Request, Run
 from pgmjax.privacy.budget import Budget
@@ -112,11 +112,7 @@ class RandomizedResponse(Mechanism):
         asked = [entry.clique for entry in run.request.workload.entries if domain.size(entry.clique) > 1]
         cliques = maximal(list({frozenset(clique): clique for clique in asked}.values()))
         responses = self._respond(run.table, run.plan, cliques, run.show_progress)
-        laws = [planned.law for planned in responses.planned]
-        tally = Tally(domain, run.plan.groups, laws, cliques)
-        for block in responses:
-            tally.add(block)
-        return run.release([marginal.measurement() for marginal in tally.marginals()])
+        return run.release([marginal.measurement() for marginal in marginals_of(responses, cliques)])
 
     def perturb(
         self,
