@@ -10,12 +10,12 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from pgmjax._internal.progress import Progress
-from pgmjax.data.cliques import Clique
+from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import Channel, predicted_error
 from pgmjax.measurements.linear import LinearMeasurement
@@ -239,7 +239,7 @@ class ReleasedResponses(Protocol):
 
 
 def marginals_of(
-    responses: ReleasedResponses, cliques: Sequence[Clique], *, show_progress: bool | None = False
+    responses: ReleasedResponses, cliques: Sequence[Any], *, show_progress: bool | None = False
 ) -> list[ResponseMarginal]:
     """Return what responses say of cliques: unbiased counts with their covariance, in one pass.
 
@@ -251,7 +251,8 @@ def marginals_of(
     Raises:
         ValueError: an attribute that no group has.
     """
-    tally = Tally(responses.domain, responses.groups, responses.laws, cliques)
+    wanted: list[Clique] = [as_clique(responses.domain, clique) for clique in cliques]
+    tally = Tally(responses.domain, responses.groups, responses.laws, wanted)
     with Progress("counting", responses.rows, show_progress) as progress:
         for block in responses.blocks():
             tally.add(block)

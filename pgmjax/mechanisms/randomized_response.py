@@ -21,7 +21,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.local.channel import predicted_error
 from pgmjax.local.marginals import factors_of, marginals_of
-from pgmjax.local.table import PerturbedTable, Storage, load
+from pgmjax.local.table import PerturbedTable, columns_of, load
 from pgmjax.mechanisms.base import Mechanism, Request, Run
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text, exact, shortened, split
@@ -165,14 +165,11 @@ class RandomizedResponse(Mechanism):
         table = self._open_table(data, Workload([list(names)]), settings, ledger, key)
         with contextlib.nullcontext() if out is None else reserve(out) as folder:
             responses = self._respond(table, plan, list(plan.groups), show_progress)
-            storage = Storage(responses.planned, responses.rows, folder)
-            for block in responses:
-                storage.add(block)
+            columns = columns_of(responses, folder)
             made = PerturbedTable(
-                table.domain, storage.columns(), responses.rows, table.secure, table.seed, table.receipt()
+                table.domain, columns, responses.rows, table.secure, table.seed, table.receipt()
             )
             if folder is not None:
-                storage.flush()
                 made.write_record(folder)
         return made if out is None else load(out)
 

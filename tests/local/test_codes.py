@@ -9,7 +9,7 @@ import pytest
 import pgmjax as pj
 from pgmjax import local as co
 from pgmjax.local import codes as responses
-from pgmjax.local.table import Storage, load
+from pgmjax.local.table import columns_of, load
 from pgmjax.privacy import RandomizedResponse, SeededBackend
 from pgmjax.privacy.private_table import PrivateTable
 
@@ -94,10 +94,7 @@ def streams(groups, encodings=None):
         table = PrivateTable(data, pj.Relation.REPLACE_ONE, pj.privacy.Budget(9), backend)
         given.append(table.respond(groups, epsilons=[1] * len(groups), encodings=encodings))
     stream, other = given
-    storage = Storage(other.planned, other.rows, None)
-    for block in other:
-        storage.add(block)
-    return stream, co.PerturbedTable(domain, storage.columns(), other.rows, False, 3)
+    return stream, co.PerturbedTable(domain, columns_of(other), other.rows, False, 3)
 
 
 ROW_WISE = {
@@ -122,7 +119,7 @@ def test_a_stream_of_responses_is_answered_from_like_its_table(ask):
 def test_marginals_of_a_stream_are_those_of_its_table(encodings):
     stream, table = streams([["a"], ["b"]], encodings)
     assert (stream.domain, stream.groups, stream.laws) == (table.domain, table.groups, table.laws)
-    cliques = [("b", "a"), ("a",)]
+    cliques = [["b", "a"], ["a"]]
     for one, two in zip(co.marginals_of(stream, cliques), table.marginals(cliques), strict=True):
         assert np.array_equal(one.sums, two.sums) and one.factors == two.factors
 
