@@ -14,14 +14,15 @@ budget: it is all post-processing.
   no mechanism can beat.
 """
 
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.local.answers import Answers, UselessAnswerError
 from pgmjax.local.bounds import lower_bound, upper_bound
-from pgmjax.local.channel import Channel, Factor, predicted_error, predicted_stddev
+from pgmjax.local.channel import Channel, predicted_error, predicted_stddev
 from pgmjax.local.codes import Perturbed, PerturbedCodes, Universe
 from pgmjax.local.continuous import ContinuousAnswers, Discretisation, Grid, answer_lipschitz, best_grid
 from pgmjax.local.graphs import PerturbedGraph, VertexPairs
 from pgmjax.local.grouped import GroupHistograms, group_histograms
-from pgmjax.local.marginals import ResponseMarginal, Tally
+from pgmjax.local.marginals import ReleasedResponses, ResponseMarginal, Tally, marginals_of
 from pgmjax.local.proper import Achievable
 from pgmjax.local.statistical import answer_queries, answer_rows
 from pgmjax.local.table import PerturbedTable, ResponseColumn, load
@@ -32,13 +33,13 @@ __all__ = [
     "Channel",
     "ContinuousAnswers",
     "Discretisation",
-    "Factor",
     "Grid",
     "GroupHistograms",
     "Perturbed",
     "PerturbedCodes",
     "PerturbedGraph",
     "PerturbedTable",
+    "ReleasedResponses",
     "ResponseColumn",
     "ResponseMarginal",
     "Tally",
@@ -52,7 +53,10 @@ __all__ = [
     "group_histograms",
     "load",
     "lower_bound",
+    "marginals_of",
     "predicted_error",
     "predicted_stddev",
     "upper_bound",
 ]
+
+serve_old_names(__name__, "perturbed")

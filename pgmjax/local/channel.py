@@ -1,10 +1,4 @@
-"""The numbers of a randomised response that unbiased estimators are made of.
-
-`Channel` is the answer of a record as one category. `Factor` is what a group of attributes answers about some
-of its attributes: a record's answer is turned into a number for each cell, 1 for the cell that it names
-(direct encoding) or the sum of its bits there (unary encodings). Its mean is `matching` in the record's own
-cell and `other` in all others, so that counts have the expectation (matching - other) x + other n.
-"""
+"""The numbers of a randomised response that unbiased estimators are made of."""
 
 from __future__ import annotations
 
@@ -24,16 +18,22 @@ from pgmjax.privacy.response import RandomizedResponse, ResponseLaw, UnaryRespon
 
 @dataclasses.dataclass(frozen=True)
 class Channel:
-    """One record's answer as a random variable: true with probability `truth`, any other with `other`.
+    """A record's answer about some cells, as a random number for each cell.
 
-    For a function f on the categories the answer y to x has E f(y) = other * sum(f) + gap * f(x), so
-    that ``factor * (f(y) - other * sum(f))`` estimates f(x) without bias.
+    The number is 1 for the cell that the record names and 0 for all others (direct encoding), or the sum of
+    its bits there (unary encodings). So counts have the expectation gap * x + other * n. For a function f on
+    the cells let f(y) be the sum of f weighted by the numbers of the answer y to x. Its mean is
+    E f(y) = other * sum(f) + gap * f(x), so that ``factor * (f(y) - other * sum(f))`` estimates f(x) without
+    bias.
 
     Attributes:
-        size: number m of categories.
-        truth: probability of the true category.
-        other: probability of each of the m - 1 other categories.
+        size: number m of cells.
+        truth: mean of the number of the record's own cell; for direct encoding the probability of the truth.
+        other: mean of the number of any other cell; for direct encoding the probability of that lie.
         gap: truth - other.
+        attributes: the attributes whose cells these are; empty where they have no names.
+        bit_variances: variances of the number of the record's own cell and of another, independent of one
+            another; None for direct encoding, where one cell's number is 1 and all others are 0.
 
     References:
         Wang, Ying and Zhang 2016, equations 16 to 18: factor is (e^epsilon + m - 1) / (e^epsilon - 1),
@@ -49,22 +49,36 @@ class Channel:
     truth: float
     other: float
     gap: float
+    attributes: Clique = ()
+    bit_variances: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, law: RandomizedResponse) -> Channel:
-        """Return the numbers of a law, rounded once from its exact probabilities.
+    def of(cls, law: ResponseLaw, domain: Domain | None = None, attributes: Clique = ()) -> Channel:
+        """Return the channel of a law's answers.
+
+        Args:
+            law: of the answers about a group of attributes.
+            domain: with the attributes' sizes; needed where attributes are named.
+            attributes: some or all of the group's, to whose cells the answers are merged; none keeps the
+                law's categories.
 
         Raises:
             TypeError: not a law of randomised response.
         """
-        if not isinstance(law, RandomizedResponse):
-            raise TypeError(f"law must be a RandomizedResponse, got {type(law).__name__}.")
-        other = Fraction(law.lie) / (law.size - 1)
-        return cls(law.size, float(law.truth), float(other), float(law.truth - other))
+        if not isinstance(law, RandomizedResponse | UnaryResponse):
+            raise TypeError(f"law must be a RandomizedResponse or UnaryResponse, got {type(law).__name__}.")
+        unary = isinstance(law, UnaryResponse)
+        lie = Fraction(law.lie) / (1 if unary else law.size - 1)
+        size = law.size if domain is None else domain.size(attributes)
+        merged = law.size // size  # categories in each cell
+        truth, other, gap = float(law.truth), float(lie), float(law.truth - lie)
+        spread = other * (1 - other)
+        variances = (truth * (1 - truth) + (merged - 1) * spread, merged * spread) if unary else None
+        return cls(size, truth + (merged - 1) * other, merged * other, gap, attributes, variances)
 
     @classmethod
     def at(cls, size: int, epsilon: float) -> Channel:
-        """Return the numbers for a budget, to float64's digits, before any law is made.
+        """Return the channel of direct encoding for a budget, to float64's digits, before any law is made.
 
         Raises:
             ValueError: epsilon not above 0, or fewer than two categories.
@@ -74,6 +88,21 @@ class Channel:
         less = math.exp(-epsilon)
         whole = 1 + (size - 1) * less
         return cls(size, 1 / whole, less / whole, -math.expm1(-epsilon) / whole)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "matching" in state:  # a pickled `perturbed.Factor` of 0.1.0
+            state = _of_factor(state)
+        self.__dict__.update(state)
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether the answer names one cell (direct encoding), and is not a bit a category."""
+        return self.bit_variances is None
+
+    @property
+    def gain(self) -> float:
+        """Another name of `gap`: how much more the record's own cell counts than another one."""
+        return self.gap
 
     @property
     def factor(self) -> float:
@@ -85,52 +114,108 @@ class Channel:
         """What is taken off for every unit of the function's sum: other / gap."""
         return self.other / self.gap
 
-    def unbiased(self, counts: np.ndarray) -> np.ndarray:
-        """Return unbiased counts of true categories, float64 [..., size], from counts of answers [..., size].
+    @property
+    def squares(self) -> tuple[float, float]:
+        """Mean squares of the number of the record's own cell and of another."""
+        if self.bit_variances is None:
+            return self.truth, self.other
+        own, other = self.bit_variances
+        return own + self.truth**2, other + self.other**2
 
-        Entries may be negative; every row keeps its sum.
+    @property
+    def unbiased_squares(self) -> tuple[float, float]:
+        """Mean squares of (number - other) / gap, of the record's own cell and of another."""
+        own, other = self.squares
+        shifted = own - 2 * self.other * self.truth + self.other**2
+        return shifted / self.gap**2, (other - self.other**2) / self.gap**2
+
+    @property
+    def predicate_variance(self) -> float:
+        """A bound of the variance of one record's unbiased estimate of any predicate on the cells."""
+        return float(self.bound(1.0))
+
+    def matrix(self) -> np.ndarray:
+        """Return the mean of each cell's number [cell, own cell], float64 [size, size]."""
+        matrix = np.full((self.size, self.size), self.other)
+        np.fill_diagonal(matrix, self.truth)
+        return matrix
+
+    def unbiased(self, counts: np.ndarray, rows: Any = None) -> np.ndarray:
+        """Return unbiased counts of true cells, float64 [..., size], from counts of answers [..., size].
+
+        Entries may be negative. In direct encoding the counts of answers keep their sum.
+
+        Args:
+            counts: sums of the records' numbers.
+            rows: how many records there are, broadcast to the counts; None takes the counts' sum, which it
+                is for direct encoding only.
         """
         counts = np.asarray(counts)
-        rows = counts.sum(axis=-1, keepdims=True)
-        return self.factor * (counts - self.other * rows)
+        rows = counts.sum(axis=-1, keepdims=True) if rows is None else rows
+        return (counts - self.other * rows) / self.gap
 
     def variance(self, value: Any, sums: Any, squares: Any) -> Any:
         """Return the variance of one record's unbiased estimate of f(x), exactly.
 
         Args:
             value: f(x).
-            sums: sum of f over the categories.
-            squares: sum of f^2 over the categories.
+            sums: sum of f over the cells.
+            squares: sum of f^2 over the cells.
         """
+        if self.bit_variances is not None:
+            own, other = self.bit_variances
+            return self.factor**2 * (own * value**2 + other * (squares - value**2))
         first = self.other * sums + self.gap * value
         second = self.other * squares + self.gap * value**2
         return self.factor**2 * np.maximum(second - first**2, 0.0)
 
     def bound(self, spread: Any) -> Any:
-        """Return the bound on that variance for a function whose values span at most `spread`.
+        """Return a bound on that variance for a function with values in 0..spread.
+
+        For direct encoding it holds for all functions whose values span at most `spread`.
 
         References:
             Wang, Ying and Zhang 2016, Lemma 2: factor^2 (b - a)^2 / 4.
         """
-        return (self.factor * np.asarray(spread)) ** 2 / 4
+        if self.exclusive:
+            return (self.factor * np.asarray(spread)) ** 2 / 4
+        return np.asarray(spread) ** 2 * self.largest_variance()
 
     def largest_variance(self) -> float:
         """Return the largest variance of one record's estimate over all functions with values in 0..1.
 
-        It is convex in the function, so that the largest is at an indicator of some categories: the
-        one whose probability of an answer is nearest to one half. `bound(1.0)` lies above.
+        It is convex in the function, so that the largest is at an indicator of some cells. For unary
+        encodings these are all cells. For direct encoding, of two cells or more, they are those whose
+        probability of an answer is nearest to one half; `bound(1.0)` lies above.
 
         Example:
             >>> [round(Channel.at(size, 1.0).largest_variance(), 5) for size in (2, 8)]
             [0.92067, 7.99034]
         """
+        if self.bit_variances is not None:
+            own, other = self.bit_variances
+            return self.factor**2 * (own + (self.size - 1) * other)
         nearest = (0.5 - self.truth) / self.other
         extra = {min(max(round(nearest + step), 0), self.size - 2) for step in (-1, 0, 1)}
         hits = [self.truth + self.other * number for number in extra]
         return self.factor**2 * max(hit * (1 - hit) for hit in hits)
 
 
-def predicted_stddev(law: RandomizedResponse, rows: int) -> float:
+def _of_factor(state: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a channel from those of a `perturbed.Factor` of 0.1.0."""
+    truth, other = state["matching"], state["other"]
+    variances = state["matching_square"] - truth**2, state["other_square"] - other**2
+    return {
+        "size": state["size"],
+        "truth": truth,
+        "other": other,
+        "gap": truth - other,
+        "attributes": state["attributes"],
+        "bit_variances": None if state["exclusive"] else variances,
+    }
+
+
+def predicted_stddev(law: ResponseLaw, rows: int) -> float:
     """Return the largest standard deviation of an answer to a statistical query with values in 0..1.
 
     It is known before anything is drawn: use it to see whether a universe is too large for a table.
@@ -149,82 +234,11 @@ def predicted_stddev(law: RandomizedResponse, rows: int) -> float:
     return math.sqrt(Channel.of(law).largest_variance() / rows)
 
 
-@dataclasses.dataclass(frozen=True)
-class Factor:
-    """The answers of one group of attributes about some of them.
-
-    Attributes:
-        attributes: those asked about.
-        size: their cells.
-        matching: mean of the number of the record's own cell.
-        other: mean of the number of any other cell.
-        matching_square: mean square of the number of the record's own cell.
-        other_square: mean square of the number of any other cell.
-        exclusive: whether at most one cell's number is not 0 (direct); otherwise they are independent.
-    """
-
-    attributes: Clique
-    size: int
-    matching: float
-    other: float
-    matching_square: float
-    other_square: float
-    exclusive: bool
-
-    @classmethod
-    def of(cls, law: ResponseLaw, domain: Domain, attributes: Clique) -> Factor:
-        """Return the factor of a law's answers about some attributes of its group.
-
-        Args:
-            law: of the group's answers.
-            domain: with the attributes' sizes.
-            attributes: some or all of the group's.
-        """
-        size = domain.size(attributes)
-        merged = law.size // size  # categories in each cell
-        truth = float(law.truth)
-        if isinstance(law, UnaryResponse):
-            lie, spread = law.lie, law.lie * (1 - law.lie)
-            matching, other = truth + (merged - 1) * lie, merged * lie
-            squares = (
-                truth * (1 - truth) + (merged - 1) * spread + matching**2,
-                merged * spread + other**2,
-            )
-        else:
-            lie = law.lie / (law.size - 1)
-            matching, other = truth + (merged - 1) * lie, merged * lie
-            squares = matching, other
-        exclusive = not isinstance(law, UnaryResponse)
-        return cls(attributes, size, matching, other, *squares, exclusive)
-
-    @property
-    def gain(self) -> float:
-        """How much more the record's own cell counts than another one."""
-        return self.matching - self.other
-
-    @property
-    def unbiased_squares(self) -> tuple[float, float]:
-        """Mean squares of (number - other) / gain, of the record's own cell and of another."""
-        own = self.matching_square - 2 * self.other * self.matching + self.other**2
-        return own / self.gain**2, (self.other_square - self.other**2) / self.gain**2
-
-    @property
-    def predicate_variance(self) -> float:
-        """A bound of the variance of one record's unbiased estimate of any predicate on the cells.
-
-        Direct: a quarter of the squared range 1 / gain. Unary: all cells may count.
-        """
-        if self.exclusive:
-            return 0.25 / self.gain**2
-        own, other = self.unbiased_squares
-        return own - 1 + (self.size - 1) * other
-
-
-def predicted_error(factors: Sequence[Factor], rows: int) -> float:
+def predicted_error(factors: Sequence[Channel], rows: int) -> float:
     """Return a bound of the standard deviation of an estimated fraction of the records.
 
     Args:
-        factors: of all groups that a clique's attributes lie in.
+        factors: the channels of all groups that a clique's attributes lie in.
         rows: the number of records.
 
     Returns:
@@ -239,7 +253,7 @@ def predicted_error(factors: Sequence[Factor], rows: int) -> float:
         >>> from fractions import Fraction
         >>> from pgmjax.privacy.response import response_for
         >>> law = response_for(1024, Fraction(1))
-        >>> round(predicted_error([Factor.of(law, Domain({"a": 1024}), ("a",))], 48842), 2)
+        >>> round(predicted_error([Channel.of(law, Domain({"a": 1024}), ("a",))], 48842), 2)
         1.35
     """
     worst = math.expm1(sum(math.log1p(factor.predicate_variance) for factor in factors))

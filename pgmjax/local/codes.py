@@ -14,13 +14,14 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
+from pgmjax.local.channel import Channel
 from pgmjax.privacy.response import LARGEST_SIZE, RandomizedResponse
 
 BLOCK_ROWS = 1 << 20
 
 
 class Perturbed(Protocol):
-    """A released table of perturbed codes: anything with these two attributes."""
+    """Released codes of one group of attributes: anything with these two attributes."""
 
     @property
     def law(self) -> RandomizedResponse:
@@ -29,7 +30,7 @@ class Perturbed(Protocol):
 
     @property
     def codes(self) -> Any:
-        """The codes in the order of the rows: an integer array [rows], in memory or mapped from a file."""
+        """The codes in the order of the rows: an integer array [rows], or a function that yields blocks."""
         ...
 
 
@@ -54,46 +55,50 @@ class PerturbedCodes:
         if not isinstance(self.law, RandomizedResponse):
             raise TypeError(f"law must be a RandomizedResponse, got {type(self.law).__name__}.")
 
+    @classmethod
+    def of(cls, table: Perturbed) -> PerturbedCodes:
+        """Return the codes of a perturbed table, of a stream of responses, or of anything that has them.
+
+        Raises:
+            TypeError: something without a law or codes.
+            ValueError: a table or stream of several groups of attributes, or of bits.
+        """
+        law, codes = getattr(table, "law", None), getattr(table, "codes", None)
+        if not isinstance(law, RandomizedResponse) or codes is None:
+            raise TypeError(
+                f"expected a perturbed table with the attributes law and codes, got {type(table).__name__}: "
+                "local.PerturbedCodes(law, codes) makes one."
+            )
+        return cls(law, codes)
+
+    @property
+    def channel(self) -> Channel:
+        """The channel of the answers."""
+        return Channel.of(self.law)
+
+    def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield (number of the first row, codes [rows]) of some rows at a time, checked.
+
+        Raises:
+            TypeError: codes that are not integers.
+            ValueError: codes with several axes or outside the universe.
+        """
+        size, start = self.law.size, 0
+        for block in self.codes() if callable(self.codes) else _cut(self.codes):
+            array = np.asarray(block)
+            if array.dtype.kind not in "iu" or array.ndim != 1:
+                raise TypeError(
+                    f"perturbed codes must be integers with one axis, got {array.dtype} with {array.ndim}."
+                )
+            if array.size and not 0 <= int(array.min()) <= int(array.max()) < size:
+                raise ValueError(
+                    f"perturbed codes must lie in 0..{size - 1}: this is no table of {size} categories."
+                )
+            yield start, array
+            start += array.size
+
     def __repr__(self) -> str:
         return f"PerturbedCodes({self.law.size:,} categories, lie {self.law.lie:.6g})"
-
-
-def law_of(table: Perturbed) -> RandomizedResponse:
-    """Return the law of a perturbed table, checked.
-
-    Raises:
-        TypeError: something that is no perturbed table.
-    """
-    law, codes = getattr(table, "law", None), getattr(table, "codes", None)
-    if not isinstance(law, RandomizedResponse) or codes is None:
-        raise TypeError(
-            f"expected a perturbed table with the attributes law and codes, got {type(table).__name__}: "
-            "local.PerturbedCodes(law, codes) makes one."
-        )
-    return law
-
-
-def blocks(table: Perturbed) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (number of the first row, codes [rows]) of blocks of a perturbed table, checked.
-
-    Raises:
-        TypeError: no law or codes, or codes that are not integers.
-        ValueError: codes with several axes or outside the universe.
-    """
-    law, codes = law_of(table), table.codes
-    start = 0
-    for block in codes() if callable(codes) else _cut(codes):
-        array = np.asarray(block)
-        if array.dtype.kind not in "iu" or array.ndim != 1:
-            raise TypeError(
-                f"perturbed codes must be integers with one axis, got {array.dtype} with {array.ndim}."
-            )
-        if array.size and not 0 <= int(array.min()) <= int(array.max()) < law.size:
-            raise ValueError(
-                f"perturbed codes must lie in 0..{law.size - 1}: this is no table of {law.size} categories."
-            )
-        yield start, array
-        start += array.size
 
 
 def _cut(codes: Any) -> Iterable[Any]:

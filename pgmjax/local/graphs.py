@@ -14,8 +14,8 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.local.answers import Answers, refuse_useless
 from pgmjax.local.channel import Channel
-from pgmjax.local.codes import Perturbed, blocks, law_of
-from pgmjax.privacy.response import RandomizedResponse
+from pgmjax.local.codes import Perturbed, PerturbedCodes
+from pgmjax.privacy.response import RandomizedResponse, checked_response
 
 _BLOCK_NUMBERS = 1 << 22
 
@@ -48,18 +48,24 @@ class PerturbedGraph:
         Raises:
             ValueError: a law of more than two categories, or not one row for each pair.
         """
-        pairs, law = VertexPairs(vertices), law_of(table)
+        pairs, perturbed = VertexPairs(vertices), PerturbedCodes.of(table)
+        law = perturbed.law
         if law.size != 2:
             raise ValueError(f"edges answer with 0 or 1: got {law.size} categories.")
         answers = np.zeros(pairs.number, dtype=bool)
         rows = 0
-        for start, codes in blocks(table):
+        for start, codes in perturbed.blocks():
             rows = start + codes.size
             if rows <= pairs.number:
                 answers[start:rows] = codes
         if rows != pairs.number:
             raise ValueError(f"{vertices} vertices have {pairs.number:,} pairs, got {rows:,} rows.")
         return cls(pairs, law, np.packbits(answers))
+
+    @property
+    def channel(self) -> Channel:
+        """The channel of the answers."""
+        return Channel.of(checked_response(self.law))
 
     def cuts(self, sources: Any, sinks: Any = None, *, useless: str = "refuse") -> Answers:
         """Return unbiased numbers of edges between sets of vertices.
@@ -84,7 +90,7 @@ class PerturbedGraph:
         second = ~first if sinks is None else self._sets("sinks", sinks)
         if first.shape != second.shape or np.any(first & second):
             raise ValueError("sources and sinks must be as many sets, and the two of a cut disjoint.")
-        channel = Channel.of(self.law)
+        channel = self.channel
         across = first.sum(axis=1).astype(np.float64) * second.sum(axis=1)
         seen = self._edges_between(first, second)
         variance = across * (channel.factor**2 * channel.truth * channel.other)
@@ -102,7 +108,7 @@ class PerturbedGraph:
 
     def predicted_stddev(self, sources: int, sinks: int | None = None) -> float:
         """Return the standard deviation of the cut between sets of these sizes, in edges."""
-        channel = Channel.of(self.law)
+        channel = self.channel
         sinks = self.pairs.vertices - sources if sinks is None else sinks
         return math.sqrt(sources * sinks * channel.truth * channel.other) * channel.factor
 

@@ -11,8 +11,8 @@ from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax.local.answers import Answers, Function, Pieces
 from pgmjax.local.channel import Channel
-from pgmjax.local.codes import Perturbed, blocks, law_of
-from pgmjax.privacy.response import RandomizedResponse
+from pgmjax.local.codes import Perturbed, PerturbedCodes
+from pgmjax.privacy.response import RandomizedResponse, checked_response
 
 MAX_CELLS = 1 << 28
 """The most cells that histograms may have together (2 GB)."""
@@ -32,6 +32,11 @@ class GroupHistograms:
     counts: np.ndarray
 
     @property
+    def channel(self) -> Channel:
+        """The channel of the answers."""
+        return Channel.of(checked_response(self.law))
+
+    @property
     def groups(self) -> int:
         """The number of groups."""
         return len(self.counts)
@@ -43,7 +48,7 @@ class GroupHistograms:
 
     def unbiased(self) -> np.ndarray:
         """Return unbiased counts of true categories, float64 [groups, size]; some may be negative."""
-        return Channel.of(self.law).unbiased(self.counts)
+        return self.channel.unbiased(self.counts)
 
     def answer(self, functions: Any, assignment: Any = None, *, useless: str = "refuse") -> Answers:
         """Return answers to the mean over all rows of the rows' functions.
@@ -77,7 +82,7 @@ class GroupHistograms:
             return GroupHistograms(self.law, self.counts.sum(axis=0, keepdims=True)).answer(
                 functions[:, None, :], useless=useless
             )
-        pieces = Pieces(Channel.of(self.law), len(functions))
+        pieces = Pieces(self.channel, len(functions))
         pieces.rows = int(self.counts.sum())
         counts = self.counts.astype(np.float64)
         step = max(1, _BLOCK_NUMBERS // max(counts.size, 1))
@@ -104,7 +109,7 @@ class GroupHistograms:
         counts = self.counts.astype(np.float64)
         seen, squares = functions @ counts.T, functions**2 @ counts.T
         about = Function.of(functions)
-        pieces = Pieces(Channel.of(self.law), len(chosen))
+        pieces = Pieces(self.channel, len(chosen))
         pieces.rows = int(self.counts.sum())
         step = max(1, _BLOCK_NUMBERS // max(self.groups, 1))
         every = np.arange(self.groups)
@@ -155,8 +160,8 @@ def group_histograms(
         TypeError: groups that are not integers.
         ValueError: too many cells, groups outside 0..number-1, or not one for each row.
     """
-    law = law_of(table)
-    size = law.size
+    perturbed = PerturbedCodes.of(table)
+    law, size = perturbed.law, perturbed.law.size
     given = groups if groups is None or callable(groups) else np.asarray(groups)
     number = _number(given, number)
     if number * size > MAX_CELLS:
@@ -167,7 +172,7 @@ def group_histograms(
     counts = np.zeros(number * size, dtype=np.int64)
     rows = 0
     with Progress("histograms of groups", show=progress) as bar:
-        for start, codes in blocks(table):
+        for start, codes in perturbed.blocks():
             cells = codes
             if given is not None:
                 where = _groups_of(given, start, codes.size, number)

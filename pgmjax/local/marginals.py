@@ -1,6 +1,6 @@
 """Marginals from randomised responses: unbiased counts, their covariance, and a measurement.
 
-`Tally` adds up the responses for many cliques in one pass over their blocks.
+`marginals_of` takes any `ReleasedResponses`: its `Tally` adds up the responses for many cliques in one pass.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique
+from pgmjax._internal.progress import Progress
+from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
-from pgmjax.local.channel import Factor, predicted_error
+from pgmjax.local.channel import Channel, predicted_error
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.privacy.responding import Block
 from pgmjax.privacy.response import ResponseLaw
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, identity, matrix
 
@@ -35,7 +38,7 @@ class ResponseMarginal:
         domain: with the attributes' sizes.
         clique: the attributes, in the order of the tables' axes.
         rows: the number of records, public.
-        factors: how each group of attributes answers; together they cover the clique.
+        factors: the channel of each group of attributes; together they cover the clique.
         sums: int64, an axis a factor with a place for each of its cells and one more at the end, which
             holds what the others say when this factor is not asked. [-1, ..., -1] is `rows`.
 
@@ -46,8 +49,8 @@ class ResponseMarginal:
         >>> from fractions import Fraction
         >>> from pgmjax.privacy.response import response_for
         >>> domain = Domain({"a": 2})
-        >>> factor = Factor.of(response_for(2, Fraction(1)), domain, ("a",))
-        >>> marginal = ResponseMarginal(domain, ("a",), 10, (factor,), np.array([7, 3, 10]))
+        >>> channel = Channel.of(response_for(2, Fraction(1)), domain, ("a",))
+        >>> marginal = ResponseMarginal(domain, ("a",), 10, (channel,), np.array([7, 3, 10]))
         >>> marginal.estimate().round(2).tolist(), marginal.variance().round(2).tolist()
         ([9.33, 0.67], [9.21, 9.21])
     """
@@ -55,7 +58,7 @@ class ResponseMarginal:
     domain: Domain
     clique: Clique
     rows: int
-    factors: tuple[Factor, ...]
+    factors: tuple[Channel, ...]
     sums: np.ndarray
 
     def counts(self) -> np.ndarray:
@@ -70,7 +73,7 @@ class ResponseMarginal:
         """Return unbiased estimates of the estimate's variances, in the shape of the clique.
 
         For one attribute by itself they do not depend on other cells: n d + (c - d - 1) x with the mean
-        squares c and d of `Factor.unbiased_squares`. Unbiased as they are, they may be negative.
+        squares c and d of `Channel.unbiased_squares`. Unbiased as they are, they may be negative.
         """
         own, other = zip(*(factor.unbiased_squares for factor in self.factors), strict=True)
         unbiased = self._unbiased()
@@ -113,13 +116,13 @@ class ResponseMarginal:
     def query(self) -> Query:
         """Return the linear query of which `counts` are unbiased answers: the channels' matrices."""
         if all(len(factor.attributes) == 1 for factor in self.factors):
-            blocks = {factor.attributes[0]: matrix(_channel(factor)) for factor in self.factors}
+            blocks = {factor.attributes[0]: matrix(factor.matrix()) for factor in self.factors}
             return Product({name: blocks[name] for name in self.clique})
         ones = {name: matrix(np.ones((self.domain[name],) * 2)) for name in self.clique}
         terms = []
         for kept in itertools.product((True, False), repeat=len(self.factors)):
             chosen = list(zip(self.factors, kept, strict=True))
-            coefficient = math.prod(factor.gain if keep else factor.other for factor, keep in chosen)
+            coefficient = math.prod(factor.gap if keep else factor.other for factor, keep in chosen)
             keeps = {name: keep for factor, keep in chosen for name in factor.attributes}
             kept_or_summed: dict[str, AttributeQuery] = {
                 name: identity() if keeps[name] else ones[name] for name in self.clique
@@ -144,19 +147,17 @@ class ResponseMarginal:
         total = likely.sum()
         likely = likely * (self.rows / total) if total > 0 else np.full(likely.shape, self.rows / likely.size)
         full = _extended(likely)
-        squares = _contract(
-            full, [f.matching_square for f in self.factors], [f.other_square for f in self.factors]
-        )
-        means = _contract(full, [f.matching**2 for f in self.factors], [f.other**2 for f in self.factors])
+        own, other = zip(*(factor.squares for factor in self.factors), strict=True)
+        squares = _contract(full, own, other)
+        means = _contract(full, [f.truth**2 for f in self.factors], [f.other**2 for f in self.factors])
         return self._in_order(np.sqrt(np.maximum(squares - means, _LEAST_VARIANCE * self.rows)))
 
     def _unbiased(self) -> np.ndarray:
         """The sums with each factor's cells made unbiased, the last place of each axis as it is."""
         table = self.sums.astype(np.float64)
         for axis, factor in enumerate(self.factors):
-            table = np.moveaxis(table, axis, 0).copy()
-            table[:-1] = (table[:-1] - factor.other * table[-1:]) / factor.gain
-            table = np.moveaxis(table, 0, axis)
+            along = np.moveaxis(table, axis, -1)  # a view
+            along[..., :-1] = factor.unbiased(along[..., :-1], along[..., -1:])
         return table
 
     def _in_order(self, table: np.ndarray) -> np.ndarray:
@@ -180,12 +181,6 @@ class ResponseMarginal:
         )
 
 
-def _channel(factor: Factor) -> np.ndarray:
-    channel = np.full((factor.size, factor.size), factor.other)
-    np.fill_diagonal(channel, factor.matching)
-    return channel
-
-
 def _extended(table: np.ndarray) -> np.ndarray:
     """A table with its sum along each axis as a last place."""
     for axis in range(table.ndim):
@@ -201,18 +196,68 @@ def _contract(full: np.ndarray, own: Sequence[float], other: Sequence[float]) ->
     return full
 
 
-def _pairs(full: np.ndarray, axis: int, factor: Factor) -> np.ndarray:
+def _pairs(full: np.ndarray, axis: int, factor: Channel) -> np.ndarray:
     """Replace an axis by two: mean products of two cells' unbiased numbers."""
     table = np.moveaxis(full, axis, 0)
     cells, total = table[:-1], table[-1]
     own, other = factor.unbiased_squares
     products = np.zeros((factor.size, *cells.shape))
     if factor.exclusive:
-        shift = -factor.other / factor.gain
+        shift = -factor.other / factor.gap
         products += shift * (cells[:, None] + cells[None, :]) - shift**2 * total
     diagonal = np.arange(factor.size)
     products[diagonal, diagonal] = own * cells + other * (total - cells)
     return np.moveaxis(products, (0, 1), (axis, axis + 1))
+
+
+class ReleasedResponses(Protocol):
+    """What records answered about groups of attributes: a `PerturbedTable`, or a stream of responses."""
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain of the records."""
+        ...
+
+    @property
+    def groups(self) -> tuple[Clique, ...]:
+        """The groups of attributes that were answered for."""
+        ...
+
+    @property
+    def laws(self) -> tuple[ResponseLaw, ...]:
+        """The law of each group's answers."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """The number of records, public."""
+        ...
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield answers of some records at a time: a group's categories [rows] or bits [rows, size]."""
+        ...
+
+
+def marginals_of(
+    responses: ReleasedResponses, cliques: Sequence[Any], *, show_progress: bool | None = False
+) -> list[ResponseMarginal]:
+    """Return what responses say of cliques: unbiased counts with their covariance, in one pass.
+
+    Args:
+        responses: a perturbed table, or responses that are read by this.
+        cliques: lists of attributes, all of them answered about.
+        show_progress: None shows a bar in terminals only, False never.
+
+    Raises:
+        ValueError: an attribute that no group has.
+    """
+    wanted: list[Clique] = [as_clique(responses.domain, clique) for clique in cliques]
+    tally = Tally(responses.domain, responses.groups, responses.laws, wanted)
+    with Progress("counting", responses.rows, show_progress) as progress:
+        for block in responses.blocks():
+            tally.add(block)
+            progress.advance(len(block[0]))
+    return tally.marginals()
 
 
 class Tally:
@@ -298,13 +343,13 @@ def parts_of(groups: Sequence[Clique], clique: Clique) -> tuple[tuple[int, Cliqu
 
 def factors_of(
     domain: Domain, groups: Sequence[Clique], laws: Sequence[ResponseLaw], clique: Clique
-) -> tuple[Factor, ...]:
-    """Return how the groups that a clique's attributes lie in answer about them.
+) -> tuple[Channel, ...]:
+    """Return the channels of the groups that a clique's attributes lie in, merged to these attributes.
 
     Raises:
         ValueError: an attribute that no group has.
     """
-    return tuple(Factor.of(laws[group], domain, part) for group, part in parts_of(groups, clique))
+    return tuple(Channel.of(laws[group], domain, part) for group, part in parts_of(groups, clique))
 
 
 def _count_codes(sums: np.ndarray, answers: Sequence[np.ndarray]) -> None:

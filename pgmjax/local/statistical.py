@@ -14,8 +14,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.history.rows import Rows
 from pgmjax.local.answers import Answers, Function, Pieces
-from pgmjax.local.channel import Channel
-from pgmjax.local.codes import Perturbed, Universe, blocks, law_of
+from pgmjax.local.codes import Perturbed, PerturbedCodes, Universe
 from pgmjax.queries import Query
 
 _BLOCK_NUMBERS = 1 << 22
@@ -53,19 +52,20 @@ def answer_queries(
         >>> answer_queries(table, bits, both).value.round(4).tolist()
         [1.0076]
     """
-    law = law_of(table)
-    if law.size != universe.size:
+    perturbed = PerturbedCodes.of(table)
+    size = perturbed.law.size
+    if size != universe.size:
         raise ValueError(
-            f"the codes are of {law.size:,} categories and the universe has {universe.size:,} cells: "
+            f"the codes are of {size:,} categories and the universe has {universe.size:,} cells: "
             "give the universe that was perturbed."
         )
     rows = queries if isinstance(queries, Rows) else Rows.of(queries, universe.domain)
     if rows.domain != universe.domain:
         raise ValueError("the rows of queries are over another domain than the universe.")
-    pieces = Pieces(Channel.of(law), rows.num_rows)
+    pieces = Pieces(perturbed.channel, rows.num_rows)
     seen, squares = np.zeros(rows.num_rows), np.zeros(rows.num_rows)
     counts = np.zeros(universe.size, np.int64) if universe.size <= _BLOCK_NUMBERS else None
-    for _, codes in blocks(table):
+    for _, codes in perturbed.blocks():
         pieces.rows += codes.size
         if counts is not None:
             counts += np.bincount(codes, minlength=universe.size)
@@ -163,13 +163,13 @@ def answer_rows(
         >>> answer_rows(table, functions, useless="answer").value.round(3).tolist()
         [0.667]
     """
-    law = law_of(table)
-    size = law.size
+    perturbed = PerturbedCodes.of(table)
+    size = perturbed.law.size
     made, queries = _source(functions, queries)
-    pieces = Pieces(Channel.of(law), queries)
+    pieces = Pieces(perturbed.channel, queries)
     step = max(1, _BLOCK_NUMBERS // (queries * size))
     whole = slice(0, queries)
-    for first, block in blocks(table):
+    for first, block in perturbed.blocks():
         for start in range(0, block.size, step):
             codes = block[start : start + step]
             begin = first + start

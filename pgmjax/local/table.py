@@ -1,7 +1,7 @@
 """A perturbed table: every record's own randomised answer, to be published as it is.
 
-It has one column for each group of attributes, in the order of the table. `Storage` takes in answers as they
-come, in memory or in files that may be larger than it.
+It has one column for each group of attributes, in the order of the table. `columns_of` takes in answers as
+they come, in memory or in files that may be larger than it.
 """
 
 from __future__ import annotations
@@ -18,22 +18,19 @@ import numpy as np
 
 from pgmjax._internal import checks, files
 from pgmjax._internal.files import reserve
-from pgmjax._internal.progress import Progress
 from pgmjax._version import __version__
-from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import code_dtype
-from pgmjax.local.marginals import ResponseMarginal, Tally
+from pgmjax.local.marginals import ResponseMarginal, marginals_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.exact import as_text, exact_epsilon
-from pgmjax.privacy.responding import Planned
+from pgmjax.privacy.responding import ENCODINGS, Planned, Responses
 from pgmjax.privacy.response import RandomizedResponse, ResponseLaw, UnaryResponse
 
 FORMAT, FORMAT_VERSION = "pgmjax-perturbed-table", 1
 RECORD = "perturbed.json"
 _BLOCK_ROWS = 1 << 17
-
-ENCODINGS = {"direct": RandomizedResponse, "optimal-unary": UnaryResponse, "symmetric-unary": UnaryResponse}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -64,6 +61,16 @@ class PerturbedTable:
     def epsilon(self) -> Fraction:
         """What all columns together cost."""
         return sum((column.epsilon for column in self.columns), Fraction(0))
+
+    @property
+    def groups(self) -> tuple[Clique, ...]:
+        """The groups of attributes that were answered for, one a column."""
+        return tuple(column.attributes for column in self.columns)
+
+    @property
+    def laws(self) -> tuple[ResponseLaw, ...]:
+        """The law of each column's answers."""
+        return tuple(column.law for column in self.columns)
 
     @property
     def column(self) -> ResponseColumn:
@@ -100,23 +107,8 @@ class PerturbedTable:
     def marginals(
         self, cliques: Sequence[Any], *, show_progress: bool | None = None
     ) -> list[ResponseMarginal]:
-        """Return what the answers say of cliques: unbiased counts with their covariance, in one pass.
-
-        Args:
-            cliques: lists of attributes, all of them answered about.
-            show_progress: None shows a bar in terminals only, False never.
-
-        Raises:
-            ValueError: an attribute that no column has.
-        """
-        wanted: list[Clique] = [as_clique(self.domain, clique) for clique in cliques]
-        groups, laws = [c.attributes for c in self.columns], [c.law for c in self.columns]
-        tally = Tally(self.domain, groups, laws, wanted)
-        with Progress("counting", self.rows, show_progress) as progress:
-            for block in self.blocks():
-                tally.add(block)
-                progress.advance(len(block[0]))
-        return tally.marginals()
+        """Return what the answers say of cliques; see `local.marginals_of`."""
+        return marginals_of(self, cliques, show_progress=show_progress)
 
     def marginal(self, clique: Any) -> ResponseMarginal:
         """Return what the answers say of one clique; see `marginals`."""
@@ -263,7 +255,7 @@ def law_of_encoding(encoding: str, size: int, lie: float) -> ResponseLaw:
     Raises:
         ValueError: no such encoding, or numbers out of range.
     """
-    checks.choice("encoding", encoding, tuple(ENCODINGS))
+    checks.choice("encoding", encoding, ENCODINGS)
     if encoding == "direct":
         return RandomizedResponse(size, lie)
     return UnaryResponse(size, lie, encoding == "symmetric-unary")
@@ -287,39 +279,28 @@ def read_column(record: dict[str, Any], answers: np.ndarray) -> ResponseColumn:
     return column
 
 
-class Storage:
-    """Takes in blocks of responses one after another.
+def columns_of(responses: Responses, folder: pathlib.Path | None = None) -> tuple[ResponseColumn, ...]:
+    """Return responses as columns, read block by block.
 
     Args:
-        planned: the groups that are answered for.
-        rows: how many records will answer.
+        responses: the stream, which is read by this.
         folder: where files are made; None keeps the answers in memory.
     """
-
-    def __init__(self, planned: Sequence[Planned], rows: int, folder: pathlib.Path | None):
-        self._planned = tuple(planned)
-        self._filled = 0
-        self._arrays = [_array(each, rows, folder, number) for number, each in enumerate(planned)]
-
-    def add(self, block: Sequence[np.ndarray]) -> None:
-        """Take in the answers of the next records."""
-        stop = self._filled + len(block[0])
-        for array, part in zip(self._arrays, block, strict=True):
-            array[self._filled : stop] = np.packbits(part, axis=1) if part.dtype == np.bool_ else part
-        self._filled = stop
-
-    def columns(self) -> tuple[ResponseColumn, ...]:
-        """Return what was taken in."""
-        return tuple(
-            ResponseColumn(each.attributes, each.encoding, each.law, each.event.epsilon, array)
-            for each, array in zip(self._planned, self._arrays, strict=True)
-        )
-
-    def flush(self) -> None:
-        """Have everything written to its files."""
-        for array in self._arrays:
-            if isinstance(array, np.memmap):
-                array.flush()
+    planned = responses.planned
+    arrays = [_array(each, responses.rows, folder, number) for number, each in enumerate(planned)]
+    start = 0
+    for block in responses.blocks():
+        stop = start + len(block[0])
+        for array, part in zip(arrays, block, strict=True):
+            array[start:stop] = np.packbits(part, axis=1) if part.dtype == np.bool_ else part
+        start = stop
+    for array in arrays:
+        if isinstance(array, np.memmap):
+            array.flush()
+    return tuple(
+        ResponseColumn(each.attributes, each.encoding, each.law, each.event.epsilon, array)
+        for each, array in zip(planned, arrays, strict=True)
+    )
 
 
 def _array(planned: Planned, rows: int, folder: pathlib.Path | None, number: int) -> Any:

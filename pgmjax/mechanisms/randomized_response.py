@@ -20,8 +20,8 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.local.channel import predicted_error
-from pgmjax.local.marginals import Tally, factors_of
-from pgmjax.local.table import PerturbedTable, Storage, load
+from pgmjax.local.marginals import factors_of, marginals_of
+from pgmjax.local.table import PerturbedTable, columns_of, load
 from pgmjax.mechanisms.base import Mechanism, Request, Run
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text, exact, shortened, split
@@ -112,11 +112,7 @@ class RandomizedResponse(Mechanism):
         asked = [entry.clique for entry in run.request.workload.entries if domain.size(entry.clique) > 1]
         cliques = maximal(list({frozenset(clique): clique for clique in asked}.values()))
         responses = self._respond(run.table, run.plan, cliques, run.show_progress)
-        laws = [planned.law for planned in responses.planned]
-        tally = Tally(domain, run.plan.groups, laws, cliques)
-        for block in responses:
-            tally.add(block)
-        return run.release([marginal.measurement() for marginal in tally.marginals()])
+        return run.release([marginal.measurement() for marginal in marginals_of(responses, cliques)])
 
     def perturb(
         self,
@@ -169,14 +165,11 @@ class RandomizedResponse(Mechanism):
         table = self._open_table(data, Workload([list(names)]), settings, ledger, key)
         with contextlib.nullcontext() if out is None else reserve(out) as folder:
             responses = self._respond(table, plan, list(plan.groups), show_progress)
-            storage = Storage(responses.planned, responses.rows, folder)
-            for block in responses:
-                storage.add(block)
+            columns = columns_of(responses, folder)
             made = PerturbedTable(
-                table.domain, storage.columns(), responses.rows, table.secure, table.seed, table.receipt()
+                table.domain, columns, responses.rows, table.secure, table.seed, table.receipt()
             )
             if folder is not None:
-                storage.flush()
                 made.write_record(folder)
         return made if out is None else load(out)
 

@@ -24,7 +24,7 @@ from pgmjax.privacy import response, tape
 from pgmjax.privacy.accounting.events import Response
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import exact_epsilon
-from pgmjax.privacy.response import ResponseLaw
+from pgmjax.privacy.response import RandomizedResponse, ResponseLaw
 from pgmjax.privacy.sensitivity import RECORDS, Sensitivity
 
 ENCODINGS = ("direct", "optimal-unary", "symmetric-unary")
@@ -186,6 +186,44 @@ class Responses:
         self._gates = gates
         self._show = show_progress
         self._read = False
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain of the table."""
+        return self._data.domain
+
+    @property
+    def groups(self) -> tuple[Clique, ...]:
+        """The groups of attributes that are answered for."""
+        return tuple(each.attributes for each in self.planned)
+
+    @property
+    def laws(self) -> tuple[ResponseLaw, ...]:
+        """The law of each group's answers."""
+        return tuple(each.law for each in self.planned)
+
+    @property
+    def law(self) -> RandomizedResponse:
+        """The law of the answers of records that answer for one group, with one category.
+
+        Raises:
+            ValueError: there are several groups, or a bit a category.
+        """
+        law = self.planned[0].law
+        if len(self.planned) != 1 or not isinstance(law, RandomizedResponse):
+            given = ", ".join(f"{each.attributes} in {each.encoding!r}" for each in self.planned)
+            raise ValueError(
+                f"These responses are no codes: expected one group in the encoding 'direct', got {given}."
+            )
+        return law
+
+    def codes(self) -> Iterator[np.ndarray]:
+        """Yield the categories [rows] of the one group's blocks; what `__iter__` raises, this does too."""
+        return (block[0] for block in self)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield what iteration yields."""
+        return iter(self)
 
     def __iter__(self) -> Iterator[Block]:
         """Yield blocks: for each group categories [rows] or bits, bool [rows, size].

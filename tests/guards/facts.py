@@ -185,6 +185,22 @@ def of_object(thing):
     return {"content": content(thing), "says": told}
 
 
+def in_todays_words(told):
+    """What 0.1.0 said, with a `perturbed.Factor` told as the `local.Channel` that it is now."""
+    if isinstance(told, list):
+        return [in_todays_words(each) for each in told]
+    if not isinstance(told, dict):
+        return told
+    if told.get("type") == "Factor" and "matching" in told["fields"]:
+        old = told["fields"]
+        truth, other = old["matching"], old["other"]
+        bits = [old["matching_square"] - truth**2, old["other_square"] - other**2]
+        kept = {name: old[name] for name in ("size", "other", "attributes")}
+        new = {"truth": truth, "gap": truth - other, "bit_variances": None if old["exclusive"] else bits}
+        return {"type": "Channel", "fields": kept | new}
+    return {name: in_todays_words(each) for name, each in told.items()}
+
+
 def differences(expected, found, at=""):
     """Where found things are not as expected; fields that are new in an object are none."""
     if isinstance(expected, dict) and isinstance(found, dict):

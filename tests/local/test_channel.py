@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from pgmjax import local as co
+from pgmjax.data.domain import Domain
 from pgmjax.privacy import RandomizedResponse
-from pgmjax.privacy.response import response_for
+from pgmjax.privacy.response import response_for, unary_for
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (8, 1.0), (8, 0.1), (32, 2.0), (2**20, 0.5)])
@@ -79,6 +80,49 @@ def test_unbiased_counts_undo_the_channel():
     counts = np.arange(12.0).reshape(2, 6)
     assert co.Channel.of(law).unbiased(counts @ law.channel()) == pytest.approx(counts, abs=1e-12)
     assert co.Channel.of(law).unbiased(np.array([3, 0, 1, 0, 0, 2])).sum() == pytest.approx(6)
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("cells", [2, 4])
+def test_bits_by_enumeration(symmetric, cells):
+    """Every answer of four bits, merged to cells: mean and variance of estimates of all functions on them."""
+    law = unary_for(4, Fraction(1), symmetric)
+    channel = co.Channel.of(law, Domain({"a": cells, "b": 4 // cells}), ("a",))
+    bits = np.array(list(itertools.product((0.0, 1.0), repeat=4)))
+    numbers = bits.reshape(-1, cells, 4 // cells).sum(axis=2)  # [answer, cell]
+    chances = law.channel()[:: 4 // cells]  # [own cell, answer]
+    assert chances @ numbers == pytest.approx(channel.matrix(), rel=1e-12)
+    assert chances @ channel.unbiased(numbers, 1) == pytest.approx(np.eye(cells), abs=1e-12)
+    assert channel.squares == pytest.approx(tuple((chances @ numbers**2)[0, :2]), rel=1e-12)
+    found = []
+    for f in [*map(np.array, itertools.product((0.0, 1.0), repeat=cells)), np.linspace(-1, 2, cells)]:
+        estimates = channel.unbiased(numbers, 1) @ f
+        variances = chances @ estimates**2 - f**2
+        assert channel.variance(f, f.sum(), (f**2).sum()) == pytest.approx(variances, abs=1e-11)
+        found.append(variances.max())
+    worst = max(found[:-1])  # of functions with values in 0..1
+    assert channel.largest_variance() == channel.predicate_variance == pytest.approx(worst, rel=1e-12)
+    assert co.predicted_error([channel], 7) == pytest.approx(math.sqrt(worst / 7), rel=1e-12)
+
+
+@pytest.mark.parametrize("law", [response_for(6, Fraction(1)), unary_for(6, Fraction(1))])
+def test_merging_is_a_sum_of_columns(law):
+    whole, merged = co.Channel.of(law), co.Channel.of(law, Domain({"a": 2, "b": 3}), ("a",))
+    blocks = whole.matrix().reshape(2, 3, 2, 3).sum(axis=1)  # [cell, own cell, own rest]
+    assert blocks == pytest.approx(np.repeat(merged.matrix()[:, :, None], 3, axis=2), rel=1e-12)
+    assert (whole.attributes, merged.attributes, merged.gap) == ((), ("a",), whole.gap)
+
+
+def test_factors_of_an_older_version_become_channels():
+    channel = co.Channel.of(unary_for(4, Fraction(1)), Domain({"a": 2, "b": 2}), ("b",))
+    own, other = channel.squares
+    squares = {"matching_square": own, "other_square": other, "exclusive": False}
+    fields = {"attributes": ("b",), "size": 2, "matching": channel.truth, "other": channel.other}
+    read = co.Channel.__new__(co.Channel)
+    read.__setstate__(fields | squares)
+    assert (read.size, read.attributes, read.exclusive) == (2, ("b",), False)
+    assert read.gap == pytest.approx(channel.gap, rel=1e-14)
+    assert read.bit_variances == pytest.approx(channel.bit_variances, rel=1e-12)
 
 
 @pytest.mark.parametrize(("size", "expected"), [(8, 0.0128), (1024, 1.35), (32768, 43.0)])

@@ -9,8 +9,9 @@ import pytest
 import pgmjax as pj
 from pgmjax import local as co
 from pgmjax.local import codes as responses
-from pgmjax.local.table import load
+from pgmjax.local.table import columns_of, load
 from pgmjax.privacy import RandomizedResponse, SeededBackend
+from pgmjax.privacy.private_table import PrivateTable
 
 LAW = RandomizedResponse(4, 0.25)
 
@@ -18,7 +19,7 @@ LAW = RandomizedResponse(4, 0.25)
 def test_blocks_cover_all_rows_in_order(monkeypatch):
     monkeypatch.setattr(responses, "BLOCK_ROWS", 4)
     codes = np.arange(10) % 4
-    found = list(responses.blocks(co.PerturbedCodes(LAW, codes)))
+    found = list(co.PerturbedCodes(LAW, codes).blocks())
     assert [start for start, _ in found] == [0, 4, 8]
     assert np.array_equal(np.concatenate([block for _, block in found]), codes)
 
@@ -26,7 +27,7 @@ def test_blocks_cover_all_rows_in_order(monkeypatch):
 def test_a_function_gives_blocks_anew():
     table = co.PerturbedCodes(LAW, lambda: iter([np.array([0, 1]), np.array([3])]))
     for _ in range(2):
-        assert [(start, block.tolist()) for start, block in responses.blocks(table)] == [
+        assert [(start, block.tolist()) for start, block in table.blocks()] == [
             (0, [0, 1]),
             (2, [3]),
         ]
@@ -51,7 +52,7 @@ def test_a_mapped_file_is_read_in_place(tmp_path):
 )
 def test_wrong_codes_are_refused(codes, error, words):
     with pytest.raises(error, match=words):
-        list(responses.blocks(co.PerturbedCodes(LAW, codes)))
+        list(co.PerturbedCodes(LAW, codes).blocks())
 
 
 @pytest.mark.parametrize("in_files", [False, True])
@@ -83,6 +84,60 @@ def test_bits_of_unary_encodings_are_refused():
         co.group_histograms(mechanism.perturb(data, row_order_is_public=True))
 
 
+def streams(groups, encodings=None):
+    """The same responses twice: to be read once from the choke point, and as a table of the columns."""
+    domain = pj.Domain({"a": 3, "b": 2})
+    data = pj.Dataset.from_columns(domain, {"a": np.arange(999) % 3, "b": np.arange(999) // 500})
+    given = []
+    for _ in range(2):
+        backend = SeededBackend(3, insecure=True)
+        table = PrivateTable(data, pj.Relation.REPLACE_ONE, pj.privacy.Budget(9), backend)
+        given.append(table.respond(groups, epsilons=[1] * len(groups), encodings=encodings))
+    stream, other = given
+    return stream, co.PerturbedTable(domain, columns_of(other), other.rows, False, 3)
+
+
+ROW_WISE = {
+    "grouped": lambda it: co.group_histograms(it, np.arange(999) % 2).answer(np.eye(6), useless="answer"),
+    "queries": lambda it: co.answer_queries(
+        it, co.Universe(pj.Domain({"a": 3, "b": 2})), pj.queries.marginal(["a", "b"]), useless="answer"
+    ),
+    "rows": lambda it: co.answer_rows(it, np.ones((999, 6)) * np.arange(6), useless="answer"),
+}
+
+
+@pytest.mark.parametrize("ask", ROW_WISE.values(), ids=ROW_WISE)
+def test_a_stream_of_responses_is_answered_from_like_its_table(ask):
+    stream, table = streams([["a", "b"]])
+    one, two = ask(stream), ask(table)
+    assert np.array_equal(one.value, two.value) and np.array_equal(one.variance, two.variance)
+    with pytest.raises(ValueError, match="were read before"):
+        ask(stream)
+
+
+@pytest.mark.parametrize("encodings", [None, ["optimal-unary", "direct"], ["symmetric-unary"] * 2])
+def test_marginals_of_a_stream_are_those_of_its_table(encodings):
+    stream, table = streams([["a"], ["b"]], encodings)
+    assert (stream.domain, stream.groups, stream.laws) == (table.domain, table.groups, table.laws)
+    cliques = [["b", "a"], ["a"]]
+    for one, two in zip(co.marginals_of(stream, cliques), table.marginals(cliques), strict=True):
+        assert np.array_equal(one.sums, two.sums) and one.factors == two.factors
+
+
+@pytest.mark.parametrize(
+    ("groups", "encodings", "words"),
+    [
+        ([["a"], ["b"]], None, r"got \('a',\) in 'direct', \('b',\) in 'direct'"),
+        ([["a"]], ["optimal-unary"], r"got \('a',\) in 'optimal-unary'"),
+    ],
+)
+def test_a_stream_that_is_no_codes_is_refused_and_not_read(groups, encodings, words):
+    stream, _ = streams(groups, encodings)
+    with pytest.raises(ValueError, match=words):
+        co.group_histograms(stream)
+    assert len(list(stream)) == 1
+
+
 @pytest.mark.parametrize(
     "ask",
     [
@@ -99,7 +154,7 @@ def test_something_else_is_refused_everywhere(ask):
 
 def test_something_else_is_refused():
     with pytest.raises(TypeError, match="attributes law and codes"):
-        list(responses.blocks(np.zeros(3)))
+        co.PerturbedCodes.of(np.zeros(3))
     with pytest.raises(TypeError, match="RandomizedResponse"):
         co.PerturbedCodes("law", [0])
 

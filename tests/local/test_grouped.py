@@ -9,6 +9,7 @@ from pgmjax import local as co
 from pgmjax.local import codes as responses
 from pgmjax.local import grouped
 from pgmjax.privacy import RandomizedResponse, SeededBackend
+from pgmjax.privacy.response import UnaryResponse
 
 LAW = RandomizedResponse(5, 0.4)
 CODES = np.random.default_rng(0).integers(0, 5, 1000)
@@ -112,3 +113,9 @@ def test_wrong_functions_are_refused(functions, assignment, error, words):
     seen = co.group_histograms(co.PerturbedCodes(LAW, CODES), WHERE)
     with pytest.raises(error, match=words):
         seen.answer(functions, assignment)
+
+
+def test_counts_of_bits_are_refused():
+    seen = co.GroupHistograms(UnaryResponse(5, 0.2), np.ones((1, 5), int))
+    with pytest.raises(TypeError, match="must be a RandomizedResponse, got UnaryResponse"):
+        seen.unbiased()

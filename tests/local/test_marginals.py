@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.local.channel import Factor, predicted_error
+from pgmjax.local.channel import Channel, predicted_error
 from pgmjax.local.marginals import ResponseMarginal, Tally, factors_of
 from pgmjax.privacy.response import UnaryResponse, response_for, unary_for
 
@@ -87,7 +87,7 @@ def test_the_predicted_error_bounds_every_predicate(laws):
 def test_known_predicted_errors(size, expected):
     """Normalised bounds for 48,842 records at epsilon 1."""
     law = response_for(size, ONE)
-    found = predicted_error([Factor.of(law, Domain({"a": size}), ("a",))], 48842)
+    found = predicted_error([Channel.of(law, Domain({"a": size}), ("a",))], 48842)
     assert found == pytest.approx(expected, rel=5e-3)
     exp = math.e
     assert found == pytest.approx((exp + size - 1) / (exp - 1) / 2 / math.sqrt(48842), rel=1e-9)
@@ -101,7 +101,7 @@ def test_direct_estimates_have_their_closed_form(size, epsilon):
     domain = Domain({"v": size})
     rows = int(counts.sum())
     marginal = ResponseMarginal(
-        domain, ("v",), rows, (Factor.of(law, domain, ("v",)),), np.append(counts, rows)
+        domain, ("v",), rows, (Channel.of(law, domain, ("v",)),), np.append(counts, rows)
     )
     exp = math.exp(float(epsilon))
     a = (exp + size - 1) / (exp - 1)
@@ -114,7 +114,7 @@ def test_the_worst_mean_squared_error_of_a_predicate():
     """n MSE of mechanisms known by figure: 0.92067 for 2 categories, at epsilon 1, whatever the table."""
     law = response_for(2, ONE)
     domain = Domain({"v": 2})
-    marginal = ResponseMarginal(domain, ("v",), 1, (Factor.of(law, domain, ("v",)),), np.array([1, 0, 1]))
+    marginal = ResponseMarginal(domain, ("v",), 1, (Channel.of(law, domain, ("v",)),), np.array([1, 0, 1]))
     for table in ([1, 0], [0, 1]):
         assert marginal.covariance(np.array(table))[0, 0] == pytest.approx(0.92067, rel=1e-5)
 
@@ -123,12 +123,12 @@ def test_measurements_have_the_spread_of_their_law():
     """Where the estimate is the truth, the standard deviations are exact: sums of independent bits."""
     law = response_for(3, ONE)
     domain = Domain({"v": 3})
-    factor = Factor.of(law, domain, ("v",))
+    factor = Channel.of(law, domain, ("v",))
     table = np.array([500.0, 300.0, 200.0])
-    expected = factor.other * 1000 + factor.gain * table
+    expected = factor.other * 1000 + factor.gap * table
     counts = np.rint(expected).astype(int)
     marginal = ResponseMarginal(domain, ("v",), 1000, (factor,), np.append(counts, 1000))
-    chances = np.where(np.eye(3), factor.matching, factor.other)
+    chances = np.where(np.eye(3), factor.truth, factor.other)
     exact = np.sqrt((chances * (1 - chances)) @ table)
     measurement = marginal.measurement()
     assert measurement.row_stddevs() == pytest.approx(exact, rel=1e-3)  # rounded counts move it a little
@@ -139,7 +139,7 @@ def test_measurements_have_the_spread_of_their_law():
 def test_no_counts_that_fit_still_give_a_spread():
     law = unary_for(3, ONE)
     domain = Domain({"v": 3})
-    marginal = ResponseMarginal(domain, ("v",), 9, (Factor.of(law, domain, ("v",)),), np.array([0, 0, 0, 9]))
+    marginal = ResponseMarginal(domain, ("v",), 9, (Channel.of(law, domain, ("v",)),), np.array([0, 0, 0, 9]))
     assert (marginal.measurement().row_stddevs() > 0).all() and (marginal.estimate() < 0).all()
 
 
@@ -147,12 +147,12 @@ def test_refusals():
     law = response_for(5000, Fraction(5))
     domain = Domain({"v": 5000})
     marginal = ResponseMarginal(
-        domain, ("v",), 1, (Factor.of(law, domain, ("v",)),), np.append(np.ones(5000, int), 5000)
+        domain, ("v",), 1, (Channel.of(law, domain, ("v",)),), np.append(np.ones(5000, int), 5000)
     )
     with pytest.raises(ValueError, match="5,000 cells is too large"):
         marginal.covariance()
     small = ResponseMarginal(
-        Domain({"v": 3}), ("v",), 1, (Factor.of(response_for(3, ONE), Domain({"v": 3}), ("v",)),), np.ones(4)
+        Domain({"v": 3}), ("v",), 1, (Channel.of(response_for(3, ONE), Domain({"v": 3}), ("v",)),), np.ones(4)
     )
     with pytest.raises(ValueError, match=r"shape of the clique, \(3,\), got \(2,\)"):
         small.covariance(np.ones(2))
