@@ -25,11 +25,7 @@ import numpy as np
 
 # raised by whoever uses a record or arrays that are not what was written
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
-# raised by NumPy and zipfile, which advise to unpickle what they cannot read
-_UNREADABLE = (
-    *(ArithmeticError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError),
-    *(zipfile.BadZipFile, zlib.error),
-)
+_UNREADABLE = (*_DAMAGE, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 def check_target(out: str | os.PathLike[str]) -> pathlib.Path:
@@ -145,6 +141,7 @@ class ArrayFolder:
         version: the only version that is written and read, under the record's key `format_version`.
         missing: raised where a file is not there.
         indent: of the record's text; None writes it on one line.
+        newline: whether that text ends with one.
     """
 
     record: str
@@ -153,6 +150,7 @@ class ArrayFolder:
     version: int = 1
     missing: type[Exception] = FileNotFoundError
     indent: int | None = 1
+    newline: bool = False
 
     def write(self, folder: Any, fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
         """Write a folder's files, each in full or not at all.
@@ -167,7 +165,7 @@ class ArrayFolder:
                 bytes.
         """
         heading = {"format": self.format, "format_version": self.version}
-        text = json.dumps({**heading, **fields}, indent=self.indent) + "\n"
+        text = json.dumps({**heading, **fields}, indent=self.indent) + "\n" * self.newline
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         contents = {**arrays, self.record: text.encode()}
@@ -255,7 +253,9 @@ class Contents:
 def _readable(name: str) -> Iterator[None]:
     try:
         yield
-    except _UNREADABLE as error:
+    except FileNotFoundError:
+        raise
+    except _UNREADABLE as error:  # NumPy would advise to unpickle it
         raise ValueError(f"{name} is damaged, or not a file of plain arrays.") from error
 
 

@@ -29,7 +29,7 @@ MAX_TRACED = 5000
 """The most training answers of which error bounds of single answers are worked out."""
 
 FOLDER = files.ArrayFolder(
-    "predictor.json", "a predictor of pgmjax", "pgmjax-predictor", missing=ValueError, indent=2
+    "predictor.json", "a predictor of pgmjax", "pgmjax-predictor", missing=ValueError, indent=2, newline=True
 )
 _LAWS: dict[str, type[Law]] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
 _LEARNED = "learned."

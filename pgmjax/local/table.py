@@ -29,7 +29,11 @@ from pgmjax.privacy.responding import Planned
 from pgmjax.privacy.response import RandomizedResponse, ResponseLaw, UnaryResponse
 
 FOLDER = ArrayFolder(
-    "perturbed.json", "a perturbed table of pgmjax", "pgmjax-perturbed-table", missing=ValueError
+    "perturbed.json",
+    "a perturbed table of pgmjax",
+    "pgmjax-perturbed-table",
+    missing=ValueError,
+    newline=True,
 )
 _BLOCK_ROWS = 1 << 17
 
