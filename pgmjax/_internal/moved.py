@@ -82,7 +82,16 @@ RENAMED: dict[str, str] = {
 }
 """Names that are called otherwise where they are now, by their old path; what is new may be a method."""
 
-GONE = frozenset({"mixture.descent.descend", "solvers.loop.solve"})
+GONE = frozenset(
+    {
+        "mixture.descent.descend",
+        "mixture.files.load",
+        "model_io.require_probabilities",
+        "model_io.write",
+        "regions.files.load",
+        "solvers.loop.solve",
+    }
+)
 """Old paths at whose new place a function of the same name takes other arguments."""
 
 MODULES: dict[str, str] = {

@@ -241,11 +241,7 @@ class History:
             FileNotFoundError: the folder or one of its files is missing.
             ValueError: the files are corrupt, of another program, or of a newer version.
         """
-        domain, measurements, covariance, relation, secure = storage.load(folder)
-        try:
-            return cls(domain, measurements, covariance=covariance, relation=relation, secure=secure)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{folder} is corrupt: {error}") from error
+        return storage.load(folder, cls)
 
     def full_covariance(self) -> np.ndarray:
         """Return the covariance of the noise (counts squared) [rows, rows], the diagonal one written out."""

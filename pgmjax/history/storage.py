@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
-import os
 import pathlib
-import zipfile
-import zlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,18 +22,13 @@ from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.queries import DenseMatrix, Query
 from pgmjax.queries.workload import as_entry
 
-FORMAT, FORMAT_VERSION = "pgmjax.history", 1
 DESCRIPTION = "history.json"
+FOLDER = files.ArrayFolder(DESCRIPTION, "a history of pgmjax", "pgmjax.history", indent=None)
 _LAWS: dict[str, type[DiscreteLaplace] | type[DiscreteGaussian]] = {
     "laplace": DiscreteLaplace,
     "gaussian": DiscreteGaussian,
 }
-_UNREADABLE = (
-    *(KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError),
-    *(zipfile.BadZipFile, zlib.error, OSError, EOFError),
-)
-
-Parts = tuple[Domain, list[LinearMeasurement], np.ndarray | None, str | None, bool]
+_History = TypeVar("_History")
 
 
 def save(
@@ -57,8 +49,6 @@ def save(
         relation: the neighbouring relation's name, or None.
         secure: whether the noise protects.
     """
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, np.ndarray] = {} if covariance is None else {"covariance": covariance}
     dense: list[np.ndarray] = []
     described = [_described(measurement, dense) for measurement in measurements]
@@ -71,8 +61,6 @@ def save(
     content = packed.getvalue()
     name = f"history-{hashlib.sha256(content).hexdigest()[:32]}.npz"
     description = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
         "pgmjax": __version__,
         "domain": domain.to_dict(),
         "relation": relation,
@@ -80,67 +68,45 @@ def save(
         "arrays": name,
         "measurements": described,
     }
-    _put(folder / name, content)
-    _put(folder / DESCRIPTION, json.dumps(description).encode())
-    for old in folder.glob("history-*.npz"):
+    FOLDER.write(folder, description, {name: content})
+    for old in pathlib.Path(folder).glob("history-*.npz"):
         if old.name != name:
             old.unlink(missing_ok=True)
 
 
-def load(folder: Any) -> Parts:
+def load(folder: Any, make: Callable[..., _History]) -> _History:
     """Read what `save` wrote.
 
     Args:
         folder: path of the folder.
-
-    Returns:
-        Domain, measurements, covariance or None, the relation's name or None, and whether the noise protects.
+        make: the class `History`.
 
     Raises:
         FileNotFoundError: the folder or one of its files is missing.
         ValueError: the files are corrupt, of another program, or of a newer version.
     """
-    folder = pathlib.Path(folder)
-    if not (folder / DESCRIPTION).is_file():
-        raise FileNotFoundError(f"{folder} holds no {DESCRIPTION}: it is not the folder of a saved history.")
     try:
-        description, path, content = _read(folder)
+        return _load(folder, make)
     except FileNotFoundError:
-        description, path, content = _read(folder)  # a new history was saved between the two files
-    if hashlib.sha256(content).hexdigest()[:32] not in path.name:
-        raise ValueError(f"{folder} is corrupt: {path.name} is not what was written under this name.")
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            kept = {name: arrays[name] for name in arrays.files}
-        domain = Domain(description["domain"])
-        reader = _Reader(kept)
-        measurements = [reader.measurement(entry) for entry in description["measurements"]]
-        secure = description.get("secure", True) is True  # earlier files do not say
-        return domain, measurements, kept.get("covariance"), description["relation"], secure
-    except _UNREADABLE as error:
-        raise ValueError(f"{folder} is corrupt: {error}") from error
+        return _load(folder, make)  # a new history was saved between the reads of its two files
 
 
-def _read(folder: pathlib.Path) -> tuple[dict[str, Any], pathlib.Path, bytes]:
-    """Return the description, and where the arrays are with what stands there."""
-    description = files.read(folder / DESCRIPTION, "a history of pgmjax", FORMAT, FORMAT_VERSION)
-    path = folder / str(description.get("arrays"))
-    if not path.is_file():
-        raise FileNotFoundError(f"{folder} holds no {path.name}, which {DESCRIPTION} names: copy both files.")
-    return description, path, path.read_bytes()
-
-
-def _put(path: pathlib.Path, content: bytes) -> None:
-    """Write a file beside its place, have the disk store it, and rename it."""
-    partial = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+def _load(folder: Any, make: Callable[..., _History]) -> _History:
+    with FOLDER.reading(folder) as contents:
+        record = contents.record
+        name = str(record.get("arrays"))
+        if hashlib.sha256(contents.path(name).read_bytes()).hexdigest()[:32] not in name:
+            raise ValueError(f"{name} is not what was written under this name.")
+        arrays = contents.arrays(name)
+        reader = _Reader(arrays)
+        measurements = [reader.measurement(entry) for entry in record["measurements"]]
+        return make(
+            Domain(record["domain"]),
+            measurements,
+            covariance=arrays.get("covariance"),
+            relation=record["relation"],
+            secure=record.get("secure", True) is True,  # earlier files do not say
+        )
 
 
 def _described(measurement: LinearMeasurement, dense: list[np.ndarray]) -> dict[str, Any]:

@@ -6,10 +6,7 @@ On disk it is settings as JSON and numbers as NumPy arrays, never pickle.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-import pathlib
-import zipfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,8 +28,9 @@ from pgmjax.queries.workload import Workload
 MAX_TRACED = 5000
 """The most training answers of which error bounds of single answers are worked out."""
 
-FORMAT = "pgmjax-predictor"
-FORMAT_VERSION = 1
+FOLDER = files.ArrayFolder(
+    "predictor.json", "a predictor of pgmjax", "pgmjax-predictor", missing=ValueError, indent=2, newline=True
+)
 _LAWS: dict[str, type[Law]] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
 _LEARNED = "learned."
 _TAUGHT = ("encodings", "answers", "stddevs", "scales")
@@ -212,14 +210,12 @@ def write(predictor: Predictor, folder: str | os.PathLike[str], *, seed: int = 0
     """
     for part in predictor.parts:
         check_writable(part.fitted.learner, predictor.encoding)
-    where = pathlib.Path(folder)
-    where.mkdir(parents=True, exist_ok=True)
-    described = []
+    described: list[dict[str, Any]] = []
+    stored: dict[str, dict[str, np.ndarray]] = {}
     for number, part in enumerate(predictor.parts):
         learned = part.fitted.arrays()
         arrays = {f"{_LEARNED}{name}": array for name, array in (learned or {}).items()}
-        taught = {name: getattr(part, name) for name in _TAUGHT}
-        np.savez_compressed(where / f"part-{number}.npz", **taught, **arrays)  # type: ignore[arg-type]
+        stored[f"part-{number}.npz"] = {name: getattr(part, name) for name in _TAUGHT} | arrays
         described.append(
             {
                 "clique": list(part.clique),
@@ -229,14 +225,12 @@ def write(predictor: Predictor, folder: str | os.PathLike[str], *, seed: int = 0
             }
         )
     record = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
         "domain": predictor.domain.to_dict(),
         "encoding": predictor.encoding.name,
         "seed": seed,
         "parts": described,
     }
-    (where / "predictor.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    FOLDER.write(folder, record, stored)
 
 
 def read(folder: str | os.PathLike[str]) -> Predictor:
@@ -245,19 +239,13 @@ def read(folder: str | os.PathLike[str]) -> Predictor:
     Raises:
         ValueError: there is none, or it is damaged or of another version.
     """
-    where = pathlib.Path(folder)
-    path = where / "predictor.json"
-    if not path.is_file():
-        raise ValueError(f"there is no predictor in {os.fspath(folder)}: expected predictor.json in it.")
-    record = files.read(path, "a predictor of pgmjax", FORMAT, FORMAT_VERSION)
-    try:
+    with FOLDER.reading(folder) as contents:
+        record = contents.record
         parts = [
-            _part(where / f"part-{number}.npz", about, record["seed"])
+            _part(contents.arrays(f"part-{number}.npz"), about, record["seed"])
             for number, about in enumerate(record["parts"])
         ]
         return Predictor(Domain(record["domain"]), as_encoding(record["encoding"]), tuple(parts))
-    except (KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error}. Make or copy it again.") from error
 
 
 def check_writable(learner: Learner, encoding: Encoding) -> None:
@@ -274,9 +262,7 @@ def check_writable(learner: Learner, encoding: Encoding) -> None:
         )
 
 
-def _part(path: pathlib.Path, about: dict[str, Any], seed: int) -> Part:
-    with np.load(path, allow_pickle=False) as stored:
-        arrays = {name: stored[name] for name in stored.files}
+def _part(arrays: dict[str, np.ndarray], about: dict[str, Any], seed: int) -> Part:
     learner = as_learner(about["learner"])
     encodings, answers, stddevs, scales = (arrays.pop(name) for name in _TAUGHT)
     fitted: FittedLearner

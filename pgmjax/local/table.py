@@ -7,7 +7,6 @@ they come, in memory or in files that may be larger than it.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks, files
-from pgmjax._internal.files import reserve
+from pgmjax._internal import checks
+from pgmjax._internal.files import ArrayFolder, reserve
 from pgmjax._version import __version__
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
@@ -28,8 +27,13 @@ from pgmjax.privacy.exact import as_text, exact_epsilon
 from pgmjax.privacy.responding import ENCODINGS, Planned, Responses
 from pgmjax.privacy.response import RandomizedResponse, ResponseLaw, UnaryResponse
 
-FORMAT, FORMAT_VERSION = "pgmjax-perturbed-table", 1
-RECORD = "perturbed.json"
+FOLDER = ArrayFolder(
+    "perturbed.json",
+    "a perturbed table of pgmjax",
+    "pgmjax-perturbed-table",
+    missing=ValueError,
+    newline=True,
+)
 _BLOCK_ROWS = 1 << 17
 
 
@@ -125,16 +129,16 @@ class PerturbedTable:
             ValueError: the folder exists or cannot be made.
         """
         with reserve(folder) as made:
-            for number, column in enumerate(self.columns):
-                np.save(made / answers_name(number), column.answers, allow_pickle=False)
-            self.write_record(made)
+            answers = {answers_name(i): column.answers for i, column in enumerate(self.columns)}
+            FOLDER.write(made, self._record(), answers)
         return pathlib.Path(folder).absolute()
 
     def write_record(self, folder: pathlib.Path) -> None:
         """Write `perturbed.json` beside the columns' files."""
-        record = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
+        FOLDER.write(folder, self._record(), {})
+
+    def _record(self) -> dict[str, Any]:
+        return {
             "pgmjax": __version__,
             "domain": self.domain.to_dict(),
             "rows": self.rows,
@@ -145,7 +149,6 @@ class PerturbedTable:
             "ledger": None if self.ledger is None else dict(self.ledger),
             "columns": [column.to_dict() for column in self.columns],
         }
-        (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
     def __repr__(self) -> str:
         mark = "secure" if self.secure else "NOT SECURE"
@@ -159,14 +162,11 @@ def load(folder: str | os.PathLike[str]) -> PerturbedTable:
     Raises:
         ValueError: there is no such table, or it is damaged.
     """
-    where = pathlib.Path(folder)
-    if not (where / RECORD).is_file():
-        raise ValueError(f"{os.fspath(folder)} holds no {RECORD}: it is not the folder of a perturbed table.")
-    record = files.read(where / RECORD, "a perturbed table of pgmjax", FORMAT, FORMAT_VERSION)
-    try:
+    with FOLDER.reading(folder) as contents:
+        record = contents.record
         domain = Domain(record["domain"])
         columns = tuple(
-            read_column(each, np.load(where / answers_name(number), mmap_mode="r", allow_pickle=False))
+            read_column(each, contents.mapped(answers_name(number)))
             for number, each in enumerate(record["columns"])
         )
         rows = checks.integer("rows", record["rows"], low=1)
@@ -174,8 +174,6 @@ def load(folder: str | os.PathLike[str]) -> PerturbedTable:
             if domain.size(column.attributes) != column.law.size or len(column.answers) != rows:
                 raise ValueError("its columns do not fit its domain or its number of rows.")
         return PerturbedTable(domain, columns, rows, record["secure"], record["seed"], record["ledger"])
-    except (KeyError, TypeError, ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{os.fspath(folder)} is damaged: {error} Make or copy it again.") from error
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, files
 from pgmjax.data.cliques import Clique, as_clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import CACHE_BYTES, HostModel
@@ -26,6 +26,8 @@ from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.rows import ModelRows
 from pgmjax.model.views import ModelPictures
 from pgmjax.queries import Query
+
+FOLDER = files.ArrayFolder(io.RECORD, "a model of pgmjax", "pgmjax.model")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -219,7 +221,12 @@ class GraphicalModel(ModelRows, ModelPictures):
         Args:
             folder: path; these two files in it are replaced. `pgmjax.load` reads them back.
         """
-        io.save(folder, self.domain, self.potentials, self.total, self.marginals)
+        arrays = io.vector_arrays(self.potentials, "potential") | io.vector_arrays(self.marginals, "marginal")
+        fields = {
+            "potentials": [list(clique) for clique in self.potentials.cliques],
+            "marginals": [list(clique) for clique in self.marginals.cliques],
+        }
+        io.write(FOLDER, folder, self.domain, self.total, fields, arrays)
 
     def __repr__(self) -> str:
         cells = sum(t.size for t in self.potentials.tables)
@@ -227,6 +234,20 @@ class GraphicalModel(ModelRows, ModelPictures):
             f"GraphicalModel({len(self.domain)} attributes, {len(self.potentials)} cliques, "
             f"{cells:,} potentials, total={self.total:,.1f})"
         )
+
+
+def load(folder: Any) -> GraphicalModel:
+    """Read what `GraphicalModel.save` wrote; errors as in `io.reading`."""
+    with io.reading(FOLDER, folder) as (domain, total, record, arrays):
+        potentials = io.read_vector(domain, record["potentials"], arrays, "potential")
+        marginals = io.read_vector(domain, record["marginals"], arrays, "marginal")
+        if any(np.isnan(table).any() or np.isposinf(table).any() for table in potentials.tables):
+            raise ValueError("its potentials are not finite.")
+        io.require_probabilities(marginals)
+    model = GraphicalModel(domain, potentials, total, marginals)
+    if not math.isfinite(model.log_partition()):
+        raise ValueError(f"{folder} is corrupt: its potentials leave no possible cell.")
+    return model
 
 
 def _log_table(domain: Domain, clique: Clique, values: Any) -> np.ndarray:

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks, files
-from pgmjax._version import __version__
+from pgmjax._internal import checks
+from pgmjax._internal.files import ArrayFolder, float_array
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference import ops
@@ -26,8 +26,7 @@ from pgmjax.model import answering, io
 from pgmjax.model.rows import ModelRows, RowCheck, known_codes
 from pgmjax.queries import DenseMatrix, Query
 
-FORMAT, FORMAT_VERSION = "pgmjax.mixture", 1
-Parts = tuple[Domain, np.ndarray, tuple[np.ndarray, ...], float, tuple[Clique, ...]]
+FOLDER = ArrayFolder(io.RECORD, "a mixture of pgmjax", "pgmjax.mixture")
 
 _BLOCK = 1 << 22  # numbers of rows times components at once
 
@@ -286,8 +285,9 @@ class MixtureModel(ModelRows):
         Args:
             folder: path; these two files in it are replaced. `pgmjax.load` reads them back.
         """
-        parts = (self.domain, self.log_weights, self.log_probabilities, self.total, self.cliques)
-        save(folder, parts)
+        arrays = {f"log_probabilities_{i}": table for i, table in enumerate(self.log_probabilities)}
+        fields = {"components": self.components, "cliques": [list(clique) for clique in self.cliques]}
+        io.write(FOLDER, folder, self.domain, self.total, fields, {"log_weights": self.log_weights, **arrays})
 
     def __repr__(self) -> str:
         return (
@@ -337,57 +337,14 @@ def _normalised(said: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     return logs
 
 
-def save(folder: Any, parts: Parts) -> None:
-    """Write a mixture into a folder, which is made where it is missing.
-
-    Args:
-        folder: path; the files `model.json` and `model.npz` in it are replaced.
-        parts: the fields of a `MixtureModel`, in order.
-    """
-    domain, log_weights, log_probabilities, total, cliques = parts
-    arrays = {f"log_probabilities_{i}": table for i, table in enumerate(log_probabilities)}
-    description = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "pgmjax": __version__,
-        "domain": domain.to_dict(),
-        "total": total,
-        "components": len(log_weights),
-        "cliques": [list(clique) for clique in cliques],
-    }
-    io.write(folder, description, {"log_weights": log_weights, **arrays})
-
-
-def load(folder: Any) -> Parts:
-    """Read what `save` wrote.
-
-    Raises:
-        FileNotFoundError: one of the folder's files is missing.
-        ValueError: the files are corrupt or of another version.
-    """
-    folder = io.existing(folder)
-    described = files.read(folder / "model.json", "a mixture of pgmjax", FORMAT, FORMAT_VERSION)
-    try:
-        with np.load(folder / "model.npz", allow_pickle=False) as arrays:
-            domain = Domain(described["domain"])
-            total, components = float(described["total"]), int(described["components"])
-            cliques = tuple(as_clique(domain, names) for names in described["cliques"])
-            weights = _table(arrays["log_weights"], (components,))
-            tables = tuple(
-                _table(arrays[f"log_probabilities_{i}"], (components, size))
-                for i, size in enumerate(domain.shape)
-            )
-    except io.UNREADABLE as error:
-        raise ValueError(f"{folder} is corrupt: {error}") from error
-    if not total > 0 or not math.isfinite(total):
-        raise ValueError(f"{folder} is corrupt: its total is no positive number.")
-    return domain, weights, tables, total, cliques
-
-
-def _table(logs: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    if logs.shape != shape or logs.dtype != np.float64:
-        raise ValueError(f"an array has shape {logs.shape} and type {logs.dtype}, not {shape} and float64")
-    sums = np.exp(logs).sum(axis=-1)
-    if not np.all(np.abs(sums - 1) < 1e-6):
-        raise ValueError("log-probabilities do not sum to one")
-    return logs
+def load(folder: Any) -> MixtureModel:
+    """Read what `MixtureModel.save` wrote; errors as in `io.reading`."""
+    with io.reading(FOLDER, folder) as (domain, total, record, arrays):
+        components = int(record["components"])
+        cliques = tuple(as_clique(domain, names) for names in record["cliques"])
+        weights = float_array(arrays, "log_weights", (components,))
+        shapes = [(components, size) for size in domain.shape]
+        tables = tuple(float_array(arrays, f"log_probabilities_{i}", s) for i, s in enumerate(shapes))
+        if not all(np.all(np.abs(np.exp(logs).sum(axis=-1) - 1) < 1e-6) for logs in (weights, *tables)):
+            raise ValueError("its log-probabilities do not sum to one.")
+    return MixtureModel(domain, weights, tables, total, cliques)

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
-from pgmjax._internal import files, html
-from pgmjax._version import __version__
+from pgmjax._internal import html
+from pgmjax._internal.files import ArrayFolder, float_array
 from pgmjax.data.cliques import Clique, as_clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import require_cells
@@ -35,8 +34,7 @@ from pgmjax.queries import Query
 METHOD = "convex belief propagation"
 FITTING_SWEEPS, FITTED = 200, 1e-10
 
-FORMAT, FORMAT_VERSION = "pgmjax.regions", 1
-Parts = tuple[Domain, CliqueVector, float, float, float, float]
+FOLDER = ArrayFolder(io.RECORD, "a model of regions", "pgmjax.regions")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -131,8 +129,11 @@ class RegionModel:
         Args:
             folder: path; these two files in it are replaced. `pgmjax.load` reads them back.
         """
-        parts = (self.domain, self.marginals, self.total, self.residual, self.loss, self.gap)
-        save(folder, parts)
+        # JSON has no NaN, which stands for a loss that is not known
+        numbers = {"residual_loss_gap": np.array([self.residual, self.loss, self.gap])}
+        arrays = io.vector_arrays(self.marginals, "marginal") | numbers
+        fields = {"marginals": [list(clique) for clique in self.marginals.cliques]}
+        io.write(FOLDER, folder, self.domain, self.total, fields, arrays)
 
     @functools.cached_property
     def _forest(self) -> GraphicalModel:
@@ -261,45 +262,12 @@ def _log_conditional(table: np.ndarray, clique: Clique, part: frozenset[str]) ->
         return np.log(np.where(given > 0, table / np.where(given > 0, given, 1), uniform))
 
 
-def save(folder: Any, parts: Parts) -> None:
-    """Write a model of regions into a folder, which is made where it is missing.
-
-    Args:
-        folder: path; the files `model.json` and `model.npz` in it are replaced.
-        parts: the fields of a `RegionModel`, in order.
-    """
-    domain, marginals, total, residual, loss, gap = parts
-    arrays = {f"marginal_{i}": table for i, table in enumerate(marginals.tables)}
-    description = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "pgmjax": __version__,
-        "domain": domain.to_dict(),
-        "total": total,
-        "marginals": [list(clique) for clique in marginals.cliques],
-    }
-    # JSON has no NaN, which stands for a loss that is not known
-    io.write(folder, description, {**arrays, "residual_loss_gap": np.array([residual, loss, gap])})
-
-
-def load(folder: Any) -> Parts:
-    """Read what `save` wrote.
-
-    Raises:
-        FileNotFoundError: one of the folder's files is missing.
-        ValueError: the files are corrupt or of another version.
-    """
-    folder = io.existing(folder)
-    described = files.read(folder / "model.json", "a model of regions", FORMAT, FORMAT_VERSION)
-    try:
-        with np.load(folder / "model.npz", allow_pickle=False) as arrays:
-            domain = Domain(described["domain"])
-            marginals = io.read_vector(domain, described["marginals"], arrays, "marginal")
-            total = float(described["total"])
-            residual, loss, gap = (float(value) for value in arrays["residual_loss_gap"])
-    except io.UNREADABLE as error:
-        raise ValueError(f"{folder} is corrupt: {error}") from error
-    if not (total > 0 and math.isfinite(total) and residual >= 0):
-        raise ValueError(f"{folder} is corrupt: its total or its residual is no number that it can be.")
-    io.require_probabilities(folder, marginals)
-    return domain, marginals, total, residual, loss, gap
+def load(folder: Any) -> RegionModel:
+    """Read what `RegionModel.save` wrote; errors as in `io.reading`."""
+    with io.reading(FOLDER, folder) as (domain, total, record, arrays):
+        marginals = io.read_vector(domain, record["marginals"], arrays, "marginal")
+        residual, loss, gap = map(float, float_array(arrays, "residual_loss_gap", (3,)))
+        if not residual >= 0:
+            raise ValueError("its residual is negative or not a number.")
+        io.require_probabilities(marginals)
+    return RegionModel(domain, marginals, total, residual, loss, gap)

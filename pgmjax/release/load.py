@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import Any
 
-from pgmjax.model import io, mixture, regions
+from pgmjax.model import graphical, io, mixture, regions
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
@@ -21,12 +21,6 @@ def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel:
         FileNotFoundError: the folder or one of its files is missing.
         ValueError: the files are corrupt, of another program, or of a newer version.
     """
-    named = io.format_of(folder)
-    if named == mixture.FORMAT:
-        return MixtureModel(*mixture.load(folder))
-    if named == regions.FORMAT:
-        return RegionModel(*regions.load(folder))
-    model = GraphicalModel(*io.load(folder))
-    if not math.isfinite(model.log_partition()):
-        raise ValueError(f"{folder} is corrupt: its potentials leave no possible cell.")
-    return model
+    readers: dict[str | None, Callable[[Any], GraphicalModel | MixtureModel | RegionModel]]
+    readers = {mixture.FOLDER.format: mixture.load, regions.FOLDER.format: regions.load}
+    return readers.get(io.format_of(folder), graphical.load)(folder)

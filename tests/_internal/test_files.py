@@ -6,10 +6,11 @@ Files of the library's own formats: what is read back, and what is refused with 
 import json
 import os
 
+import numpy as np
 import pytest
 
 from pgmjax._internal import files
-from pgmjax._internal.files import check_target, reserve
+from pgmjax._internal.files import ArrayFolder, Contents, check_target, float_array, reserve
 
 
 def test_a_folder_appears_when_it_is_complete(tmp_path):
@@ -58,3 +59,97 @@ def test_anything_else_is_refused(tmp_path, text, message):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(ValueError, match=message):
         files.read(tmp_path / "x.json", "a thing", "pgmjax.thing", 3)
+
+
+THING = ArrayFolder("thing.json", "a thing", "pgmjax.thing", 3)
+MANY = {"one": np.arange(3.0), "two": np.zeros((2, 2), np.int8)}
+
+
+def written(folder):
+    THING.write(folder, {"a": 1}, {"many.npz": MANY, "one.npy": np.arange(5), "raw.bin": b"xyz"})
+    return folder
+
+
+def test_records_and_arrays_come_back(tmp_path):
+    written(tmp_path / "deep" / "t")
+    with THING.reading(tmp_path / "deep" / "t") as found:
+        assert found.record == {"format": "pgmjax.thing", "format_version": 3, "a": 1}
+        many, one = found.arrays("many.npz"), found.mapped("one.npy")
+        assert list(many) == list(MANY) and all(np.array_equal(many[name], MANY[name]) for name in MANY)
+        assert isinstance(one, np.memmap) and one.tolist() == list(range(5))
+        assert found.path("raw.bin").read_bytes() == b"xyz"
+    with np.load(tmp_path / "deep" / "t" / "many.npz", allow_pickle=False) as plain:
+        assert plain["two"].dtype == np.int8
+
+
+@pytest.mark.parametrize("interrupted", ["fsync", "replace"])
+def test_an_interrupt_leaves_the_old_folder(tmp_path, monkeypatch, interrupted):
+    before = {path.name: path.read_bytes() for path in written(tmp_path).iterdir()}
+
+    def never(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, interrupted, never)
+    with pytest.raises(KeyboardInterrupt):
+        THING.write(tmp_path, {"a": 2}, {"many.npz": {}, "new.npy": np.zeros(2)})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_the_record_is_renamed_when_all_else_is_there(tmp_path, monkeypatch):
+    replace, order = os.replace, []
+    monkeypatch.setattr(os, "replace", lambda one, two: (order.append(two.name), replace(one, two)))
+    written(tmp_path)
+    assert order == ["many.npz", "one.npy", "raw.bin", "thing.json"]
+
+
+def test_a_record_that_is_no_json_makes_no_folder(tmp_path):
+    with pytest.raises(TypeError):
+        THING.write(tmp_path / "t", {"a": object()}, {})
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("missing", [FileNotFoundError, ValueError])
+def test_missing_files_are_named(tmp_path, missing):
+    kind = ArrayFolder("thing.json", "a thing", "pgmjax.thing", 3, missing=missing)
+    said = r"holds no thing\.json: it is not the folder of a thing"
+    with pytest.raises(missing, match=said), kind.reading(tmp_path):
+        pytest.fail("the block ran")
+    written(tmp_path)
+    said = r"holds no other\.npz, which belongs to it: copy the whole folder"
+    for read in (Contents.arrays, Contents.mapped, Contents.path):
+        with pytest.raises(missing, match=said), kind.reading(tmp_path) as found:
+            read(found, "other.npz")
+
+
+@pytest.mark.parametrize("content", [b"PK junk", b"PK\x03\x04 junk", b"", b"junk", b"\x93NUMPY"])
+def test_damaged_arrays_are_told(tmp_path, content):
+    written(tmp_path)
+    said = r"is corrupt: many\.npz is damaged, or not a file of plain arrays\. Make or copy it again\."
+    (tmp_path / "many.npz").write_bytes(content)
+    for read in (Contents.arrays, Contents.mapped):
+        with pytest.raises(ValueError, match=said), THING.reading(tmp_path) as found:
+            read(found, "many.npz")
+
+
+def test_nothing_is_unpickled(tmp_path):
+    written(tmp_path)
+    np.savez(tmp_path / "many.npz", one=np.array([object()]))
+    np.save(tmp_path / "one.npy", np.array([object()]))
+    with pytest.raises(ValueError, match="is corrupt"), THING.reading(tmp_path) as found:
+        found.arrays("many.npz")
+    with pytest.raises(ValueError, match="is corrupt"), THING.reading(tmp_path) as found:
+        found.mapped("one.npy")
+
+
+def test_what_a_reader_finds_wrong_is_told_as_damage(tmp_path):
+    written(tmp_path)
+    for read, said in (
+        (lambda found: found.record["b"], "is corrupt: it lacks 'b'. Make"),
+        (lambda found: float_array(MANY, "none", (3,)), "is corrupt: it lacks 'none'"),
+        (lambda found: float_array(MANY, "one", (2,)), r"one has shape \(3,\) .* not \(2,\) and float64"),
+        (lambda found: float_array(MANY, "two", (2, 2)), "two has shape .* and type int8"),
+    ):
+        with pytest.raises(ValueError, match=said), THING.reading(tmp_path) as found:
+            read(found)
+    with pytest.raises(KeyboardInterrupt), THING.reading(tmp_path):
+        raise KeyboardInterrupt

@@ -105,7 +105,9 @@ def test_missing_and_corrupt_files(tmp_path):
     with pytest.raises(ValueError, match=r"corrupt: .* is not what was written under this name"):
         History.load(tmp_path)
     arrays.unlink()
-    with pytest.raises(FileNotFoundError, match=r"which history.json names: copy both files"):
+    with pytest.raises(
+        FileNotFoundError, match=r"holds no history-.*npz, which belongs to it: copy the whole folder"
+    ):
         History.load(tmp_path)
     arrays.write_bytes(content)
     path = tmp_path / storage.DESCRIPTION

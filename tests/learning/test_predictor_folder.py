@@ -92,14 +92,14 @@ def test_what_cannot_be_read_back_is_not_written(tmp_path):
 
 
 def test_damage_is_said(tmp_path):
-    with pytest.raises(ValueError, match="no predictor in"):
+    with pytest.raises(ValueError, match=r"holds no predictor\.json"):
         predictor_folder.read(tmp_path)
     predictor_folder.write(predictor(), tmp_path)
     record = json.loads((tmp_path / "predictor.json").read_text())
     for change, words in (
-        ({"encoding": "roots"}, "is damaged: encoding must be"),
+        ({"encoding": "roots"}, "is corrupt: encoding must be"),
         ({"format": "x"}, "was not written by pgmjax"),
-        ({"parts": [{}]}, "is damaged"),
+        ({"parts": [{}]}, "is corrupt: it lacks 'learner'"),
         ({"format_version": 9}, "format version 9"),
     ):
         (tmp_path / "predictor.json").write_text(json.dumps({**record, **change}))
@@ -107,5 +107,8 @@ def test_damage_is_said(tmp_path):
             predictor_folder.read(tmp_path)
     (tmp_path / "predictor.json").write_text(json.dumps(record))
     (tmp_path / "part-1.npz").write_bytes(b"no archive")
-    with pytest.raises(ValueError, match="is damaged"):
+    with pytest.raises(ValueError, match="is corrupt"):
+        predictor_folder.read(tmp_path)
+    (tmp_path / "part-1.npz").unlink()
+    with pytest.raises(ValueError, match=r"holds no part-1\.npz"):
         predictor_folder.read(tmp_path)

@@ -46,7 +46,7 @@ def test_a_loss_that_is_not_known_stays_so(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"total": -1}, "its total or its residual"),
+        ({"total": -1}, "its total is not positive"),
         ({"marginals": [["a", "nobody"]]}, "is corrupt"),
         ({"format_version": 99}, "format version 99"),
         ({"domain": None}, "is corrupt"),
@@ -67,7 +67,7 @@ def test_damage_of_the_description_is_told(saved, change, said):
         ({"marginal_0": np.full((2, 2), np.nan)}, "not probabilities"),
         ({"marginal_0": np.ones((3, 2)) / 6}, "has shape"),
         ({"residual_loss_gap": np.zeros(2)}, "is corrupt"),
-        ({"residual_loss_gap": np.array([np.nan, 0, 0])}, "its total or its residual"),
+        ({"residual_loss_gap": np.array([np.nan, 0, 0])}, "its residual is negative or not a number"),
     ],
 )
 def test_damage_of_the_tables_is_told(saved, change, said):

@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgmjax._internal import checks
+from pgmjax._internal import checks, files
 from pgmjax.data import fingerprint
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting.events import Event
@@ -327,7 +327,7 @@ def make_file(path: pathlib.Path, timeout: float) -> None:
                 _fill(connection, key)
             finally:
                 connection.close()
-            _sync(path.parent)
+            files.sync(path.parent)
     except BaseException:
         for file in made:
             with contextlib.suppress(OSError):
@@ -344,14 +344,3 @@ def _fill(connection: sqlite3.Connection, key: bytes) -> None:
     row = {"format": database.FORMAT, "name": os.urandom(16).hex()}
     chain.add(connection, "ledger", {**row, "key_check": chain.key_check(key), "created": now()})
     connection.execute("COMMIT")
-
-
-def _sync(folder: pathlib.Path) -> None:
-    """Put the folder's entries on disk, where the system lets a folder be opened."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
