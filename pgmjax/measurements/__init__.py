@@ -1,6 +1,7 @@
 """Noisy answers about a table: what estimation is given, and all that it sees of the table.
 
 - `linear`: noisy answers to a linear query, and their standard deviation. `transcript`: a game of DualQuery.
+- `estimates`: values with standard deviations, for all estimates whose intervals are Gaussian.
 - `noise`: the discrete distributions that noise is drawn from.
 - `total`: the number of records, estimated. `marginals`: noisy counts over any attributes, for plots.
 """

@@ -13,23 +13,27 @@ import numpy as np
 
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
+from pgmjax.measurements.estimates import Estimates
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import Product, Query, WeightedSum, marginal
 
 
-@dataclass(frozen=True)
-class NoisyMarginal:
+@dataclass(frozen=True, eq=False, repr=False)
+class NoisyMarginal(Estimates):
     """Noisy counts of one marginal.
 
     Attributes:
         values: unbiased noisy counts, in the shape of the clique.
-        stddev: their standard deviations, same shape.
+        stddevs: their standard deviations, same shape.
         sources: how many measurements they were gathered from.
     """
 
-    values: np.ndarray
-    stddev: np.ndarray
     sources: int
+
+    @property
+    def stddev(self) -> np.ndarray:
+        """The standard deviations, as `stddevs`."""
+        return self.stddevs
 
 
 def is_marginal(measurement: LinearMeasurement) -> bool:

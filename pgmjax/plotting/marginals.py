@@ -101,7 +101,7 @@ def _bars(
     axes: Sequence[Any], panel: _Panel, names: list[Any], colours: drawing.Colours, stddevs: float
 ) -> None:
     values = None if panel.noisy is None else panel.noisy.values
-    spread = None if panel.noisy is None else panel.noisy.stddev
+    spread = None if panel.noisy is None else panel.noisy.stddevs
     drawing.bars(axes[0], names[0], panel.fitted, values, spread, colours, stddevs)
     axes[0].set_title(drawing.short(panel.clique[0], 40), color=colours.ink, fontsize=10.5, loc="left")
 

@@ -78,7 +78,7 @@ def _one_way_figure(model: GraphicalModel, measurements: Sequence[LinearMeasurem
         model.domain.attribute(name).code_names(),
         model.marginal((name,)),
         None if noisy is None else noisy.values,
-        None if noisy is None else noisy.stddev,
+        None if noisy is None else noisy.stddevs,
         title=name,
     )
     others = other_queries(measurements, name)
@@ -120,7 +120,7 @@ def _two_way_figure(
         return ""
     rows, columns = (model.domain.attribute(name).code_names() for name in pair)
     svg = two_way_svg(rows, columns, noisy.values, model.marginal(pair), axis_names=pair)
-    caption = f"{noisy.values.size:,} cells, noise stddev {typical(noisy.stddev):,.4g} a cell"
+    caption = f"{noisy.values.size:,} cells, noise stddev {typical(noisy.stddevs):,.4g} a cell"
     title = f"{escape(pair[0])} by {escape(pair[1])}"
     return f"<figure><h3>{title}</h3>{svg}<figcaption>{caption}</figcaption></figure>\n"
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks, html
+from pgmjax._internal import checks
 from pgmjax.estimation.constraints import FixedMarginal
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.feasibility import Constraint, total_of
 from pgmjax.estimation.side_information import Known
+from pgmjax.measurements.estimates import Estimates, normal_quantile
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.uncertainty import bootstrap, laplace
@@ -148,7 +148,7 @@ def error_bars(
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class ErrorBars:
+class ErrorBars(Estimates):
     """Answers with error bars; those of all queries stand behind one another.
 
     Attributes:
@@ -165,8 +165,6 @@ class ErrorBars:
         sizes: number of answers of each query.
     """
 
-    values: np.ndarray
-    stddevs: np.ndarray
     intervals: np.ndarray
     determined: np.ndarray
     level: float
@@ -191,19 +189,26 @@ class ErrorBars:
             sizes=(self.sizes[place],),
         )
 
+    def half_width(self, level: float) -> np.ndarray:
+        """Return half of the length of Gaussian intervals of any level; NaN where `intervals` is.
+
+        Raises:
+            ValueError: a level outside (0, 1).
+        """
+        return np.where(np.isnan(self.intervals[:, 0]), np.nan, super().half_width(level))
+
     def __repr__(self) -> str:
         return (
             f"ErrorBars({self.method!r}, {len(self.values):,} answers, {int(self.determined.sum()):,} "
             f"determined by the measurements, level={self.level:g})"
         )
 
-    def _repr_html_(self) -> str:
-        ends = ([None, None] if math.isnan(low) else [low, high] for low, high in self.intervals.tolist())
-        columns = (self.values.tolist(), self.stddevs.tolist(), ends, self.determined.tolist())
-        rows = ((n, v, s, *pair, d) for n, (v, s, pair, d) in enumerate(zip(*columns, strict=True)))
-        header = ("answer", "estimate", "standard deviation", "from", "to", "determined")
-        facts = {"method": self.method, "level": self.level, "answers": len(self.values)}
-        return html.card("ErrorBars", facts, html.table(header, rows, len(self.values)))
+    def _facts(self) -> dict[str, Any]:
+        return {"method": self.method, "level": self.level, **super()._facts()}
+
+    def _columns(self) -> dict[str, Sequence[Any]]:
+        low, high = ([None if math.isnan(end) else end for end in ends] for ends in self.intervals.T.tolist())
+        return {**super()._columns(), "from": low, "to": high, "determined": self.determined.tolist()}
 
 
 def of_stddevs(
@@ -217,17 +222,5 @@ def of_stddevs(
     sizes: tuple[int, ...],
 ) -> ErrorBars:
     """Return error bars with Gaussian intervals around those values that are trusted, NaN for the others."""
-    half = normal_quantile(level) * np.where(trusted, stddevs, np.nan)
-    intervals = np.stack([values - half, values + half], axis=1)
+    intervals = Estimates(values, np.where(trusted, stddevs, np.nan)).interval(level)
     return ErrorBars(values, stddevs, intervals, determined, level, method, sizes)
-
-
-def normal_quantile(level: float) -> float:
-    """Return z with P(abs(Z) <= z) = level for a standard Gaussian Z.
-
-    Example:
-        >>> round(normal_quantile(0.95), 3)
-        1.96
-    """
-    level = checks.number("level", level, above=0, below=1)
-    return statistics.NormalDist().inv_cdf(0.5 + 0.5 * level)

@@ -28,6 +28,7 @@ import numpy as np
 from pgmjax.data.cliques import Clique, all_subsets, in_order
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
+from pgmjax.measurements.estimates import Estimates
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries.rows import transposed
@@ -88,8 +89,8 @@ def least_squares(
     return LeastSquares(np.where(seen, values, np.nan), stddevs, seen, combinations)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class LeastSquares:
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class LeastSquares(Estimates):
     """Best linear unbiased estimates of rows.
 
     Attributes:
@@ -99,8 +100,6 @@ class LeastSquares:
         combinations: each row's weights of the measured values over their standard deviations [rows, values].
     """
 
-    values: np.ndarray
-    stddevs: np.ndarray
     determined: np.ndarray
     combinations: np.ndarray
 

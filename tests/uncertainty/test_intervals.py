@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.uncertainty.intervals import normal_quantile, of_stddevs
+from pgmjax.uncertainty.intervals import of_stddevs
 from tests.uncertainty.structures import DOMAIN, QUERIES, measurements
 
 error_bars = pj.uncertainty.error_bars
@@ -163,7 +163,8 @@ def test_a_query_has_its_own_part():
         whole[2]
 
 
-@pytest.mark.parametrize("level", [0, 1, 1.5, float("nan")])
-def test_a_level_lies_between_nought_and_one(level):
-    with pytest.raises(ValueError, match="level"):
-        normal_quantile(level)
+@pytest.mark.parametrize("method", ["linear", "laplace"])
+def test_intervals_of_another_level_need_no_other_call(fit, method):
+    first, second = (error_bars(fit, measurements(), QUERIES, method=method, level=p) for p in (0.5, 0.99))
+    np.testing.assert_allclose(first.interval(0.99), second.intervals)
+    np.testing.assert_allclose(first[0].interval(0.5), first[0].intervals)
