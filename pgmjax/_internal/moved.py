@@ -1,8 +1,8 @@
 """The module paths of 0.1.0: one table from old to new, and a finder that serves it.
 
 An old path imports, and unpickles, as a module that loads nothing until one of its names is asked for; then
-the name is looked up where it is now, and says so in one `DeprecationWarning`. Packages that stayed, or took
-the name of an old module, answer to what they had in 0.1.0 by `serve_old_names`.
+the name is looked up where it is now, and says so in one `DeprecationWarning`. What stayed, or took
+the name of an old module, answers to what they had in 0.1.0 by `serve_old_names`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 RENAMED: dict[str, str] = {
+    "CalibratedModel": "model.CalibratedModel",
+    "CliqueVector": "model.CliqueVector",
+    "candidate_cells": "oracles.candidate_cells",
     "attribute_spec.bins": "checked_bins",
     "attribute_spec.fields": "fields_of_spec",
     "attribute_spec.labels": "checked_labels",
@@ -50,6 +53,7 @@ RENAMED: dict[str, str] = {
     "privacy.ledger.digest.path_of": "key_path",
     "privacy.ledger.digest.read": "read_key",
     "privacy.ledger.new.make": "make_file",
+    "privacy.loss_distributions.Unsupported": "UnsupportedError",
     "privacy.opendp_calls.exponential": "exponential_sampler",
     "privacy.opendp_calls.gaussian": "gaussian_sampler",
     "privacy.opendp_calls.laplace": "laplace_sampler",
@@ -76,7 +80,7 @@ RENAMED: dict[str, str] = {
     "workloads.random_marginals": "Workload.random",
     "workloads.union": "Workload.union",
 }
-"""Names that are called otherwise where they are now, by their old path; what is new may be a method."""
+"""Names that are called otherwise where they are now, by their old path; the new one may have dots."""
 
 GONE = frozenset({"mixture.descent.descend", "solvers.loop.solve"})
 """Old paths at whose new place a function of the same name takes other arguments."""
@@ -482,7 +486,7 @@ def _find(old: str, name: str) -> Any:
             if isinstance(found, types.ModuleType) and path in MODULES:
                 continue  # a submodule of today that has the name of the old one
             stays = vars(sys.modules["pgmjax"]).get(old) is owner  # such as pgmjax.losses
-            if not stays and path not in _WARNED:
+            if (not stays or path in RENAMED) and path not in _WARNED:
                 new = ".".join([owner.__name__, first, *rest])
                 said = f"{_PREFIX}{path} is {new} now; the old path may go in 0.3."
                 warnings.warn(said, DeprecationWarning, stacklevel=3)
@@ -494,8 +498,9 @@ def _find(old: str, name: str) -> Any:
 
 
 def _places(old: str) -> Iterator[types.ModuleType]:
-    """The modules that have the names of an old one now; each is loaded when it is its turn."""
-    return (importlib.import_module(_PREFIX + place) for place in MODULES.get(old, "").split())
+    """The modules that have the names of an old one now, or itself if it stayed; each is loaded in turn."""
+    places = MODULES[old].split() if old in MODULES else [old]
+    return (importlib.import_module((_PREFIX + place).rstrip(".")) for place in places)
 
 
 def _public_names(old: str) -> set[str]:
@@ -554,7 +559,7 @@ _FINDER = _Finder()
 
 
 def serve_old_names(package: str, old: str | None = None) -> None:
-    """Let a package have, beside its own names, those of 0.1.0 that moved; its `__init__` calls this last.
+    """Let a package or module have, beside its own names, those of 0.1.0 that moved; it calls this last.
 
     It is called instead of defining `__getattr__`, so that type checkers still know what a package has not.
 
@@ -566,8 +571,8 @@ def serve_old_names(package: str, old: str | None = None) -> None:
     was = package.removeprefix("pgmjax").removeprefix(".") if old is None else old
 
     def __getattr__(name: str) -> Any:
-        full = f"{package}.{name}"
-        if not name.startswith("__") and importlib.machinery.PathFinder.find_spec(full, module.__path__):
+        full, folders = f"{package}.{name}", getattr(module, "__path__", [])
+        if not name.startswith("__") and importlib.machinery.PathFinder.find_spec(full, folders):
             raise AttributeError(f"module {package!r} has no attribute {name!r}; import {full}")
         return _find(was, name)
 

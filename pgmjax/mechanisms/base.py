@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.errors import Error
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator, Fit
@@ -284,7 +285,7 @@ def release_together(rows: Sequence[Unfitted]) -> list[Release]:
     return [row.release(fit) for row, fit in zip(several, fits, strict=True)]
 
 
-class FitError(RuntimeError):
+class FitError(Error, RuntimeError):
     """No model could be fitted to answers that are already paid for.
 
     Attributes:

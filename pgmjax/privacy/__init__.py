@@ -22,11 +22,19 @@ from pgmjax.privacy.accounting.events import (
     Selection,
     read_event,
 )
+from pgmjax.privacy.accounting.pld import UnsupportedError
 from pgmjax.privacy.accounting.renyi import RenyiAccount
 from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
-from pgmjax.privacy.ledger import Account, Ledger, LedgerError, Verification
+from pgmjax.privacy.ledger import (
+    Account,
+    AttemptsExhausted,
+    IdempotencyConflict,
+    Ledger,
+    LedgerError,
+    Verification,
+)
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.private_table import PrivateTable, TableReadError
 from pgmjax.privacy.response import RandomizedResponse
@@ -38,6 +46,7 @@ from pgmjax.privacy.tape import NonInterferenceError, Tape
 
 __all__ = [
     "Account",
+    "AttemptsExhausted",
     "Budget",
     "BudgetExceeded",
     "Calibration",
@@ -50,6 +59,7 @@ __all__ = [
     "Event",
     "ExponentialMechanism",
     "Gaussian",
+    "IdempotencyConflict",
     "Laplace",
     "Ledger",
     "LedgerError",
@@ -72,6 +82,7 @@ __all__ = [
     "Stack",
     "TableReadError",
     "Tape",
+    "UnsupportedError",
     "Verification",
     "calibrate",
     "default_backend",

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.errors import Error
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
@@ -35,7 +36,7 @@ METHODS = ("permute-and-flip", "exponential")
 MOST_DRAWS = 10**6
 
 
-class TableReadError(RuntimeError):
+class TableReadError(Error, RuntimeError):
     """Reading the private table failed after the budget was charged; says nothing about its rows."""
 
 

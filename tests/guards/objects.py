@@ -67,7 +67,7 @@ def described():
         "Workload": WORKLOAD,
         "Estimator": pj.Estimator(max_steps=7, solver="lbfgs", loss="l1"),
         "EstimatorOfObjects": pj.Estimator(loss=pj.losses.L1(0.02), solver=pj.solvers.LBFGS(memory=4)),
-        "CliqueVector": pj.CliqueVector((("a",), ("b",)), (np.arange(3.0), np.arange(2.0))),
+        "CliqueVector": pj.model.CliqueVector((("a",), ("b",)), (np.arange(3.0), np.arange(2.0))),
         "Compression": pj.Compression.from_measurements(DOMAIN, singles()),
         "AllowedSet": pj.AllowedSet(("a", "b"), [(0, 0), (1, 1), (2, 0)]),
         "FixedMarginal": pj.FixedMarginal(("b",), [20.0, 40.0]),

@@ -378,8 +378,8 @@ def test_pickles_name_classes_that_are_the_public_ones():
     assert unpickled(KEPT / "pickles" / "Domain.pickle") == cases.DOMAIN
     assert unpickled(KEPT / "pickles" / "Events.pickle") == cases.mixed_events()
     assert type(unpickled(KEPT / "pickles" / "History.pickle")) is pj.history.History
-    assert type(unpickled(KEPT / "pickles" / "MixtureModel.pickle")) is pj.MixtureModel
-    assert type(unpickled(KEPT / "pickles" / "RegionModel.pickle")) is pj.RegionModel
+    assert type(unpickled(KEPT / "pickles" / "MixtureModel.pickle")) is pj.model.MixtureModel
+    assert type(unpickled(KEPT / "pickles" / "RegionModel.pickle")) is pj.model.RegionModel
 
 
 def modules_in(path):

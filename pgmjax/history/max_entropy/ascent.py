@@ -42,7 +42,7 @@ class Ending:
         return max(self.point.primal - self.below, 0.0)
 
 
-class Converged(Exception):
+class Converged(StopIteration):
     """Ends the search from within: the certificate is small enough."""
 
 

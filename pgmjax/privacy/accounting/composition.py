@@ -15,7 +15,7 @@ from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting import pld
 from pgmjax.privacy.accounting.events import Event, check_relation
-from pgmjax.privacy.accounting.pld import Unsupported
+from pgmjax.privacy.accounting.pld import UnsupportedError
 from pgmjax.privacy.accounting.renyi import epsilon_at
 from pgmjax.privacy.accounting.zcdp import FINE_ORDERS, epsilon_of
 from pgmjax.privacy.exact import LEAST, MOST, exact_delta, shortened
@@ -172,7 +172,7 @@ def _best(plan: Plan, delta: Fraction) -> Loss:
     note = ""
     try:
         losses.append(_loss(plan, delta, "pld"))
-    except Unsupported as reason:
+    except UnsupportedError as reason:
         note = str(reason).rstrip(".")
     return dataclasses.replace(_finite(min(losses, key=lambda loss: loss.epsilon)), note=note)
 
