@@ -496,7 +496,7 @@ def honest_records() -> Any:
     def respond(self: Any, backend: Any, codes: np.ndarray) -> np.ndarray:
         return (np.arange(self.law.size) == codes[:, None]) if self.bits else codes.astype(np.uint8)
 
-    return replaced((responding.Planned, "respond", respond))
+    return replaced((responding.PlannedResponse, "respond", respond))
 
 
 def answers_again() -> Any:

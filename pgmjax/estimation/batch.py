@@ -15,7 +15,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.fit import FitProblem, FitResult, Settings, fit_steps
+from pgmjax.estimation.fit import FitProblem, FitResult, FitSettings, fit_steps
 from pgmjax.estimation.solvers.batch import Queue, run
 from pgmjax.estimation.views import batch_html
 from pgmjax.inference import oracles
@@ -84,7 +84,7 @@ class BatchFit:
 class SharedPlan:
     """The settings of all rows of a batch: those of an estimator, with every plan made once."""
 
-    def __init__(self, estimator: Settings):
+    def __init__(self, estimator: FitSettings):
         self.loss, self.solver, self.dtype = estimator.loss, estimator.solver, estimator.dtype
         self.max_steps, self.tol, self.stop = estimator.max_steps, estimator.tol, estimator.stop
         self._estimator = estimator

@@ -26,7 +26,7 @@ from pgmjax.data.encoding import code_dtype
 from pgmjax.local.marginals import ResponseMarginal, Tally
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.exact import as_text, exact_epsilon
-from pgmjax.privacy.responding import Planned
+from pgmjax.privacy.responding import PlannedResponse
 from pgmjax.privacy.response import RandomizedResponse, ResponseLaw, UnaryResponse
 
 FORMAT, FORMAT_VERSION = "pgmjax-perturbed-table", 1
@@ -296,7 +296,7 @@ class Storage:
         folder: where files are made; None keeps the answers in memory.
     """
 
-    def __init__(self, planned: Sequence[Planned], rows: int, folder: pathlib.Path | None):
+    def __init__(self, planned: Sequence[PlannedResponse], rows: int, folder: pathlib.Path | None):
         self._planned = tuple(planned)
         self._filled = 0
         self._arrays = [_array(each, rows, folder, number) for number, each in enumerate(planned)]
@@ -322,7 +322,7 @@ class Storage:
                 array.flush()
 
 
-def _array(planned: Planned, rows: int, folder: pathlib.Path | None, number: int) -> Any:
+def _array(planned: PlannedResponse, rows: int, folder: pathlib.Path | None, number: int) -> Any:
     size = planned.law.size
     shape = (rows, -(-size // 8)) if planned.bits else (rows,)
     dtype = np.dtype(np.uint8) if planned.bits else code_dtype(size)

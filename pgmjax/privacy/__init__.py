@@ -11,7 +11,7 @@ from pgmjax._internal.moved import serve_old_names
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting.calibration import Calibration, calibrate
-from pgmjax.privacy.accounting.composition import Loss, Plan
+from pgmjax.privacy.accounting.composition import Composition, Guarantee
 from pgmjax.privacy.accounting.events import (
     Concentrated,
     Event,
@@ -50,6 +50,7 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Calibration",
+    "Composition",
     "Concentrated",
     "Counts",
     "DiscreteGaussian",
@@ -59,16 +60,15 @@ __all__ = [
     "Event",
     "ExponentialMechanism",
     "Gaussian",
+    "Guarantee",
     "IdempotencyConflict",
     "Laplace",
     "Ledger",
     "LedgerError",
-    "Loss",
     "NoiseBackend",
     "NonInterferenceError",
     "OpenDPBackend",
     "PermuteAndFlip",
-    "Plan",
     "PrivateTable",
     "Pure",
     "RandomizedResponse",

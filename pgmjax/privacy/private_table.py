@@ -25,7 +25,7 @@ from pgmjax.privacy import tape as tapes
 from pgmjax.privacy.accounting.events import Event
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.measuring import Planned, TableReadError
+from pgmjax.privacy.measuring import PlannedMeasurement, TableReadError
 from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import Query
@@ -318,7 +318,7 @@ class PrivateTable:
     def _kept(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
         return compute() if self._journal is None else self._journal.answer(request, compute)
 
-    def _answer(self, planned: Sequence[Planned], show_progress: bool | None) -> list[np.ndarray]:
+    def _answer(self, planned: Sequence[PlannedMeasurement], show_progress: bool | None) -> list[np.ndarray]:
         """Draw all noise, then read the table: the time of drawing tells nothing about the counts."""
         replays = self._tape is not None and self._tape.replays
         noise = None if replays else measuring.draw(planned, self._backend, show_progress)

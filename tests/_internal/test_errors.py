@@ -34,7 +34,7 @@ ALL = sorted(set(exceptions()) - {pgmjax.Error}, key=lambda error: error.__name_
 
 
 def public_names(error):
-    """`pj.NAME` and `pj.PACKAGE.NAME`, or `pgmjax.PACKAGE.NAME` of a package that is loaded only when asked."""
+    """`pj.NAME` and `pj.PACKAGE.NAME`, or `pgmjax.PACKAGE.NAME` of what is loaded when asked."""
     if error.__name__ in pgmjax.__all__:
         yield f"pj.{error.__name__}"
     for found in pkgutil.iter_modules(pgmjax.__path__):

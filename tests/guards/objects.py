@@ -120,7 +120,7 @@ def private():
     return {
         "RenyiAccount": account,
         "Events": mixed_events(),
-        "PrivacyPlan": privacy.Plan(mixed_events()[:2], pj.Relation.ADD_REMOVE),
+        "PrivacyPlan": privacy.Composition(mixed_events()[:2], pj.Relation.ADD_REMOVE),
         "Calibration": calibrated,
         "Sensitivity": privacy.Sensitivity.of(pj.queries.marginal(["a"]), DOMAIN, "replace-one", "l1"),
         "DiscreteLaplace": privacy.DiscreteLaplace(1.5),
@@ -153,7 +153,7 @@ def learned():
         "Verdict": inference.test(h.Claim(low=5.0)),
         "NoiseSum": h.NoiseSum([1.0, -2.0], [h.Laplace(2.0), h.Gaussian(1.0)]),
         "KernelPCA": h.KernelPCA.of(history, total=ROWS),
-        "Ridge": h.Ridge.fit(history, 0.5, total=ROWS),
+        "Ridge": h.KernelRidge.fit(history, 0.5, total=ROWS),
         "MaxEntropy": h.MaxEntropy(alpha=2.0, max_steps=5),
         "HistoryAnswers": h.KernelPCA.of(history, total=ROWS).answer([point("a", 1)]),
         "Condition": h.builders.is_in("a", [0, 2]),
