@@ -343,7 +343,7 @@ def too_true() -> Any:
         (
             response,
             "response_for",
-            lambda size, epsilon: response.RandomizedResponse(size, true(size, epsilon).lie / 2),
+            lambda size, epsilon: response.KaryResponse(size, true(size, epsilon).lie / 2),
         )
     )
 

@@ -19,7 +19,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.privacy.response import RandomizedResponse, ResponseLaw, UnaryResponse
+from pgmjax.privacy.response import KaryResponse, ResponseLaw, UnaryResponse
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Channel:
         offset 1 / (e^epsilon - 1), where epsilon is that of the law that is really drawn.
 
     Example:
-        >>> channel = Channel.of(RandomizedResponse(4, 0.25))
+        >>> channel = Channel.of(KaryResponse(4, 0.25))
         >>> round(channel.factor, 6), round(channel.offset, 6)
         (1.5, 0.125)
     """
@@ -51,14 +51,14 @@ class Channel:
     gap: float
 
     @classmethod
-    def of(cls, law: RandomizedResponse) -> Channel:
+    def of(cls, law: KaryResponse) -> Channel:
         """Return the numbers of a law, rounded once from its exact probabilities.
 
         Raises:
             TypeError: not a law of randomised response.
         """
-        if not isinstance(law, RandomizedResponse):
-            raise TypeError(f"law must be a RandomizedResponse, got {type(law).__name__}.")
+        if not isinstance(law, KaryResponse):
+            raise TypeError(f"law must be a KaryResponse, got {type(law).__name__}.")
         other = Fraction(law.lie) / (law.size - 1)
         return cls(law.size, float(law.truth), float(other), float(law.truth - other))
 
@@ -130,7 +130,7 @@ class Channel:
         return self.factor**2 * max(hit * (1 - hit) for hit in hits)
 
 
-def predicted_stddev(law: RandomizedResponse, rows: int) -> float:
+def predicted_stddev(law: KaryResponse, rows: int) -> float:
     """Return the largest standard deviation of an answer to a statistical query with values in 0..1.
 
     It is known before anything is drawn: use it to see whether a universe is too large for a table.

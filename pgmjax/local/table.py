@@ -27,13 +27,13 @@ from pgmjax.local.marginals import ResponseMarginal, Tally
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.exact import as_text, exact_epsilon
 from pgmjax.privacy.responding import PlannedResponse
-from pgmjax.privacy.response import RandomizedResponse, ResponseLaw, UnaryResponse
+from pgmjax.privacy.response import KaryResponse, ResponseLaw, UnaryResponse
 
 FORMAT, FORMAT_VERSION = "pgmjax-perturbed-table", 1
 RECORD = "perturbed.json"
 _BLOCK_ROWS = 1 << 17
 
-ENCODINGS = {"direct": RandomizedResponse, "optimal-unary": UnaryResponse, "symmetric-unary": UnaryResponse}
+ENCODINGS = {"direct": KaryResponse, "optimal-unary": UnaryResponse, "symmetric-unary": UnaryResponse}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -80,7 +80,7 @@ class PerturbedTable:
         return self.columns[0]
 
     @property
-    def law(self) -> RandomizedResponse:
+    def law(self) -> KaryResponse:
         """The law of the one column's answers, of direct encoding; see `ResponseColumn`."""
         column = self.column
         assert column.codes is not None  # refuses bits
@@ -265,7 +265,7 @@ def law_of_encoding(encoding: str, size: int, lie: float) -> ResponseLaw:
     """
     checks.choice("encoding", encoding, tuple(ENCODINGS))
     if encoding == "direct":
-        return RandomizedResponse(size, lie)
+        return KaryResponse(size, lie)
     return UnaryResponse(size, lie, encoding == "symmetric-unary")
 
 

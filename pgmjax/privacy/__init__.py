@@ -37,7 +37,7 @@ from pgmjax.privacy.ledger import (
 )
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.private_table import PrivateTable, TableReadError
-from pgmjax.privacy.response import RandomizedResponse
+from pgmjax.privacy.response import KaryResponse
 from pgmjax.privacy.scores import Counts, Distances, Errors, Score, Stack
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
@@ -62,6 +62,7 @@ __all__ = [
     "Gaussian",
     "Guarantee",
     "IdempotencyConflict",
+    "KaryResponse",
     "Laplace",
     "Ledger",
     "LedgerError",
@@ -71,7 +72,6 @@ __all__ = [
     "PermuteAndFlip",
     "PrivateTable",
     "Pure",
-    "RandomizedResponse",
     "Relation",
     "RenyiAccount",
     "Response",

@@ -8,9 +8,9 @@ import pytest
 from pgmjax import local as co
 from pgmjax.local import codes as responses
 from pgmjax.local import grouped
-from pgmjax.privacy import RandomizedResponse, SeededBackend
+from pgmjax.privacy import KaryResponse, SeededBackend
 
-LAW = RandomizedResponse(5, 0.4)
+LAW = KaryResponse(5, 0.4)
 CODES = np.random.default_rng(0).integers(0, 5, 1000)
 WHERE = np.random.default_rng(1).integers(0, 7, 1000)
 
