@@ -506,13 +506,13 @@ def answers_again() -> Any:
 
 def any_relation() -> Any:
     """Records answer for themselves where they come and go."""
-    true = responding.plan
+    true = responding.plan_responses
 
     def plan(groups: Any, epsilons: Any, encodings: Any, domain: Any, relation: Any, *more: Any) -> Any:
         return true(groups, epsilons, encodings, domain, responding.Relation.REPLACE_ONE, *more)
 
     return replaced(
-        (responding, "plan", plan),
+        (responding, "plan_responses", plan),
         (responding.Response, "only", None),
         (PrivateTable, "public_count", lambda self: self._data.count()),
     )

@@ -16,7 +16,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.fit import FitProblem, FitResult, FitSettings, fit_steps
-from pgmjax.estimation.solvers.batch import Queue, run
+from pgmjax.estimation.solvers.batch import Queue, run_batch
 from pgmjax.estimation.views import batch_html
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles.choose import device_bytes
@@ -231,9 +231,9 @@ def fit_all(
     slots, threads = slots_and_threads(plan, len(problems), mesh)
     queue: Queue[FitResult] = Queue(fit_steps(problem, warm_start) for problem in problems)
     if threads == 1:
-        run(queue, slots, mesh)
+        run_batch(queue, slots, mesh)
     else:
         with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-            for done in [pool.submit(run, queue, slots) for _ in range(threads)]:
+            for done in [pool.submit(run_batch, queue, slots) for _ in range(threads)]:
                 done.result()
     return [queue.results[number] for number in range(len(problems))]

@@ -64,7 +64,7 @@ class PlannedMeasurement:
         return {"query": self.query.to_spec(), "noise": self.law.noise, "scale": self.law.scale}
 
 
-def plan(
+def plan_measurements(
     query: Any,
     unit: str,
     cost: Fraction,

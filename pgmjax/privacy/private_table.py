@@ -149,7 +149,7 @@ class PrivateTable:
         """
         unit, costs = measuring.costs(len(queries), epsilons, rhos)
         planned = [
-            measuring.plan(
+            measuring.plan_measurements(
                 query, unit, cost, self.domain, self._relation, self._weight_bound(), self._backend
             )
             for query, cost in zip(queries, costs, strict=True)
@@ -261,7 +261,7 @@ class PrivateTable:
             in the order of the table, which must not depend on private values: if it does, only what
             is the same for every order of the responses, such as their histogram, may be released.
         """
-        planned = responding.plan(
+        planned = responding.plan_responses(
             groups, epsilons, encodings, self.domain, self._relation, self._data.weighted, self._backend
         )
         self._charge([each.event for each in planned])

@@ -86,7 +86,7 @@ class PlannedResponse:
         return backend.respond(self.law, codes).astype(code_dtype(self.law.size))
 
 
-def plan(
+def plan_responses(
     groups: Sequence[Any],
     epsilons: Sequence[Any],
     encodings: Sequence[str] | None,
