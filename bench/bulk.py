@@ -46,7 +46,7 @@ def fitted(domain: pj.Domain, cliques: list[tuple[str, ...]], steps: int) -> pj.
     return pj.Estimator(max_steps=steps).fit(domain, measured, total=50_000.0).model
 
 
-def seconds(model: pj.GraphicalModel | pj.CalibratedModel) -> float:
+def seconds(model: pj.GraphicalModel | pj.model.CalibratedModel) -> float:
     """Seconds to stream every pair."""
     start = time.perf_counter()
     ready = model.calibrate() if isinstance(model, pj.GraphicalModel) else model

@@ -1,8 +1,9 @@
 """pgmjax: one consistent model of a table from noisy, differentially private answers about it.
 
-The names here are the public interface. `Domain` and `Dataset` describe a table;
-`LinearMeasurement` is a noisy answer; `Estimator` fits a `GraphicalModel`; `mechanisms` measure a
-table under differential privacy and return a `Release`; `history` learns from noisy answers of the past.
+The names here, and those in the packages among them, are the public interface. `Domain` and `Dataset`
+describe a table; `LinearMeasurement` is a noisy answer; `Estimator` fits a `GraphicalModel`; `mechanisms`
+measure a table under differential privacy and return a `Release`; `history` learns from noisy answers of the
+past. `Error` is the base of the library's own exceptions.
 """
 
 from pgmjax import (
@@ -13,11 +14,13 @@ from pgmjax import (
     learning,
     local,
     mechanisms,
+    model,
     privacy,
     queries,
     uncertainty,
 )
 from pgmjax._internal import moved
+from pgmjax._internal.errors import Error
 from pgmjax._version import __version__
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
@@ -29,15 +32,11 @@ from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference import oracles
 from pgmjax.inference.plan.forecast import ModelTooLargeError
-from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
-from pgmjax.model.calibrated import CalibratedModel
-from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.mechanisms.base import FitError
 from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.model.mixture import MixtureModel
-from pgmjax.model.regions import RegionModel
 from pgmjax.queries.workload import Workload
 from pgmjax.release.load import load
 from pgmjax.release.release import Release
@@ -45,20 +44,18 @@ from pgmjax.release.release import Release
 __all__ = [
     "AllowedSet",
     "Attribute",
-    "CalibratedModel",
-    "CliqueVector",
     "Compression",
     "Dataset",
     "Domain",
+    "Error",
     "Estimator",
     "Fit",
+    "FitError",
     "FixedMarginal",
     "FunctionalDependency",
     "GraphicalModel",
     "LinearMeasurement",
-    "MixtureModel",
     "ModelTooLargeError",
-    "RegionModel",
     "Relation",
     "Release",
     "Status",
@@ -66,7 +63,6 @@ __all__ = [
     "Workload",
     "__version__",
     "adapters",
-    "candidate_cells",
     "estimate_total",
     "estimation",
     "gradients",
@@ -76,6 +72,7 @@ __all__ = [
     "local",
     "losses",
     "mechanisms",
+    "model",
     "oracles",
     "privacy",
     "queries",

@@ -4,6 +4,7 @@ Two fresh processes try it out, because what is loaded already and what has warn
 old path, the other is a script of a user, and then asks for them backwards.
 """
 
+import importlib
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ import warnings
 
 import pytest
 
+from pgmjax._internal import moved
 from tests import old_paths_everything
 
 HERE = pathlib.Path(__file__).parent
@@ -50,6 +52,15 @@ def test_every_module_of_0_1_0_moved_or_stayed():
 
 def test_every_public_name_of_0_1_0_is_asked_for():
     assert len(old_paths_everything.NAMES) > 1_000
+
+
+def test_every_renamed_name_is_found_by_its_old_one():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for old, new in moved.RENAMED.items():
+            module, _, name = f"pgmjax.{old}".rpartition(".")
+            found = getattr(importlib.import_module(module), name)
+            assert not isinstance(found, type) or found.__name__ == new.rpartition(".")[2], old
 
 
 def test_everything_is_found_and_nothing_is_changed_by_it():

@@ -85,5 +85,28 @@ def test_the_reference_has_every_public_name():
             assert has, f"docs/reference lacks {full}"
 
 
+def test_few_names_stand_at_the_top():
+    """At most 30, packages not counted; what specialists need is one level down."""
+    names = [name for name in pgmjax.__all__ if not isinstance(getattr(pgmjax, name), types.ModuleType)]
+    assert len(names) <= 30, sorted(names)
+
+
+def test_documents_name_only_what_is_public():
+    """`pj.NAME` in pages, README, notebooks, examples and benchmarks: none that left the top.
+
+    `stability.md` alone tells of old paths.
+    """
+    root = REFERENCE.parent.parent
+    files = [p for folder in ("docs", "notebooks", "bench") for p in (root / folder).rglob("*.*")]
+    texts = [
+        p
+        for p in [root / "README.md", *files]
+        if p.suffix in (".md", ".py", ".ipynb") and p.name != "stability.md"
+    ]
+    used = {(name, p.name) for p in texts for name in re.findall(r"\bpj\.(\w+)", p.read_text())}
+    assert len(used) > 100
+    assert not {(name, page) for name, page in used if name not in pgmjax.__all__}
+
+
 if __name__ == "__main__":
     PINNED.write_text("".join(f"{line}\n" for line in sorted(lines())))

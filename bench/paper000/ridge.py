@@ -16,7 +16,7 @@ import numpy as np
 import table
 from inputs import history, peak_gb, prior, rmse, timed
 
-from pgmjax.history import CrossValidation, History, KernelPCA, ProductPrior, Ridge
+from pgmjax.history import CrossValidation, History, KernelPCA, KernelRidge, ProductPrior
 from pgmjax.queries import Product, marginal, point
 
 import harness  # isort: skip  # found by `inputs`
@@ -66,7 +66,7 @@ def main() -> None:
         alpha, choosing = timed(lambda: chosen_alpha(past, belief, table.ROWS))
         harness.say(f"alpha {alpha:,.0f}, chosen in {choosing['wall']:.0f} s")
     settings = {"method": chosen.method, "tolerance": chosen.tolerance}
-    solved, fitting = timed(lambda: Ridge.fit(past, alpha, belief, table.ROWS, **settings))
+    solved, fitting = timed(lambda: KernelRidge.fit(past, alpha, belief, table.ROWS, **settings))
     harness.say(f"{past.num_rows:,} rows solved in {fitting['wall']:.0f} s, {solved.steps} steps")
     every = max(1, past.num_rows // (500 if chosen.method == "cholesky" else 5))
     answers, answering = timed(lambda: solved.answer(past.rows.take(slice(None, None, every))))

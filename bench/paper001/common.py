@@ -18,7 +18,7 @@ import harness  # noqa: E402
 
 import pgmjax as pj  # noqa: E402
 from pgmjax.data.relation import Relation  # noqa: E402
-from pgmjax.learning.encodings import Cells  # noqa: E402
+from pgmjax.learning.encodings import CellWeights  # noqa: E402
 from pgmjax.learning.random_queries import random_ranges  # noqa: E402
 from pgmjax.privacy.budget import Budget  # noqa: E402
 from pgmjax.privacy.private_table import PrivateTable  # noqa: E402
@@ -93,7 +93,7 @@ def sampled(cells: int, number: int, seed: int) -> Query:
 
 def rows(query: Query, cells: int) -> np.ndarray:
     """Return the weights of the cells [queries, cells]."""
-    return Cells().encode(query, pj.Domain({"cell": cells}), CLIQUE)
+    return CellWeights().encode(query, pj.Domain({"cell": cells}), CLIQUE)
 
 
 def sensitivity(query: Query, cells: int) -> int:

@@ -1,8 +1,8 @@
 """The module paths of 0.1.0: one table from old to new, and a finder that serves it.
 
 An old path imports, and unpickles, as a module that loads nothing until one of its names is asked for; then
-the name is looked up where it is now, and says so in one `DeprecationWarning`. Packages that stayed, or took
-the name of an old module, answer to what they had in 0.1.0 by `serve_old_names`.
+the name is looked up where it is now, and says so in one `DeprecationWarning`. What stayed, or took
+the name of an old module, answers to what they had in 0.1.0 by `serve_old_names`.
 """
 
 from __future__ import annotations
@@ -19,34 +19,59 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 RENAMED: dict[str, str] = {
+    "CalibratedModel": "model.CalibratedModel",
+    "CliqueVector": "model.CliqueVector",
     "attribute_spec.bins": "checked_bins",
     "attribute_spec.fields": "fields_of_spec",
     "attribute_spec.labels": "checked_labels",
+    "batches.Tally": "ScanTally",
     "behind.Behind": "WorkerThread",
+    "candidate_cells": "oracles.candidate_cells",
     "cli.mechanism_options.read": "read_options",
     "cli.mechanisms.add_parser": "add_mechanisms_parser",
     "cli.mechanisms.run": "run_mechanisms",
     "constraints.proportional.Fitted": "ProportionalFit",
     "constraints.proportional.fit": "proportional_fit",
+    "csv_layout.Layout": "CsvLayout",
     "domain_file.read": "read_file",
     "domain_file.write": "write_file",
+    "evaluate.Evaluation": "WorkloadEvaluation",
     "fitting.End": "FitResult",
+    "history.Ridge": "KernelRidge",
+    "history.ascent.Search": "AscentSearch",
+    "history.dual.Layout": "FeatureCliques",
+    "history.dual.Point": "DualPoint",
+    "history.features.Group": "CliqueTerms",
     "history.projection.weights": "joint_weights",
+    "history.ridge.Ridge": "KernelRidge",
+    "history.rows.Group": "TermGroup",
+    "history.spectrum.Spectrum": "KernelSpectrum",
+    "learners.Engine": "EngineLearner",
+    "learners.engine.Engine": "EngineLearner",
     "learners.sklearn_settings.described": "regressor_to_dict",
     "learners.sklearn_settings.made": "regressor_from",
+    "losses.linear.Layout": "QueryLayout",
     "mechanisms.parent_sets.of_cells": "parents_of_cells",
-    "mechanisms.settings.paid_for": "carry_measurements",
-    "mechanisms.unfitted.Unfitted": "Measured",
     "mechanisms.parent_sets.of_degree": "parents_of_degree",
     "mechanisms.parent_sets.that_fit": "candidates_that_fit",
+    "mechanisms.settings.paid_for": "carry_measurements",
+    "mechanisms.unfitted.Unfitted": "Measured",
+    "mixture.layout.Layout": "MixtureLayout",
     "multipliers.ENOUGH": "NEGLIGIBLE",
+    "oracles.calibration.Calibration": "CalibratedTree",
     "perturbed.Factor": "Channel",
     "perturbed.column.law_of": "law_of_encoding",
     "perturbed.factor.Factor": "Channel",
+    "plan.contraction.Product": "MatrixProduct",
     "plan.elimination.best": "best_elimination",
+    "plan.optimal.Weights": "CellCosts",
     "plan.optimal.merges": "optimal_merges",
+    "plan.path.Product": "MatrixProduct",
     "plan.refine.PAIRS": "LOCAL_MAX_PAIRS",
     "plan.refine.merges": "refined_merges",
+    "privacy.Loss": "Guarantee",
+    "privacy.Plan": "Composition",
+    "privacy.RandomizedResponse": "KaryResponse",
     "privacy.divergence.laplace": "laplace_divergence",
     "privacy.divergence.pure": "pure_divergence",
     "privacy.ledger.digest.check_of": "key_check",
@@ -54,33 +79,59 @@ RENAMED: dict[str, str] = {
     "privacy.ledger.digest.path_of": "key_path",
     "privacy.ledger.digest.read": "read_key",
     "privacy.ledger.new.make": "make_file",
+    "privacy.loss_distributions.Unsupported": "UnsupportedError",
+    "privacy.measuring.Planned": "PlannedMeasurement",
+    "privacy.measuring.plan": "plan_measurements",
     "privacy.opendp_calls.exponential": "exponential_sampler",
     "privacy.opendp_calls.gaussian": "gaussian_sampler",
     "privacy.opendp_calls.laplace": "laplace_sampler",
     "privacy.opendp_calls.permute_and_flip": "permute_and_flip_sampler",
+    "privacy.plans.Loss": "Guarantee",
+    "privacy.plans.Plan": "Composition",
+    "privacy.responding.Planned": "PlannedResponse",
+    "privacy.responding.plan": "plan_responses",
+    "privacy.response.RandomizedResponse": "KaryResponse",
+    "privacy.scores.grid.Weights": "DyadicWeights",
     "privacy.selecting.Planned": "PlannedSelection",
     "privacy.selecting.plan": "plan_selection",
     "privacy.unary_response.LARGEST_SIZE": "LARGEST_UNARY_SIZE",
     "queries.extremes.of_matrix": "row_extremes_of_matrix",
     "queries.extremes.of_product": "row_extremes_of_product",
+    "queries.grid.Grid": "RoundedMatrix",
     "queries.indicators.check": "check_indicators",
+    "queries.numeric_blocks.Compression": "Merge",
     "row_check.check": "compare_rows",
+    "solvers.accelerated.State": "AcceleratedState",
+    "solvers.dual_averaging.State": "DualAveragingState",
+    "solvers.lbfgs.State": "LBFGSState",
     "solvers.loop.Course": "FitSteps",
     "solvers.loop.Reply": "StepResult",
     "solvers.loop.Request": "StepRequest",
     "solvers.loop.alone": "run_single",
+    "solvers.mirror_descent.State": "MirrorDescentState",
     "solvers.rows.Ends": "BlockEnds",
     "solvers.rows.Slots": "BatchState",
+    "solvers.rows.run": "run_batch",
+    "strategies.attribute.Factor": "AttributeStrategy",
     "strategies.full_rank.optimise": "optimise_full_rank",
     "strategies.kron.optimise": "optimise_product",
     "strategies.p_identity.optimise": "optimise_p_identity",
+    "sweeps.Grid": "SweepGrid",
+    "sweeps.Progress": "SweepProgress",
+    "sweeps.errors.Errors": "ErrorSummary",
+    "sweeps.forecast.Forecast": "MemoryForecast",
+    "sweeps.grid.Grid": "SweepGrid",
     "sweeps.page_parts.table": "results_table",
+    "sweeps.runner.Progress": "SweepProgress",
     "sweeps.workloads.read_spec": "read_workload",
+    "task.Settings": "FitSettings",
+    "training.encodings.Cells": "CellWeights",
+    "tree_picture.Layout": "TreeLayout",
     "workloads.of_blocks": "Workload.of_blocks",
     "workloads.random_marginals": "Workload.random",
     "workloads.union": "Workload.union",
 }
-"""Names that are called otherwise where they are now, by their old path; what is new may be a method."""
+"""Names that are called otherwise where they are now, by their old path; the new one may have dots."""
 
 GONE = frozenset(
     {
@@ -495,7 +546,7 @@ def _find(old: str, name: str) -> Any:
             if isinstance(found, types.ModuleType) and path in MODULES:
                 continue  # a submodule of today that has the name of the old one
             stays = vars(sys.modules["pgmjax"]).get(old) is owner  # such as pgmjax.losses
-            if not stays and path not in _WARNED:
+            if (not stays or path in RENAMED) and path not in _WARNED:
                 new = ".".join([owner.__name__, first, *rest])
                 said = f"{_PREFIX}{path} is {new} now; the old path may go in 0.3."
                 warnings.warn(said, DeprecationWarning, stacklevel=3)
@@ -507,8 +558,9 @@ def _find(old: str, name: str) -> Any:
 
 
 def _places(old: str) -> Iterator[types.ModuleType]:
-    """The modules that have the names of an old one now; each is loaded when it is its turn."""
-    return (importlib.import_module(_PREFIX + place) for place in MODULES.get(old, "").split())
+    """The modules that have the names of an old one now, or itself if it stayed; each is loaded in turn."""
+    places = MODULES[old].split() if old in MODULES else [old]
+    return (importlib.import_module((_PREFIX + place).rstrip(".")) for place in places)
 
 
 def _public_names(old: str) -> set[str]:
@@ -567,7 +619,7 @@ _FINDER = _Finder()
 
 
 def serve_old_names(package: str, old: str | None = None) -> None:
-    """Let a package have, beside its own names, those of 0.1.0 that moved; its `__init__` calls this last.
+    """Let a package or module have, beside its own names, those of 0.1.0 that moved; it calls this last.
 
     It is called instead of defining `__getattr__`, so that type checkers still know what a package has not.
 
@@ -579,8 +631,8 @@ def serve_old_names(package: str, old: str | None = None) -> None:
     was = package.removeprefix("pgmjax").removeprefix(".") if old is None else old
 
     def __getattr__(name: str) -> Any:
-        full = f"{package}.{name}"
-        if not name.startswith("__") and importlib.machinery.PathFinder.find_spec(full, module.__path__):
+        full, folders = f"{package}.{name}", vars(module).get("__path__", [])
+        if not name.startswith("__") and importlib.machinery.PathFinder.find_spec(full, folders):
             raise AttributeError(f"module {package!r} has no attribute {name!r}; import {full}")
         return _find(was, name)
 

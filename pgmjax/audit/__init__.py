@@ -33,7 +33,7 @@ from pgmjax.audit.mechanism import AuditCase, replay_mechanism
 from pgmjax.audit.primitives import AuditFailure, Repetition, repeated
 from pgmjax.audit.replay import CannotAuditError, Replayed, check_pair, check_pairs, cost
 from pgmjax.audit.report import MechanismAudit, as_table, audit_mechanism, audit_primitives
-from pgmjax.audit.smoke import lower_bound
+from pgmjax.audit.smoke import NoMeasurementsError, lower_bound
 from pgmjax.audit.specimen import SelectAndMeasure, neighbours
 from pgmjax.privacy.tape import NonInterferenceError, Tape
 
@@ -44,6 +44,7 @@ __all__ = [
     "Goodness",
     "LowerBound",
     "MechanismAudit",
+    "NoMeasurementsError",
     "NonInterferenceError",
     "Repetition",
     "Replayed",

@@ -343,7 +343,7 @@ def too_true() -> Any:
         (
             response,
             "response_for",
-            lambda size, epsilon: response.RandomizedResponse(size, true(size, epsilon).lie / 2),
+            lambda size, epsilon: response.KaryResponse(size, true(size, epsilon).lie / 2),
         )
     )
 
@@ -496,7 +496,7 @@ def honest_records() -> Any:
     def respond(self: Any, backend: Any, codes: np.ndarray) -> np.ndarray:
         return (np.arange(self.law.size) == codes[:, None]) if self.bits else codes.astype(np.uint8)
 
-    return replaced((responding.Planned, "respond", respond))
+    return replaced((responding.PlannedResponse, "respond", respond))
 
 
 def answers_again() -> Any:
@@ -506,13 +506,13 @@ def answers_again() -> Any:
 
 def any_relation() -> Any:
     """Records answer for themselves where they come and go."""
-    true = responding.plan
+    true = responding.plan_responses
 
     def plan(groups: Any, epsilons: Any, encodings: Any, domain: Any, relation: Any, *more: Any) -> Any:
         return true(groups, epsilons, encodings, domain, responding.Relation.REPLACE_ONE, *more)
 
     return replaced(
-        (responding, "plan", plan),
+        (responding, "plan_responses", plan),
         (responding.Response, "only", None),
         (PrivateTable, "public_count", lambda self: self._data.count()),
     )

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.errors import Error
 from pgmjax.audit import exact, goodness
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
@@ -49,7 +50,7 @@ _SIZE = 3  # categories of the table whose records answer: few, so that each of 
 _DOMAIN = Domain({"a": _SIZE})
 
 
-class AuditFailure(AssertionError):
+class AuditFailure(Error, AssertionError):
     """A mechanism or a primitive does not keep what it claims."""
 
 

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from pgmjax._internal.errors import Error
 from pgmjax.audit.claims import check_claims, cost
 from pgmjax.audit.compare import differences
 from pgmjax.privacy.tape import NonInterferenceError, Tape
@@ -36,7 +37,7 @@ _NO_CALLS = (
 )
 
 
-class CannotAuditError(ValueError):
+class CannotAuditError(Error, ValueError):
     """Nothing can be said of a mechanism: it fails on every table, or its noise is out of sight."""
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.errors import Error
 from pgmjax._internal.progress import Progress
 from pgmjax.audit.blackbox import LowerBound, epsilon_lower_bound
 from pgmjax.audit.compare import differences
@@ -36,7 +37,7 @@ _ROWS = 40
 Columns = dict[str, np.ndarray]
 
 
-class NoMeasurementsError(TypeError):
+class NoMeasurementsError(Error, TypeError):
     """Results of a mechanism hold no measurements, which black-box runs look at."""
 
 

@@ -77,7 +77,7 @@ def _add_report(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run what is missing, or list all, and print the outcome."""
-    grid = sweeps.Grid.read(arguments.grid)
+    grid = sweeps.SweepGrid.read(arguments.grid)
     if arguments.list:
         _list(grid, arguments.json)
         return
@@ -125,7 +125,7 @@ def report(arguments: argparse.Namespace) -> None:
     print(f"Page written to {out}")
 
 
-def _list(grid: sweeps.Grid, as_json: bool) -> None:
+def _list(grid: sweeps.SweepGrid, as_json: bool) -> None:
     found = list(sweeps.listing(grid))
     if as_json:
         listed = [
@@ -152,7 +152,7 @@ class _Watch:
         self._shown = time.monotonic()
         self._ran = 0
 
-    def __call__(self, progress: sweeps.Progress) -> None:
+    def __call__(self, progress: sweeps.SweepProgress) -> None:
         if self._quiet:
             return
         if progress.failures:

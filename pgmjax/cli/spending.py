@@ -18,7 +18,7 @@ from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.mechanisms.base import FitError
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text
-from pgmjax.privacy.response import RandomizedResponse, UnaryResponse
+from pgmjax.privacy.response import KaryResponse, UnaryResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
 from pgmjax.queries.workload import Workload
 from pgmjax.release import folder as release_folder
@@ -69,7 +69,7 @@ class WatchedBackend:
         process.check()
         return self._backend.exponential(sensitivity, epsilon, monotone)
 
-    def randomized_response(self, size: int, epsilon: Fraction) -> RandomizedResponse:
+    def randomized_response(self, size: int, epsilon: Fraction) -> KaryResponse:
         """Return the other backend's law."""
         process.check()
         return self._backend.randomized_response(size, epsilon)
@@ -94,7 +94,7 @@ class WatchedBackend:
         self._note()
         return self._backend.choose_several(law, scores, draws)
 
-    def respond(self, law: RandomizedResponse, codes: np.ndarray) -> np.ndarray:
+    def respond(self, law: KaryResponse, codes: np.ndarray) -> np.ndarray:
         """Return the other backend's answers, int64 [n]."""
         self._note()
         return self._backend.respond(law, codes)

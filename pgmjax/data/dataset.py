@@ -15,7 +15,15 @@ from pgmjax.data.cliques import as_clique
 from pgmjax.data.counting import Histograms
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Encoded
-from pgmjax.data.sources import LARGEST_TOTAL, Batch, ColumnSource, Source, Tally, code_coder, weight_coder
+from pgmjax.data.sources import (
+    LARGEST_TOTAL,
+    Batch,
+    ColumnSource,
+    ScanTally,
+    Source,
+    code_coder,
+    weight_coder,
+)
 
 
 class Dataset:
@@ -157,7 +165,7 @@ class Dataset:
     def _in_memory(
         cls, domain: Domain, encoded: dict[str, Encoded], weights: Encoded | None, bound: int | None
     ) -> Dataset:
-        tally = Tally(domain, bound or 1)
+        tally = ScanTally(domain, bound or 1)
         tally.add(Batch(encoded, weights, len(next(iter(encoded.values())).codes)))
         tally.check()
         columns = {name: column.codes for name, column in encoded.items()}
@@ -250,7 +258,7 @@ class Dataset:
         Raises:
             ValueError: a batch holds a record that does not fit the domain; it is not handed out.
         """
-        tally = Tally(self.domain, self.max_weight)
+        tally = ScanTally(self.domain, self.max_weight)
         for batch in self._source.batches(as_clique(self.domain, names), ordered=True):
             if not tally.add(batch):
                 tally.check()
@@ -261,7 +269,7 @@ class Dataset:
         names = self.domain.attributes
         if histograms is not None and self._total is not None:
             names = histograms.attributes
-        tally = Tally(self.domain, self.max_weight)
+        tally = ScanTally(self.domain, self.max_weight)
         for batch in self._source.batches(names):
             # once a record does not fit, the rest is only looked through for more of them
             if tally.add(batch) and histograms is not None:

@@ -232,7 +232,7 @@ def _identifier(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-class Layout(NamedTuple):
+class CsvLayout(NamedTuple):
     """How a text file is laid out.
 
     Attributes:
@@ -248,7 +248,7 @@ class Layout(NamedTuple):
     blank: int
 
 
-def find_columns(path: pathlib.Path, suffix: str, names: Sequence[str], header: bool) -> Layout:
+def find_columns(path: pathlib.Path, suffix: str, names: Sequence[str], header: bool) -> CsvLayout:
     """Return the layout of a text file; blank lines before its first line do not count.
 
     Args:
@@ -266,10 +266,10 @@ def find_columns(path: pathlib.Path, suffix: str, names: Sequence[str], header: 
     if header:
         found = [sum(name.strip() in row for name in names) for row in rows]
         best = max(range(len(rows)), key=lambda k: (found[k], -k))
-        return Layout(delimiters[best], len(rows[best]), _positions(path, names, rows[best]), blank)
+        return CsvLayout(delimiters[best], len(rows[best]), _positions(path, names, rows[best]), blank)
     for delimiter, row in zip(delimiters, rows, strict=True):
         if len(row) == len(names):
-            return Layout(delimiter, len(row), {name: k for k, name in enumerate(names)}, blank)
+            return CsvLayout(delimiter, len(row), {name: k for k, name in enumerate(names)}, blank)
     count = max(map(len, rows))
     raise ValueError(
         f"{path} has {count} columns where the domain has {len(names)} attributes: without a header the "

@@ -1,7 +1,7 @@
 """Sources of records: whatever can be scanned for batches of codes, the one form in which tables are read.
 
 `ColumnSource` holds columns in memory; `RecodedSource` maps another source's codes, batch by batch, to those
-of another domain. Sources of files are in `data.files`. `Tally` counts what a scan has seen.
+of another domain. Sources of files are in `data.files`. `ScanTally` counts what a scan has seen.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def code_coder(size: int) -> Coder:
 
 
 @dataclass
-class Tally:
+class ScanTally:
     """What a scan has seen: records, their total weight, and rows that have no code.
 
     Args:

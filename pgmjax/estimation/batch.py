@@ -15,8 +15,8 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.memory import readable_bytes
 from pgmjax.data.domain import Domain
-from pgmjax.estimation.fit import FitProblem, FitResult, Settings, fit_steps
-from pgmjax.estimation.solvers.batch import Queue, run
+from pgmjax.estimation.fit import FitProblem, FitResult, FitSettings, fit_steps
+from pgmjax.estimation.solvers.batch import Queue, run_batch
 from pgmjax.estimation.views import batch_html
 from pgmjax.inference import oracles
 from pgmjax.inference.oracles.choose import device_bytes
@@ -84,7 +84,7 @@ class BatchFit:
 class SharedPlan:
     """The settings of all rows of a batch: those of an estimator, with every plan made once."""
 
-    def __init__(self, estimator: Settings):
+    def __init__(self, estimator: FitSettings):
         self.loss, self.solver, self.dtype = estimator.loss, estimator.solver, estimator.dtype
         self.max_steps, self.tol, self.stop = estimator.max_steps, estimator.tol, estimator.stop
         self._estimator = estimator
@@ -231,9 +231,9 @@ def fit_all(
     slots, threads = slots_and_threads(plan, len(problems), mesh)
     queue: Queue[FitResult] = Queue(fit_steps(problem, warm_start) for problem in problems)
     if threads == 1:
-        run(queue, slots, mesh)
+        run_batch(queue, slots, mesh)
     else:
         with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-            for done in [pool.submit(run, queue, slots) for _ in range(threads)]:
+            for done in [pool.submit(run_batch, queue, slots) for _ in range(threads)]:
                 done.result()
     return [queue.results[number] for number in range(len(problems))]

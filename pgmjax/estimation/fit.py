@@ -65,7 +65,7 @@ class FitProblem:
         trace: grows while the fit runs: steps so far, loss and gap after each block of steps.
     """
 
-    estimator: Settings
+    estimator: FitSettings
     domain: Domain
     measurements: tuple[LinearMeasurement, ...]
     total: float
@@ -455,7 +455,7 @@ def _tables(bound: BoundLoss, vector: Any) -> tuple[np.ndarray, ...]:
     return split(np.asarray(vector, np.float64), bound.shapes)
 
 
-class Settings(Protocol):
+class FitSettings(Protocol):
     """What a fit needs of an `Estimator`, whose attributes are described there."""
 
     @property

@@ -30,7 +30,7 @@ from pgmjax.estimation import losses, mixture_layout
 from pgmjax.estimation.constraints import StructuralZeros
 from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.losses.build import noise_level
-from pgmjax.estimation.mixture_layout import Layout, Logits, Places
+from pgmjax.estimation.mixture_layout import Logits, MixtureLayout, Places
 from pgmjax.estimation.solvers.stopping import Status, StoppingRule
 from pgmjax.inference.oracles.choose import memory_limit
 from pgmjax.inference.plan.forecast import ModelTooLargeError
@@ -261,12 +261,12 @@ class Descent:
     steps: int
 
 
-def _evaluate(loss: BoundLoss, layout: Layout, logits: Logits) -> tuple[jax.Array, Logits]:
+def _evaluate(loss: BoundLoss, layout: MixtureLayout, logits: Logits) -> tuple[jax.Array, Logits]:
     return jax.value_and_grad(lambda point: loss.flat(layout.marginals(point)))(logits)
 
 
 def _run_block(
-    loss: BoundLoss, layout: Layout, logits: Logits, moments: Any, scale: Any, rate: Any, steps: Any
+    loss: BoundLoss, layout: MixtureLayout, logits: Logits, moments: Any, scale: Any, rate: Any, steps: Any
 ) -> tuple[Logits, Any, jax.Array, jax.Array]:
     """Some steps, then the loss and the norm of its gradient where they end."""
 
@@ -288,7 +288,7 @@ _block = jit(_run_block)
 
 def descend(
     loss: BoundLoss,
-    layout: Layout,
+    layout: MixtureLayout,
     start: Logits,
     *,
     rate: float,

@@ -38,7 +38,7 @@ Logits = tuple[
     meta_fields=["widths", "splits"],
 )
 @dataclasses.dataclass(frozen=True, eq=False)
-class Layout:
+class MixtureLayout:
     """Where each number of a fit stands; index arrays are leaves, so that equal shapes compile once.
 
     Attributes:
@@ -176,7 +176,7 @@ class Places:
 
 def layout(
     domain: Domain, cliques: Sequence[Clique], components: int, allowed: Mapping[str, np.ndarray]
-) -> Layout:
+) -> MixtureLayout:
     """Lay out a fit.
 
     Args:
@@ -212,7 +212,9 @@ def layout(
     filled = np.flatnonzero(inverse < starts[-1])
     order = np.zeros(starts[-1], np.int32)
     order[inverse[filled]] = filled
-    return Layout(places.widths, tuple(splits), places.stacked(masks, False), tuple(members), order, inverse)
+    return MixtureLayout(
+        places.widths, tuple(splits), places.stacked(masks, False), tuple(members), order, inverse
+    )
 
 
 def split_of(widths: Sequence[int]) -> int:

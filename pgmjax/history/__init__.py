@@ -34,7 +34,7 @@ from pgmjax.history.kernel.device import device_kernel
 from pgmjax.history.kernel.inner_products import kernel, kernel_blocks, squared_norms
 from pgmjax.history.kernel.pca import KernelPCA
 from pgmjax.history.kernel.product import KernelProduct
-from pgmjax.history.kernel.ridge import Ridge
+from pgmjax.history.kernel.ridge import KernelRidge
 from pgmjax.history.max_entropy.fit import MaxEntropy, MaxEntropyFit
 from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
@@ -57,6 +57,7 @@ __all__ = [
     "JointInference",
     "KernelPCA",
     "KernelProduct",
+    "KernelRidge",
     "Laplace",
     "MaxEntropy",
     "MaxEntropyFit",
@@ -64,7 +65,6 @@ __all__ = [
     "NotEstimableError",
     "Posterior",
     "ProductPrior",
-    "Ridge",
     "Rows",
     "Session",
     "SessionAnswer",

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from pgmjax.history.prior import ProductPrior
-from pgmjax.history.rows import MAX_JOINT_CELLS, Group, Rows
+from pgmjax.history.rows import MAX_JOINT_CELLS, Rows, TermGroup
 
 TOLERANCE = 1e-7
 """Of a query's largest entry: what may be left over of one that counts as estimable."""
@@ -82,7 +82,7 @@ def _in_basis(vectors: np.ndarray) -> np.ndarray:
     return np.concatenate([means, (centred @ basis.T) * sizes], axis=1)
 
 
-def _cells(group: Group, bases: list[np.ndarray]) -> int:
+def _cells(group: TermGroup, bases: list[np.ndarray]) -> int:
     return math.prod(bases[place].shape[1] for place in group.attributes)
 
 
@@ -105,7 +105,7 @@ def _bounds(every: Rows, signed: np.ndarray, added: np.ndarray, bases: list[np.n
     return result
 
 
-def _table(every: Rows, group: Group, coefficients: np.ndarray, bases: list[np.ndarray]) -> np.ndarray:
+def _table(every: Rows, group: TermGroup, coefficients: np.ndarray, bases: list[np.ndarray]) -> np.ndarray:
     """Return the sums of a group's terms over the products of basis vectors [targets, ...]."""
     shape = [bases[place].shape[1] for place in group.attributes]
     result = np.zeros((len(coefficients), math.prod(shape)))
@@ -121,7 +121,7 @@ def _table(every: Rows, group: Group, coefficients: np.ndarray, bases: list[np.n
     return result.reshape(len(coefficients), *shape)
 
 
-def _apart(every: Rows, group: Group, coefficients: np.ndarray) -> np.ndarray:
+def _apart(every: Rows, group: TermGroup, coefficients: np.ndarray) -> np.ndarray:
     """Return the sums of the largest entries of a group's distinct terms [targets]."""
     distinct, which = np.unique(every.index[group.terms], axis=0, return_inverse=True)
     sums = np.zeros((len(distinct), len(coefficients)))

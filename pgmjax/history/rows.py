@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.data.domain import Domain
 from pgmjax.history.prior import ProductPrior
 from pgmjax.queries import DenseMatrix, Query
@@ -83,7 +84,7 @@ class Rows:
         return len(self.owner)
 
     @functools.cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[TermGroup, ...]:
         """The terms by the attributes they name."""
         if not self.num_terms:
             return ()
@@ -91,11 +92,11 @@ class Rows:
         _, first, which = np.unique(packed, axis=0, return_index=True, return_inverse=True)
         order = np.argsort(which.reshape(-1), kind="stable")
         ends = np.cumsum(np.bincount(which.reshape(-1)))
-        groups: list[Group] = []
+        groups: list[TermGroup] = []
         for at, numbers in zip(first, np.split(order, ends[:-1]), strict=True):
             attributes = tuple(int(place) for place in np.flatnonzero(self.index[at]))
             rows, starts = np.unique(self.owner[numbers], return_index=True)
-            groups.append(Group(attributes, numbers, rows, starts))
+            groups.append(TermGroup(attributes, numbers, rows, starts))
         return tuple(sorted(groups, key=lambda group: int(group.rows[0])))
 
     def take(self, rows: Any) -> Rows:
@@ -230,7 +231,7 @@ class Rows:
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class TermGroup:
     """The terms that name the same attributes.
 
     Attributes:
@@ -377,3 +378,6 @@ def _of_joint(
     place = places[query.clique[longest]]
     index[:, place] = tables[place].add(entries[where])
     return start + where[0], np.ones(len(where[0])), index
+
+
+serve_old_names(__name__)

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pgmjax.learning.base import FittedLearner, Learner, NotDescribedError
-from pgmjax.learning.engine import Engine
+from pgmjax.learning.engine import EngineLearner
 from pgmjax.learning.gaussian_basis import GaussianBasis
 from pgmjax.learning.linear import Linear, Ridge
 from pgmjax.learning.mlp import MLP
@@ -27,7 +27,7 @@ from pgmjax.learning.sklearn import SklearnLearner
 __all__ = [
     "LEARNERS",
     "MLP",
-    "Engine",
+    "EngineLearner",
     "FittedLearner",
     "GaussianBasis",
     "Learner",
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 LEARNERS: dict[str, type[Learner]] = {
-    each.name: each for each in (Linear, Ridge, GaussianBasis, MLP, Engine, SklearnLearner)
+    each.name: each for each in (Linear, Ridge, GaussianBasis, MLP, EngineLearner, SklearnLearner)
 }
 
 _SKLEARN = "sklearn."

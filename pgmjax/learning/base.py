@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pgmjax._internal.errors import Error
+
 
 @dataclasses.dataclass(frozen=True)
 class Learner(abc.ABC):
@@ -92,7 +94,7 @@ class FittedLearner(abc.ABC):
         return None
 
 
-class NotDescribedError(ValueError):
+class NotDescribedError(Error, ValueError):
     """The settings of a learner, or what it has learned, cannot be written down."""
 
 

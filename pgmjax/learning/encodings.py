@@ -68,12 +68,12 @@ class Encoding(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True)
-class Cells(Encoding):
+class CellWeights(Encoding):
     """The weight of every cell: no two different queries have the same vector.
 
     Example:
         >>> from pgmjax.queries import Product, prefix
-        >>> Cells().encode(Product({"a": prefix()}), Domain({"a": 2}), ("a",)).tolist()
+        >>> CellWeights().encode(Product({"a": prefix()}), Domain({"a": 2}), ("a",)).tolist()
         [[1.0, 0.0], [1.0, 1.0]]
     """
 
@@ -137,7 +137,7 @@ class Corners(Encoding):
         return np.stack(columns, axis=1)
 
 
-ENCODINGS: dict[str, type[Encoding]] = {each.name: each for each in (Cells, Factors, Corners)}
+ENCODINGS: dict[str, type[Encoding]] = {each.name: each for each in (CellWeights, Factors, Corners)}
 
 
 def as_encoding(encoding: Any) -> Encoding:

@@ -21,7 +21,7 @@ PRECISION = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
-class Engine(Learner):
+class EngineLearner(Learner):
     """The counts of cells, none below zero, that explain the answers best; of many the most spread out.
 
     Encodings are the queries' weights of all cells of a small domain. Unlike least squares this learner knows
@@ -40,7 +40,7 @@ class Engine(Learner):
         McKenna et al. 2019, section 3.
 
     Example:
-        >>> fitted = Engine(total=10).fit([[1, 0, 0]], [4])
+        >>> fitted = EngineLearner(total=10).fit([[1, 0, 0]], [4])
         >>> fitted.predict([[0, 1, 0], [0, 0, 1]]).round(2).tolist()
         [3.0, 3.0]
     """
@@ -102,7 +102,7 @@ class FittedEngine(FittedLearner):
         cells: float64 [cells] or [batch, cells], >= 0.
     """
 
-    learner: Engine
+    learner: EngineLearner
     cells: np.ndarray
 
     @property

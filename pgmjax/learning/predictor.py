@@ -17,7 +17,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.learning import as_learner
 from pgmjax.learning.base import FittedLearner, Learner
-from pgmjax.learning.encodings import ENCODINGS, Cells, Encoding, as_encoding
+from pgmjax.learning.encodings import ENCODINGS, CellWeights, Encoding, as_encoding
 from pgmjax.learning.selection import noise_bound
 from pgmjax.learning.training_set import Lesson
 from pgmjax.measurements.linear import LinearMeasurement
@@ -91,7 +91,7 @@ class Predictor:
         encodings = self.encoding.encode(query, self.domain, part.clique)
         influence = part.influence(encodings)
         bounds = np.array([noise_bound(part.law, row / part.scales, beta) for row in influence])
-        if not isinstance(self.encoding, Cells):
+        if not isinstance(self.encoding, CellWeights):
             return bounds, np.zeros(len(bounds), bool)
         missed = np.abs(influence @ part.encodings - encodings).max(axis=1)
         return bounds, missed <= 1e-6 * np.maximum(1.0, np.abs(encodings).max(axis=1))

@@ -18,7 +18,7 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.learning.encodings import Cells, Encoding, Factors, cell_rows
+from pgmjax.learning.encodings import CellWeights, Encoding, Factors, cell_rows
 from pgmjax.learning.random_queries import check_matrix, random_ranges, random_subsets, ranges_there_are
 from pgmjax.queries import AttributeQuery, Product, Query, identity, marginal, ranges
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
@@ -65,7 +65,7 @@ class Lesson:
             ValueError: queries that cannot be encoded, or different ones with the same vector.
         """
         tables = [encoding.encode(query, domain, clique) for query in queries]
-        scaled = isinstance(encoding, Cells)
+        scaled = isinstance(encoding, CellWeights)
         scales = [max(1.0, float(np.abs(table).max())) if scaled else 1.0 for table in tables]
         encodings = np.concatenate([table / scale for table, scale in zip(tables, scales, strict=True)])
         _check_distinguished(encodings, clique, queries, encoding, domain)
@@ -91,7 +91,7 @@ def learned_together(
 
     Example:
         >>> domain = Domain({"a": 100, "b": 100, "c": 100})
-        >>> learned_together([("b", "a"), ("a",), ("b", "c")], domain, Cells())
+        >>> learned_together([("b", "a"), ("a",), ("b", "c")], domain, CellWeights())
         {('a', 'b'): (('a', 'b'),), ('b', 'c'): (('b', 'c'),)}
     """
     checks.choice("universe", universe, UNIVERSES)
@@ -113,10 +113,10 @@ def _check_distinguished(
     encodings: np.ndarray, clique: Clique, queries: Sequence[Query], encoding: Encoding, domain: Domain
 ) -> None:
     """Refuse an encoding under which two different training queries look the same."""
-    if isinstance(encoding, Cells):
+    if isinstance(encoding, CellWeights):
         return
     rows = sum(query.num_rows(domain) for query in queries)
-    whole: Encoding = Cells() if rows * domain.size(clique) <= MAX_MATRIX_ENTRIES else Factors()
+    whole: Encoding = CellWeights() if rows * domain.size(clique) <= MAX_MATRIX_ENTRIES else Factors()
     apart = np.concatenate([whole.encode(query, domain, clique) for query in queries])
     different, seen = (len({row.tobytes() for row in table + 0.0}) for table in (apart, encodings))
     if seen < different:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.errors import Error
 from pgmjax.local.channel import Channel
 
 USELESS = ("refuse", "answer")
@@ -20,7 +21,7 @@ USELESS = ("refuse", "answer")
 _EXACT = 1e-9
 
 
-class UselessAnswerError(ValueError):
+class UselessAnswerError(Error, ValueError):
     """The noise exceeds any use: a guess that looks at no data is as good."""
 
 

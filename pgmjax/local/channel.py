@@ -13,7 +13,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.privacy.response import RandomizedResponse, ResponseLaw, UnaryResponse
+from pgmjax.privacy.response import KaryResponse, ResponseLaw, UnaryResponse
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Channel:
         offset 1 / (e^epsilon - 1), where epsilon is that of the law that is really drawn.
 
     Example:
-        >>> channel = Channel.of(RandomizedResponse(4, 0.25))
+        >>> channel = Channel.of(KaryResponse(4, 0.25))
         >>> round(channel.factor, 6), round(channel.offset, 6)
         (1.5, 0.125)
     """
@@ -65,8 +65,8 @@ class Channel:
         Raises:
             TypeError: not a law of randomised response.
         """
-        if not isinstance(law, RandomizedResponse | UnaryResponse):
-            raise TypeError(f"law must be a RandomizedResponse or UnaryResponse, got {type(law).__name__}.")
+        if not isinstance(law, KaryResponse | UnaryResponse):
+            raise TypeError(f"law must be a KaryResponse or UnaryResponse, got {type(law).__name__}.")
         unary = isinstance(law, UnaryResponse)
         lie = Fraction(law.lie) / (1 if unary else law.size - 1)
         size = law.size if domain is None else domain.size(attributes)

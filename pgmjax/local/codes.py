@@ -15,7 +15,7 @@ import numpy as np
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import Channel
-from pgmjax.privacy.response import LARGEST_SIZE, RandomizedResponse
+from pgmjax.privacy.response import LARGEST_SIZE, KaryResponse
 
 BLOCK_ROWS = 1 << 20
 
@@ -24,7 +24,7 @@ class Perturbed(Protocol):
     """Released codes of one group of attributes: anything with these two attributes."""
 
     @property
-    def law(self) -> RandomizedResponse:
+    def law(self) -> KaryResponse:
         """The law that drew the codes."""
         ...
 
@@ -44,16 +44,16 @@ class PerturbedCodes:
             that returns an iterable of blocks of them, anew at every call.
 
     Example:
-        >>> PerturbedCodes(RandomizedResponse(4, 0.25), np.array([0, 3, 3, 1]))
+        >>> PerturbedCodes(KaryResponse(4, 0.25), np.array([0, 3, 3, 1]))
         PerturbedCodes(4 categories, lie 0.25)
     """
 
-    law: RandomizedResponse
+    law: KaryResponse
     codes: Any
 
     def __post_init__(self) -> None:
-        if not isinstance(self.law, RandomizedResponse):
-            raise TypeError(f"law must be a RandomizedResponse, got {type(self.law).__name__}.")
+        if not isinstance(self.law, KaryResponse):
+            raise TypeError(f"law must be a KaryResponse, got {type(self.law).__name__}.")
 
     @classmethod
     def of(cls, table: Perturbed) -> PerturbedCodes:
@@ -64,7 +64,7 @@ class PerturbedCodes:
             ValueError: a table or stream of several groups of attributes, or of bits.
         """
         law, codes = getattr(table, "law", None), getattr(table, "codes", None)
-        if not isinstance(law, RandomizedResponse) or codes is None:
+        if not isinstance(law, KaryResponse) or codes is None:
             raise TypeError(
                 f"expected a perturbed table with the attributes law and codes, got {type(table).__name__}: "
                 "local.PerturbedCodes(law, codes) makes one."

@@ -15,7 +15,7 @@ from pgmjax._internal import checks
 from pgmjax.local.answers import Answers, refuse_useless
 from pgmjax.local.channel import Channel
 from pgmjax.local.codes import Perturbed, PerturbedCodes
-from pgmjax.privacy.response import RandomizedResponse, checked_response
+from pgmjax.privacy.response import KaryResponse, checked_response
 
 _BLOCK_NUMBERS = 1 << 22
 
@@ -31,14 +31,14 @@ class PerturbedGraph:
 
     Example:
         >>> from pgmjax.local.codes import PerturbedCodes
-        >>> table = PerturbedCodes(RandomizedResponse(2, 0.25), VertexPairs(4).codes([(0, 3), (1, 2)]))
+        >>> table = PerturbedCodes(KaryResponse(2, 0.25), VertexPairs(4).codes([(0, 3), (1, 2)]))
         >>> graph = PerturbedGraph.of(table, vertices=4)
         >>> graph.cuts([[1, 1, 0, 0]], useless="answer").value.tolist()  # between {0, 1} and {2, 3}
         [2.0]
     """
 
     pairs: VertexPairs
-    law: RandomizedResponse
+    law: KaryResponse
     bits: np.ndarray
 
     @classmethod

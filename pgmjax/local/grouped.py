@@ -12,7 +12,7 @@ from pgmjax._internal.progress import Progress
 from pgmjax.local.answers import Answers, Function, Pieces
 from pgmjax.local.channel import Channel
 from pgmjax.local.codes import Perturbed, PerturbedCodes
-from pgmjax.privacy.response import RandomizedResponse, checked_response
+from pgmjax.privacy.response import KaryResponse, checked_response
 
 MAX_CELLS = 1 << 28
 """The most cells that histograms may have together (2 GB)."""
@@ -28,7 +28,7 @@ class GroupHistograms:
         counts: int64 [groups, size].
     """
 
-    law: RandomizedResponse
+    law: KaryResponse
     counts: np.ndarray
 
     @property
@@ -70,7 +70,7 @@ class GroupHistograms:
 
         Example:
             >>> from pgmjax.local.codes import PerturbedCodes
-            >>> table = PerturbedCodes(RandomizedResponse(4, 0.25), np.array([0, 3, 3, 1]))
+            >>> table = PerturbedCodes(KaryResponse(4, 0.25), np.array([0, 3, 3, 1]))
             >>> seen = group_histograms(table, groups=[0, 0, 1, 1])
             >>> seen.answer(np.eye(4)[:2], useless="answer").value.round(3).tolist()
             [0.25, 0.25]

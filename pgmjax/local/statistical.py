@@ -44,10 +44,10 @@ def answer_queries(
     Example:
         >>> from pgmjax.local.codes import PerturbedCodes
         >>> from pgmjax.data.domain import Domain
-        >>> from pgmjax.privacy.response import RandomizedResponse
+        >>> from pgmjax.privacy.response import KaryResponse
         >>> from pgmjax.queries import Product, point
         >>> bits = Universe(Domain({f"b{k}": 2 for k in range(20)}))
-        >>> table = PerturbedCodes(RandomizedResponse(bits.size, 0.01), np.zeros(100, dtype=np.int64))
+        >>> table = PerturbedCodes(KaryResponse(bits.size, 0.01), np.zeros(100, dtype=np.int64))
         >>> both = Product({"b0": point(0), "b7": point(0)})
         >>> answer_queries(table, bits, both).value.round(4).tolist()
         [1.0076]
@@ -157,8 +157,8 @@ def answer_rows(
 
     Example:
         >>> from pgmjax.local.codes import PerturbedCodes
-        >>> from pgmjax.privacy.response import RandomizedResponse
-        >>> table = PerturbedCodes(RandomizedResponse(2, 0.25), np.array([0, 1, 1]))
+        >>> from pgmjax.privacy.response import KaryResponse
+        >>> table = PerturbedCodes(KaryResponse(2, 0.25), np.array([0, 1, 1]))
         >>> functions = np.array([[0, 1], [0, 2], [1, 0]])  # [rows, size]
         >>> answer_rows(table, functions, useless="answer").value.round(3).tolist()
         [0.667]

@@ -24,8 +24,8 @@ from pgmjax.data.encoding import code_dtype
 from pgmjax.local.marginals import ResponseMarginal, marginals_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.exact import as_text, exact_epsilon
-from pgmjax.privacy.responding import ENCODINGS, Planned, Responses
-from pgmjax.privacy.response import RandomizedResponse, ResponseLaw, UnaryResponse
+from pgmjax.privacy.responding import ENCODINGS, PlannedResponse, Responses
+from pgmjax.privacy.response import KaryResponse, ResponseLaw, UnaryResponse
 
 FOLDER = ArrayFolder(
     "perturbed.json",
@@ -91,7 +91,7 @@ class PerturbedTable:
         return self.columns[0]
 
     @property
-    def law(self) -> RandomizedResponse:
+    def law(self) -> KaryResponse:
         """The law of the one column's answers, of direct encoding; see `ResponseColumn`."""
         column = self.column
         assert column.codes is not None  # refuses bits
@@ -255,7 +255,7 @@ def law_of_encoding(encoding: str, size: int, lie: float) -> ResponseLaw:
     """
     checks.choice("encoding", encoding, ENCODINGS)
     if encoding == "direct":
-        return RandomizedResponse(size, lie)
+        return KaryResponse(size, lie)
     return UnaryResponse(size, lie, encoding == "symmetric-unary")
 
 
@@ -301,7 +301,7 @@ def columns_of(responses: Responses, folder: pathlib.Path | None = None) -> tupl
     )
 
 
-def _array(planned: Planned, rows: int, folder: pathlib.Path | None, number: int) -> Any:
+def _array(planned: PlannedResponse, rows: int, folder: pathlib.Path | None, number: int) -> Any:
     size = planned.law.size
     shape = (rows, -(-size // 8)) if planned.bits else (rows,)
     dtype = np.dtype(np.uint8) if planned.bits else code_dtype(size)

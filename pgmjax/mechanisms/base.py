@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.errors import Error
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.ratings import Ratings
@@ -530,7 +531,7 @@ def release_together(runs: Sequence[Measured]) -> list[Release]:
     return [each.release(fit) for each, fit in zip(several, fits, strict=True)]
 
 
-class FitError(RuntimeError):
+class FitError(Error, RuntimeError):
     """No model could be fitted to answers that are already paid for.
 
     Attributes:

@@ -8,5 +8,11 @@
 """
 
 from pgmjax._internal.moved import serve_old_names
+from pgmjax.model.calibrated import CalibratedModel
+from pgmjax.model.clique_vector import CliqueVector
+from pgmjax.model.mixture import MixtureModel
+from pgmjax.model.regions import RegionModel
+
+__all__ = ["CalibratedModel", "CliqueVector", "MixtureModel", "RegionModel"]
 
 serve_old_names(__name__)

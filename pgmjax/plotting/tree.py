@@ -22,7 +22,7 @@ STEP = 0.3  # inches to the right
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
+class TreeLayout:
     """Where each clique of a forest stands.
 
     Attributes:
@@ -34,7 +34,7 @@ class Layout:
     column: tuple[int, ...]
 
 
-def lay_out(parent: Sequence[int]) -> Layout:
+def lay_out(parent: Sequence[int]) -> TreeLayout:
     """Lay a forest out, one row a node; what goes straight on stands below its siblings.
 
     Args:
@@ -42,7 +42,7 @@ def lay_out(parent: Sequence[int]) -> Layout:
 
     Example:
         >>> lay_out([-1, 0, 0, 2, 3])
-        Layout(row=(0, 1, 2, 3, 4), column=(0, 1, 0, 0, 0))
+        TreeLayout(row=(0, 1, 2, 3, 4), column=(0, 1, 0, 0, 0))
     """
     held = [1] * len(parent)
     children: list[list[int]] = [[] for _ in parent]
@@ -60,7 +60,7 @@ def lay_out(parent: Sequence[int]) -> Layout:
             column[child] = column[node] + (2 * held[child] < held[node])
         # the last that is put there comes first; what goes straight on waits for all the others
         open_nodes += sorted(children[node], key=lambda child: (column[child] > column[node], held[child]))
-    return Layout(tuple(row), tuple(column))
+    return TreeLayout(tuple(row), tuple(column))
 
 
 def draw(tree: JunctionTree, names: Sequence[str], axes: Any = None) -> Any:
@@ -99,7 +99,7 @@ def _write(
     axes: Any,
     tree: JunctionTree,
     names: Sequence[str],
-    layout: Layout,
+    layout: TreeLayout,
     labels: Sequence[str],
     colours: drawing.Colours,
 ) -> None:
@@ -116,7 +116,7 @@ def _write(
             axes.annotate(shared, xytext=(9, 36 * height), color=colours.muted, fontsize=8, **place)
 
 
-def _new_axes(layout: Layout, labels: Sequence[str]) -> Any:
+def _new_axes(layout: TreeLayout, labels: Sequence[str]) -> Any:
     """Axes of a figure with room for every line, as long as a page can be."""
     lines = len(labels)
     height = 0.42 if lines <= 60 else max(0.2, 30 / lines) if lines <= 150 else 30 / lines

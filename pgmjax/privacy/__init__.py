@@ -11,7 +11,7 @@ from pgmjax._internal.moved import serve_old_names
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting.calibration import Calibration, calibrate
-from pgmjax.privacy.accounting.composition import Loss, Plan
+from pgmjax.privacy.accounting.composition import Composition, Guarantee
 from pgmjax.privacy.accounting.events import (
     Concentrated,
     Event,
@@ -22,14 +22,22 @@ from pgmjax.privacy.accounting.events import (
     Selection,
     read_event,
 )
+from pgmjax.privacy.accounting.pld import UnsupportedError
 from pgmjax.privacy.accounting.renyi import RenyiAccount
 from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
-from pgmjax.privacy.ledger import Account, Ledger, LedgerError, Verification
+from pgmjax.privacy.ledger import (
+    Account,
+    AttemptsExhausted,
+    IdempotencyConflict,
+    Ledger,
+    LedgerError,
+    Verification,
+)
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.private_table import PrivateTable, TableReadError
-from pgmjax.privacy.response import RandomizedResponse
+from pgmjax.privacy.response import KaryResponse
 from pgmjax.privacy.scores import Counts, Distances, Errors, Score, Stack
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
@@ -38,9 +46,11 @@ from pgmjax.privacy.tape import NonInterferenceError, Tape
 
 __all__ = [
     "Account",
+    "AttemptsExhausted",
     "Budget",
     "BudgetExceeded",
     "Calibration",
+    "Composition",
     "Concentrated",
     "Counts",
     "DiscreteGaussian",
@@ -50,18 +60,18 @@ __all__ = [
     "Event",
     "ExponentialMechanism",
     "Gaussian",
+    "Guarantee",
+    "IdempotencyConflict",
+    "KaryResponse",
     "Laplace",
     "Ledger",
     "LedgerError",
-    "Loss",
     "NoiseBackend",
     "NonInterferenceError",
     "OpenDPBackend",
     "PermuteAndFlip",
-    "Plan",
     "PrivateTable",
     "Pure",
-    "RandomizedResponse",
     "Relation",
     "RenyiAccount",
     "Response",
@@ -72,6 +82,7 @@ __all__ = [
     "Stack",
     "TableReadError",
     "Tape",
+    "UnsupportedError",
     "Verification",
     "calibrate",
     "default_backend",

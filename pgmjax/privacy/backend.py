@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
-from pgmjax.privacy.response import RandomizedResponse, UnaryResponse
+from pgmjax.privacy.response import KaryResponse, UnaryResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
 
 
@@ -55,7 +55,7 @@ class NoiseBackend(Protocol):
         """Return the law of least lie, a bit a category, that is epsilon-DP."""
         ...
 
-    def randomized_response(self, size: int, epsilon: Fraction) -> RandomizedResponse:
+    def randomized_response(self, size: int, epsilon: Fraction) -> KaryResponse:
         """Return the law by which a record answers with one of `size` categories."""
         ...
 
@@ -76,7 +76,7 @@ class NoiseBackend(Protocol):
         """Return the indices of independent choices by the same scores, int64 [draws]."""
         ...
 
-    def respond(self, law: RandomizedResponse, codes: np.ndarray) -> np.ndarray:
+    def respond(self, law: KaryResponse, codes: np.ndarray) -> np.ndarray:
         """Return an answer for each true category, int64 [records].
 
         Raises:

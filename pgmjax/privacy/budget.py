@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.errors import Error
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting import renyi
 from pgmjax.privacy.accounting.events import Concentrated, Event, Pure, Record, check_relation
@@ -22,7 +23,7 @@ Cost = Fraction | int | float | str | Event | Iterable[Event]
 """A number in the budget's own unit, an event, or several events."""
 
 
-class BudgetExceeded(ValueError):
+class BudgetExceeded(Error, ValueError):
     """A spend would pass the cap. It is raised before any data is read and changes nothing."""
 
 

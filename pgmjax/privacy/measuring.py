@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.errors import Error
+from pgmjax._internal.moved import serve_old_names
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
@@ -35,12 +37,12 @@ METHODS = ("permute-and-flip", "exponential")
 MOST_DRAWS = 10**6
 
 
-class TableReadError(RuntimeError):
+class TableReadError(Error, RuntimeError):
     """Reading the private table failed after the budget was charged; says nothing about its rows."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Planned:
+class PlannedMeasurement:
     """A query with its law and its cost, everything about it public.
 
     Attributes:
@@ -62,7 +64,7 @@ class Planned:
         return {"query": self.query.to_spec(), "noise": self.law.noise, "scale": self.law.scale}
 
 
-def plan(
+def plan_measurements(
     query: Any,
     unit: str,
     cost: Fraction,
@@ -70,7 +72,7 @@ def plan(
     relation: Relation,
     max_weight: int | None,
     backend: NoiseBackend,
-) -> Planned:
+) -> PlannedMeasurement:
     """Return a query with the noise that its cost buys.
 
     Raises:
@@ -89,7 +91,7 @@ def plan(
     else:
         law = backend.gaussian(sensitivity.value, cost)
         event = Gaussian(cost, moves, law.scale)
-    return Planned(query, law, sensitivity, event, query.num_rows(domain))
+    return PlannedMeasurement(query, law, sensitivity, event, query.num_rows(domain))
 
 
 def costs(
@@ -111,7 +113,9 @@ def costs(
     return unit, tuple(check(value) for value in given)
 
 
-def draw(planned: Sequence[Planned], backend: NoiseBackend, show_progress: bool | None) -> list[np.ndarray]:
+def draw(
+    planned: Sequence[PlannedMeasurement], backend: NoiseBackend, show_progress: bool | None
+) -> list[np.ndarray]:
     """Draw the noise of every query, int64 [rows] each; queries of one law are drawn together."""
     noise = [np.empty(each.rows, dtype=np.int64) for each in planned]
     with Progress("measuring", sum(each.rows for each in planned), show_progress) as progress:
@@ -128,7 +132,7 @@ def draw(planned: Sequence[Planned], backend: NoiseBackend, show_progress: bool 
     return noise
 
 
-def exact_answers(planned: Planned, domain: Domain, table: np.ndarray) -> np.ndarray:
+def exact_answers(planned: PlannedMeasurement, domain: Domain, table: np.ndarray) -> np.ndarray:
     """Return the exact answers, int64 [rows]; those beyond 2^62 in size are moved there.
 
     Saturation takes no two answers farther apart; a refusal of large counts would tell that they are large.
@@ -233,3 +237,6 @@ def _epsilon_for(rho: Fraction) -> Fraction:
     """Return an epsilon, the largest to 12 digits, of which an eighth of the square is at most rho."""
     digits = 10 ** (12 + max(0, -math.floor(math.log10(rho)) // 2))
     return Fraction(math.isqrt(math.floor(8 * rho * digits**2)), digits)
+
+
+serve_old_names(__name__)

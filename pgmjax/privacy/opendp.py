@@ -113,7 +113,7 @@ class OpenDPBackend:
             _confirmed(law.scale, rho, lambda scale: exponential_sampler(scale, monotone).map(distance))
         )
 
-    def randomized_response(self, size: int, epsilon: Fraction) -> response.RandomizedResponse:
+    def randomized_response(self, size: int, epsilon: Fraction) -> response.KaryResponse:
         """Return the law of least lie whose loss is proven to be at most epsilon."""
         return response.response_for(size, epsilon)
 
@@ -150,7 +150,7 @@ class OpenDPBackend:
         _in_pieces(draws, max(1, _SCORES_PIECE // scores.size), fill)
         return chosen
 
-    def respond(self, law: response.RandomizedResponse, codes: np.ndarray) -> np.ndarray:
+    def respond(self, law: response.KaryResponse, codes: np.ndarray) -> np.ndarray:
         """Return an answer for each true category, int64 [records].
 
         OpenDP draws who lies, bit by bit, before a category is looked at; what a lie says is uniform

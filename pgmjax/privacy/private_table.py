@@ -25,7 +25,7 @@ from pgmjax.privacy import tape as tapes
 from pgmjax.privacy.accounting.events import Event
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget
-from pgmjax.privacy.measuring import Planned, TableReadError
+from pgmjax.privacy.measuring import PlannedMeasurement, TableReadError
 from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import Query
@@ -149,7 +149,7 @@ class PrivateTable:
         """
         unit, costs = measuring.costs(len(queries), epsilons, rhos)
         planned = [
-            measuring.plan(
+            measuring.plan_measurements(
                 query, unit, cost, self.domain, self._relation, self._weight_bound(), self._backend
             )
             for query, cost in zip(queries, costs, strict=True)
@@ -261,7 +261,7 @@ class PrivateTable:
             in the order of the table, which must not depend on private values: if it does, only what
             is the same for every order of the responses, such as their histogram, may be released.
         """
-        planned = responding.plan(
+        planned = responding.plan_responses(
             groups, epsilons, encodings, self.domain, self._relation, self._data.weighted, self._backend
         )
         self._charge([each.event for each in planned])
@@ -322,7 +322,7 @@ class PrivateTable:
         """Return whether the journal holds the answer to what is asked next."""
         return self._journal is not None and self._journal.holds(request)
 
-    def _answer(self, planned: Sequence[Planned], show_progress: bool | None) -> list[np.ndarray]:
+    def _answer(self, planned: Sequence[PlannedMeasurement], show_progress: bool | None) -> list[np.ndarray]:
         """Draw all noise, then read the table: the time of drawing tells nothing about the counts."""
         replays = self._tape is not None and self._tape.replays
         noise = None if replays else measuring.draw(planned, self._backend, show_progress)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.moved import serve_old_names
 from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.dataset import Dataset
@@ -24,7 +25,7 @@ from pgmjax.privacy import response, tape
 from pgmjax.privacy.accounting.events import Response
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import exact_epsilon
-from pgmjax.privacy.response import RandomizedResponse, ResponseLaw
+from pgmjax.privacy.response import KaryResponse, ResponseLaw
 from pgmjax.privacy.sensitivity import RECORDS, Sensitivity
 
 ENCODINGS = ("direct", "optimal-unary", "symmetric-unary")
@@ -39,7 +40,7 @@ Block = tuple[np.ndarray, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class Planned:
+class PlannedResponse:
     """A group of attributes with the law of its responses and their cost, everything about it public.
 
     Attributes:
@@ -85,7 +86,7 @@ class Planned:
         return backend.respond(self.law, codes).astype(code_dtype(self.law.size))
 
 
-def plan(
+def plan_responses(
     groups: Sequence[Any],
     epsilons: Sequence[Any],
     encodings: Sequence[str] | None,
@@ -93,7 +94,7 @@ def plan(
     relation: Relation,
     weighted: bool,
     backend: NoiseBackend,
-) -> tuple[Planned, ...]:
+) -> tuple[PlannedResponse, ...]:
     """Return groups of attributes with the laws that their cost buys.
 
     Raises:
@@ -121,7 +122,9 @@ def plan(
     )
 
 
-def _planned(clique: Clique, encoding: str, cost: Fraction, domain: Domain, backend: NoiseBackend) -> Planned:
+def _planned(
+    clique: Clique, encoding: str, cost: Fraction, domain: Domain, backend: NoiseBackend
+) -> PlannedResponse:
     size = domain.size(clique)
     check_size(clique, size, encoding)
     law: ResponseLaw
@@ -129,7 +132,7 @@ def _planned(clique: Clique, encoding: str, cost: Fraction, domain: Domain, back
         law = backend.randomized_response(size, cost)
     else:
         law = backend.unary_response(size, cost, encoding == "symmetric-unary")
-    return Planned(clique, encoding, law, Response(cost))
+    return PlannedResponse(clique, encoding, law, Response(cost))
 
 
 def check_size(clique: Clique, size: int, encoding: str) -> None:
@@ -172,7 +175,7 @@ class Responses:
 
     def __init__(
         self,
-        planned: tuple[Planned, ...],
+        planned: tuple[PlannedResponse, ...],
         data: Dataset,
         rows: int,
         backend: NoiseBackend,
@@ -203,14 +206,14 @@ class Responses:
         return tuple(each.law for each in self.planned)
 
     @property
-    def law(self) -> RandomizedResponse:
+    def law(self) -> KaryResponse:
         """The law of the answers of records that answer for one group, with one category.
 
         Raises:
             ValueError: there are several groups, or a bit a category.
         """
         law = self.planned[0].law
-        if len(self.planned) != 1 or not isinstance(law, RandomizedResponse):
+        if len(self.planned) != 1 or not isinstance(law, KaryResponse):
             given = ", ".join(f"{each.attributes} in {each.encoding!r}" for each in self.planned)
             raise ValueError(
                 f"These responses are no codes: expected one group in the encoding 'direct', got {given}."
@@ -267,7 +270,7 @@ class Responses:
             raise ValueError("the table has another number of records than when it was validated.")
         return codes
 
-    def _passed(self, planned: Planned, codes: np.ndarray) -> np.ndarray:
+    def _passed(self, planned: PlannedResponse, codes: np.ndarray) -> np.ndarray:
         if self._gates.passed is None:
             return planned.respond(self._backend, codes)
         call = tape.Call("response", (planned.attributes,), planned.law, _ONE_RECORD, codes.astype(np.int64))
@@ -279,7 +282,7 @@ class Responses:
         return answers.astype(code_dtype(planned.law.size))
 
 
-def block_rows(planned: Sequence[Planned]) -> int:
+def block_rows(planned: Sequence[PlannedResponse]) -> int:
     """Return how many records make a block: a public number, so that a run goes on where it stopped."""
     bits = sum(each.law.size for each in planned if each.bits)
     return min(_MOST_ROWS, max(_FEWEST_ROWS, _BLOCK_BITS // max(1, bits)))
@@ -339,7 +342,7 @@ def pack(block: Block) -> np.ndarray:
     return np.frombuffer(content + bytes(-len(content) % 8), dtype=np.int64)
 
 
-def unpack(words: np.ndarray, planned: Sequence[Planned], rows: int) -> Block:
+def unpack(words: np.ndarray, planned: Sequence[PlannedResponse], rows: int) -> Block:
     """Return the block of some records that `pack` packed."""
     content, parts, start = words.tobytes(), [], 0
     for each in planned:
@@ -353,3 +356,6 @@ def unpack(words: np.ndarray, planned: Sequence[Planned], rows: int) -> Block:
             parts.append(np.frombuffer(content, code_dtype(size), rows, start))
             start += parts[-1].nbytes
     return tuple(parts)
+
+
+serve_old_names(__name__)

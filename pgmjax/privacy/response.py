@@ -1,6 +1,6 @@
 """Randomised response: each record answers for itself, and lies with a known probability.
 
-It reports a category (`RandomizedResponse`), or a bit for each category, every bit turned over by itself
+It reports a category (`KaryResponse`), or a bit for each category, every bit turned over by itself
 (`UnaryResponse`). `checked_noise`, `checked_selection`, `checked_response` and `checked_bits` refuse a law of
 the wrong kind, which a backend would draw as another one without a word.
 """
@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
 from pgmjax.privacy import scales
 from pgmjax.privacy.exact import floor_float, shortened
@@ -30,7 +31,7 @@ _LARGEST_UNARY_CHANNEL = 10
 
 
 @dataclasses.dataclass(frozen=True)
-class RandomizedResponse:
+class KaryResponse:
     """Report the true category, or with probability `lie` another one, uniformly.
 
     Attributes:
@@ -47,7 +48,7 @@ class RandomizedResponse:
         local privacy" (k-ary).
 
     Example:
-        >>> RandomizedResponse(4, 0.25).channel()[0].round(4).tolist()
+        >>> KaryResponse(4, 0.25).channel()[0].round(4).tolist()
         [0.75, 0.0833, 0.0833, 0.0833]
     """
 
@@ -92,7 +93,7 @@ class RandomizedResponse:
         return channel
 
 
-def response_for(size: int, epsilon: Fraction) -> RandomizedResponse:
+def response_for(size: int, epsilon: Fraction) -> KaryResponse:
     """Return the law of least lie that is epsilon-DP.
 
     Args:
@@ -126,11 +127,11 @@ def response_for(size: int, epsilon: Fraction) -> RandomizedResponse:
         lie = math.nextafter(lie, 1.0)
     while _within(size, lower := math.nextafter(lie, 0.0), epsilon):
         lie = lower
-    return RandomizedResponse(size, lie)
+    return KaryResponse(size, lie)
 
 
 def _within(size: int, lie: float, epsilon: Fraction) -> bool:
-    return RandomizedResponse(size, lie).epsilon_bound <= epsilon
+    return KaryResponse(size, lie).epsilon_bound <= epsilon
 
 
 def answered(truth: np.ndarray, lies: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -250,7 +251,7 @@ def unary_for(size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryRes
     return UnaryResponse(size, lie, symmetric)
 
 
-ResponseLaw = RandomizedResponse | UnaryResponse
+ResponseLaw = KaryResponse | UnaryResponse
 
 
 def log_bound(odds: Fraction) -> Fraction:
@@ -282,10 +283,10 @@ def checked_codes(size: int, codes: Any) -> np.ndarray:
     return array
 
 
-def checked_response(law: Any) -> RandomizedResponse:
+def checked_response(law: Any) -> KaryResponse:
     """Return a law of randomised response."""
-    if not isinstance(law, RandomizedResponse):
-        raise TypeError(f"law must be a RandomizedResponse, got {type(law).__name__}.")
+    if not isinstance(law, KaryResponse):
+        raise TypeError(f"law must be a KaryResponse, got {type(law).__name__}.")
     return law
 
 
@@ -308,3 +309,6 @@ def checked_selection(law: Any) -> SelectionLaw:
     if not isinstance(law, PermuteAndFlip | ExponentialMechanism):
         raise TypeError(f"law must be a PermuteAndFlip or ExponentialMechanism, got {type(law).__name__}.")
     return law
+
+
+serve_old_names(__name__)

@@ -83,7 +83,7 @@ class SeededBackend:
         """Return the law for scores of a sensitivity and epsilon."""
         return selection.exponential_for(sensitivity, epsilon, monotone)
 
-    def randomized_response(self, size: int, epsilon: Fraction) -> response.RandomizedResponse:
+    def randomized_response(self, size: int, epsilon: Fraction) -> response.KaryResponse:
         """Return the law of least lie whose loss is proven to be at most epsilon."""
         return response.response_for(size, epsilon)
 
@@ -114,7 +114,7 @@ class SeededBackend:
         chosen = np.searchsorted(ends, self._generator.random(draws) * ends[-1], side="right")
         return np.minimum(chosen, scores.size - 1).astype(np.int64)
 
-    def respond(self, law: response.RandomizedResponse, codes: np.ndarray) -> np.ndarray:
+    def respond(self, law: response.KaryResponse, codes: np.ndarray) -> np.ndarray:
         """Return an answer for each true category, int64 [records]."""
         law = checked_response(law)
         codes = response.checked_codes(law.size, codes)

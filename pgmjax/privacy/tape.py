@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal.errors import Error
 from pgmjax.measurements.noise import Law
 from pgmjax.privacy.response import ResponseLaw
 from pgmjax.privacy.selection import SelectionLaw, ThresholdLaw
@@ -29,7 +30,7 @@ _NORMS = {"l1": "L1", "l2_squared": "squared L2", "linf": "maximum", "records": 
 _ACTIVE: contextvars.ContextVar[Tape | None] = contextvars.ContextVar("pgmjax_tape", default=None)
 
 
-class NonInterferenceError(AssertionError):
+class NonInterferenceError(Error, AssertionError):
     """Something beside the released numbers depends on the private table."""
 
 

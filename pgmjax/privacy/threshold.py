@@ -116,7 +116,7 @@ class ThresholdTest:
         self._asked, self._closed = self._asked + 1, bool(told[0])
         return self._closed
 
-    def _compare(self, planned: measuring.Planned, guess: int) -> np.ndarray:
+    def _compare(self, planned: measuring.PlannedMeasurement, guess: int) -> np.ndarray:
         """Compare the noisy distance with the noisy threshold; int64 [1]."""
         table, query = self._table, planned.query
         if self._noise is None:
@@ -138,7 +138,7 @@ class ThresholdTest:
     def _drawn(self, law: Law) -> int:
         return 0 if self._replays() else int(self._table._backend.draw(law, 1)[0])
 
-    def _planned(self, query: Any) -> measuring.Planned:
+    def _planned(self, query: Any) -> measuring.PlannedMeasurement:
         domain, relation = self._table.domain, self._table.relation
         check_measurable(query, domain)
         if query.num_rows(domain) != 1:
@@ -149,7 +149,7 @@ class ThresholdTest:
                 f"a threshold test takes queries that no record moves by more than 1, got "
                 f"{sensitivity.value}: ask for counts of records, each once."
             )
-        return measuring.Planned(query, self._law.distance, sensitivity, self._event, 1)
+        return measuring.PlannedMeasurement(query, self._law.distance, sensitivity, self._event, 1)
 
     def _replays(self) -> bool:
         return self._table._tape is not None and self._table._tape.replays

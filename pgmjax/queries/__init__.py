@@ -14,10 +14,10 @@ measured.
 from pgmjax._internal.moved import serve_old_names
 from pgmjax.queries.block import AttributeQuery, FrozenArray
 from pgmjax.queries.blocks import AllRanges as all_ranges
-from pgmjax.queries.blocks import Compression as compression
 from pgmjax.queries.blocks import Identity as identity
 from pgmjax.queries.blocks import Matrix as matrix
 from pgmjax.queries.blocks import Mean as mean
+from pgmjax.queries.blocks import Merge as compression
 from pgmjax.queries.blocks import Moments as moments
 from pgmjax.queries.blocks import Point as point
 from pgmjax.queries.blocks import Prefix as prefix

@@ -1,7 +1,7 @@
 """Query blocks on one attribute: single codes, neighbouring codes, groups of codes, numbers, any matrix.
 
 `Identity`, `Total`, `Subset` and `Point` pick codes; `Range`, `Ranges`, `AllRanges` and `Prefix` count
-neighbouring ones; `Compression`, `Mean`, `Moments` and `Matrix` have other entries.
+neighbouring ones; `Merge`, `Mean`, `Moments` and `Matrix` have other entries.
 
 The running-sum form of `prefix` in float32 was compared with the matrix product: both err by about
 1e-7 of the total for up to 20,000 codes (XLA sums by a tree), so small sizes take the product, which
@@ -312,14 +312,14 @@ class Prefix(AttributeQuery):
 
 
 @dataclasses.dataclass(frozen=True, init=False)
-class Compression(AttributeQuery):
+class Merge(AttributeQuery):
     """How many fall to each group when codes are mapped many to one: a coarser attribute.
 
     Args:
         groups: the row of each code, one entry a code; rows are 0..max(groups).
 
     Example:
-        >>> Compression([0, 1, 1]).matrix(3).tolist()
+        >>> Merge([0, 1, 1]).matrix(3).tolist()
         [[1, 0, 0], [0, 1, 1]]
     """
 

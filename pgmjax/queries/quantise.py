@@ -119,7 +119,7 @@ class _Rounded:
 
     query: Query
     error: Fraction
-    grids: tuple[Grid, ...]
+    grids: tuple[RoundedMatrix, ...]
     coefficient: int = 1
 
 
@@ -190,7 +190,7 @@ def _lost(rounded: _Rounded, domain: Domain) -> str:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Grid:
+class RoundedMatrix:
     """A matrix times `2**bits`, rounded to integers.
 
     Attributes:
@@ -208,7 +208,7 @@ class Grid:
     lost: int
 
 
-def round_to(name: str, matrix: np.ndarray, bits: int) -> Grid | None:
+def round_to(name: str, matrix: np.ndarray, bits: int) -> RoundedMatrix | None:
     """Round a finite matrix [rows, columns] times `2**bits`, halves to even; None if beyond 2**53."""
     with np.errstate(over="ignore"):
         scaled = np.ldexp(matrix, bits)
@@ -217,7 +217,7 @@ def round_to(name: str, matrix: np.ndarray, bits: int) -> Grid | None:
     whole = np.rint(scaled)
     error = Fraction(float(np.abs(scaled - whole).max())) / 2**bits  # a difference without rounding
     lost = int((matrix.any(axis=1) & ~whole.any(axis=1)).sum())
-    return Grid(name, whole.astype(np.int64), error, Fraction(float(np.abs(matrix).max())), lost)
+    return RoundedMatrix(name, whole.astype(np.int64), error, Fraction(float(np.abs(matrix).max())), lost)
 
 
 def share(matrices: Sequence[np.ndarray], bits: int) -> list[int]:

@@ -15,10 +15,10 @@ from pgmjax.data.cliques import same_attributes
 from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.blocks import (
     AllRanges,
-    Compression,
     Identity,
     Matrix,
     Mean,
+    Merge,
     Moments,
     Point,
     Prefix,
@@ -60,7 +60,7 @@ _WITH_ARGUMENTS: dict[str, Callable[[Any], AttributeQuery]] = {
     "subset": Subset,
     "range": _range,
     "ranges": Ranges,
-    "compression": Compression,
+    "compression": Merge,
     "mean": Mean,
     "moments": _moments,
     "matrix": Matrix,

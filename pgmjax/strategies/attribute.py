@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.random import generator
 from pgmjax.strategies import fixed
 from pgmjax.strategies.optimise import best_end, minimise
@@ -40,7 +41,7 @@ _FLOOR = 1e-6  # of eigenvalues, relative, where a full-rank search starts
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Factor:
+class AttributeStrategy:
     """A strategy of one attribute.
 
     Attributes:
@@ -62,7 +63,7 @@ class Factor:
         norm: str,
         weights: np.ndarray | None = None,
         full: np.ndarray | None = None,
-    ) -> Factor:
+    ) -> AttributeStrategy:
         """Return a strategy with its inverse at sensitivity 1."""
         return cls(matrix, inverse_gram(matrix) * column_norm(matrix, norm) ** 2, weights, full)
 
@@ -73,8 +74,8 @@ def best_factor(
     *,
     restarts: int = 5,
     seed: int = 0,
-    earlier: Factor | None = None,
-) -> Factor:
+    earlier: AttributeStrategy | None = None,
+) -> AttributeStrategy:
     """Return the best strategy found for a workload of one attribute.
 
     Args:
@@ -89,9 +90,9 @@ def best_factor(
         [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     """
     if is_total(gram):
-        return Factor.of(fixed.total(len(gram)), norm)
+        return AttributeStrategy.of(fixed.total(len(gram)), norm)
     if is_identity(gram):
-        return Factor.of(fixed.identity(len(gram)), norm)
+        return AttributeStrategy.of(fixed.identity(len(gram)), norm)
     gram = gram / np.trace(gram)
     if earlier is None:
         return _from_random_starts(gram.tobytes(), len(gram), norm, restarts, seed)
@@ -99,18 +100,20 @@ def best_factor(
 
 
 @functools.lru_cache(maxsize=64)
-def _from_random_starts(entries: bytes, size: int, norm: str, restarts: int, seed: int) -> Factor:
+def _from_random_starts(entries: bytes, size: int, norm: str, restarts: int, seed: int) -> AttributeStrategy:
     """The search for a Gram matrix, once: the same attribute stands in many entries of a workload."""
     gram = np.frombuffer(entries, np.float64).reshape(size, size)
     return _searched(gram, norm, restarts, seed, None)
 
 
 @functools.lru_cache(maxsize=256)
-def _fixed(kind: str, size: int, norm: str) -> Factor:
-    return Factor.of(fixed.FIXED[kind](size), norm)
+def _fixed(kind: str, size: int, norm: str) -> AttributeStrategy:
+    return AttributeStrategy.of(fixed.FIXED[kind](size), norm)
 
 
-def _searched(gram: np.ndarray, norm: str, restarts: int, seed: int, earlier: Factor | None) -> Factor:
+def _searched(
+    gram: np.ndarray, norm: str, restarts: int, seed: int, earlier: AttributeStrategy | None
+) -> AttributeStrategy:
     size = len(gram)
     found = [_fixed(kind, size, norm) for kind in fixed.FIXED]
     if size <= MAX_SIZE and norm == "l1":
@@ -118,20 +121,20 @@ def _searched(gram: np.ndarray, norm: str, restarts: int, seed: int, earlier: Fa
         again = 0 if start is not None else restarts
         weights, _ = optimise_p_identity(gram, restarts=again, seed=seed, start=start)
         kept = weights[weights.max(axis=1) > _SMALLEST_WEIGHT]
-        found.append(Factor.of(p_identity(kept), norm, weights))
+        found.append(AttributeStrategy.of(p_identity(kept), norm, weights))
     elif size <= _MAX_FULL_RANK and norm == "l2":
         begun = None if earlier is None else earlier.full
         square = optimise_full_rank(gram, start=begun, max_steps=300 if begun is None else 60)[0]
-        found.append(Factor.of(square, norm, full=square))
+        found.append(AttributeStrategy.of(square, norm, full=square))
     return min(found, key=lambda factor: float(np.vdot(gram, factor.inverse)))
 
 
-def fixed_factor(kind: str, gram: np.ndarray, norm: str) -> Factor:
+def fixed_factor(kind: str, gram: np.ndarray, norm: str) -> AttributeStrategy:
     """Return a fixed strategy by name, but the total or identity where no more than that is asked."""
     if is_total(gram):
-        return Factor.of(fixed.total(len(gram)), norm)
+        return AttributeStrategy.of(fixed.total(len(gram)), norm)
     make = fixed.identity if is_identity(gram) else fixed.FIXED[kind]
-    return Factor.of(make(len(gram)), norm)
+    return AttributeStrategy.of(make(len(gram)), norm)
 
 
 def is_total(gram: np.ndarray) -> bool:
@@ -285,3 +288,6 @@ def optimise_full_rank(
         start = np.asarray(start, np.float64).T
     end, error = minimise(full_rank_error, [gram / scale], start, max_steps=max_steps)
     return (end / np.linalg.norm(end, axis=1, keepdims=True)).T, error * scale
+
+
+serve_old_names(__name__)

@@ -24,7 +24,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, marginal, matrix, total
 from pgmjax.queries.workload import Workload
 from pgmjax.random import generator
-from pgmjax.strategies.attribute import Factor, best_factor, fixed_factor, is_identity
+from pgmjax.strategies.attribute import AttributeStrategy, best_factor, fixed_factor, is_identity
 from pgmjax.strategies.grams import Term, query_terms, trace
 from pgmjax.strategies.strategy import LocalStrategy, entry_trace, sensitivity_squared, whole
 
@@ -40,7 +40,7 @@ def optimise_product(
     *,
     restarts: int = 5,
     seed: int = 0,
-) -> tuple[dict[str, Factor], float]:
+) -> tuple[dict[str, AttributeStrategy], float]:
     """Return a strategy for each attribute, and the error of their product in units.
 
     For the units see `strategies.strategy`.
@@ -72,14 +72,14 @@ def optimise_product(
 
 def fixed_product(
     kind: str, terms: Sequence[Term], clique: Clique, domain: Domain, norm: str
-) -> dict[str, Factor]:
+) -> dict[str, AttributeStrategy]:
     """Return a fixed strategy of each attribute, by name (see `strategies.attribute.fixed_factor`)."""
     return {name: fixed_factor(kind, _weighted(terms, name, domain[name], {}), norm) for name in clique}
 
 
 def _once(
     terms: Sequence[Term], clique: Clique, domain: Domain, norm: str, restarts: int, seed: int
-) -> tuple[dict[str, Factor], float]:
+) -> tuple[dict[str, AttributeStrategy], float]:
     """Sweep from random weights of the terms, so that restarts begin differently."""
     random = generator(seed)
     skewed = [
@@ -102,12 +102,14 @@ def _once(
     return factors, error
 
 
-def product_error(terms: Sequence[Term], factors: Mapping[str, Factor]) -> float:
+def product_error(terms: Sequence[Term], factors: Mapping[str, AttributeStrategy]) -> float:
     """Return the error of a product of strategies, in units (see `strategies.strategy`)."""
     return trace(terms, {name: factor.inverse for name, factor in factors.items()})
 
 
-def _weighted(terms: Sequence[Term], name: str, size: int, factors: Mapping[str, Factor]) -> np.ndarray:
+def _weighted(
+    terms: Sequence[Term], name: str, size: int, factors: Mapping[str, AttributeStrategy]
+) -> np.ndarray:
     """Sum one attribute's Gram matrices, each times the error of its term in the other attributes."""
     gram = np.zeros((size, size))
     for term in terms:
@@ -212,7 +214,7 @@ def _product(
     return whole(_as_query(factors), domain)
 
 
-def _as_query(factors: dict[str, Factor]) -> Product:
+def _as_query(factors: dict[str, AttributeStrategy]) -> Product:
     blocks: dict[str, AttributeQuery] = {}
     for name, factor in factors.items():
         rows = factor.matrix

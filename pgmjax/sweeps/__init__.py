@@ -9,12 +9,12 @@ sweep's results protect nobody.
 """
 
 from pgmjax._internal.moved import serve_old_names
-from pgmjax.sweeps.grid import Grid
+from pgmjax.sweeps.grid import SweepGrid
 from pgmjax.sweeps.page import render
 from pgmjax.sweeps.remote import on_ray
-from pgmjax.sweeps.runner import Outcome, Progress, listing, run
+from pgmjax.sweeps.runner import Outcome, SweepProgress, listing, run
 from pgmjax.sweeps.store import ResultFile
 
-__all__ = ["Grid", "Outcome", "Progress", "ResultFile", "listing", "on_ray", "render", "run"]
+__all__ = ["Outcome", "ResultFile", "SweepGrid", "SweepProgress", "listing", "on_ray", "render", "run"]
 
 serve_old_names(__name__)

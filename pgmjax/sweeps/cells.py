@@ -14,7 +14,7 @@ from pgmjax._version import __version__
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import as_text
 from pgmjax.queries.workload import Workload
-from pgmjax.sweeps.grid import Grid, MechanismSpec
+from pgmjax.sweeps.grid import MechanismSpec, SweepGrid
 from pgmjax.sweeps.tables import Table
 
 _FORM = 1
@@ -78,7 +78,7 @@ class Group:
         return f"{self.table}, {self.workload}, {self.mechanism.label}, epsilon {as_text(self.epsilon)}"
 
 
-def groups(grid: Grid, tables: Mapping[str, Table]) -> Iterator[Group]:
+def groups(grid: SweepGrid, tables: Mapping[str, Table]) -> Iterator[Group]:
     """Yield the groups of a grid, in its order.
 
     Args:

@@ -20,7 +20,7 @@ from pgmjax.release.release import Release
 
 
 @dataclasses.dataclass(frozen=True)
-class Evaluation:
+class WorkloadEvaluation:
     """Errors against the true table. Not private: do not publish.
 
     Attributes:
@@ -34,7 +34,9 @@ class Evaluation:
     private: bool = dataclasses.field(default=False, init=False)
 
 
-def workload_error(data: Dataset, released: Release | GraphicalModel, workload: Workload) -> Evaluation:
+def workload_error(
+    data: Dataset, released: Release | GraphicalModel, workload: Workload
+) -> WorkloadEvaluation:
     """Return how far a model's answers are from the true ones. NOT private: for research only.
 
     A release that answers its own workload by least squares is judged by those answers on it.
@@ -66,7 +68,7 @@ def workload_error(data: Dataset, released: Release | GraphicalModel, workload: 
     for truth, estimate in zip(_true_answers(workload, tables), estimates, strict=True):
         distance, norm = float(np.abs(truth - estimate).sum()), float(np.abs(truth).sum())
         errors.append(distance / norm if norm > 0 else 0.0 if distance == 0 else float("inf"))
-    return Evaluation(float(np.mean(errors)), tuple(errors))
+    return WorkloadEvaluation(float(np.mean(errors)), tuple(errors))
 
 
 def _true_answers(workload: Workload, tables: Mapping[Clique, np.ndarray]) -> list[np.ndarray]:
@@ -78,7 +80,7 @@ def _true_answers(workload: Workload, tables: Mapping[Clique, np.ndarray]) -> li
 
 
 @dataclasses.dataclass(frozen=True)
-class Errors:
+class ErrorSummary:
     """Errors against the true table. Not private: do not publish.
 
     Attributes:
@@ -121,13 +123,13 @@ class Truth:
         answers = _true_answers(workload, tables)
         return cls(workload, tuple(tables[c] for c in workload.cliques), tuple(answers), data.count())
 
-    def errors(self, release: Release) -> Errors:
+    def errors(self, release: Release) -> ErrorSummary:
         """Return how far a release's answers and its model's marginals are from the truth."""
         answers = release.answers()
         distances = np.concatenate(
             [np.abs(ours - true) for ours, true in zip(answers, self.answers, strict=True)]
         )
-        return Errors(
+        return ErrorSummary(
             float(distances.mean()),
             float(np.sqrt(np.mean(np.square(distances)))),
             float(distances.max()),

@@ -17,6 +17,7 @@ from typing import Any
 
 from pgmjax import mechanisms
 from pgmjax._internal import checks
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
@@ -29,7 +30,7 @@ _ESTIMATOR = {"max_steps": int, "tol": Decimal, "dtype": str, "solver": str, "st
 
 
 @dataclasses.dataclass(frozen=True)
-class Grid:
+class SweepGrid:
     r"""What a sweep runs.
 
     Attributes:
@@ -65,7 +66,7 @@ class Grid:
         ... [[mechanisms]]
         ... name = "marginals"
         ... ''')
-        >>> grid = Grid.read(folder / "g.toml")
+        >>> grid = SweepGrid.read(folder / "g.toml")
         >>> len(list(grid.combinations())), grid.epsilons[1]
         (2, Fraction(1, 3))
     """
@@ -82,7 +83,7 @@ class Grid:
     estimator: Mapping[str, Any]
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Grid:
+    def read(cls, path: str | os.PathLike[str]) -> SweepGrid:
         """Read a grid file; paths in it are relative to it, `${NAME}` is a variable of the environment.
 
         Raises:
@@ -165,7 +166,7 @@ class WorkloadSpec:
             raise ValueError(f"[[workloads]] {self.name}: {error}") from error
 
 
-def _read(content: dict[str, Any], folder: pathlib.Path) -> Grid:
+def _read(content: dict[str, Any], folder: pathlib.Path) -> SweepGrid:
     strange = set(content) - {"grid", "tables", "workloads", "mechanisms", "estimator"}
     if strange:
         raise ValueError(
@@ -198,7 +199,7 @@ def _read(content: dict[str, Any], folder: pathlib.Path) -> Grid:
         for made in _mechanisms(at, each, known, asked)
     ]
     distinct("[[mechanisms]]: the mechanism", [each.label for each in found])
-    grid = Grid(
+    grid = SweepGrid(
         name, seed, trials, epsilons, delta, relation, tables, workloads, tuple(found), _estimator(content)
     )
     for each in found:
@@ -248,7 +249,7 @@ def _estimator(content: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _try(spec: MechanismSpec, grid: Grid) -> None:
+def _try(spec: MechanismSpec, grid: SweepGrid) -> None:
     """Make the mechanism once, so that bad options are told before anything runs."""
     mechanism = mechanisms.names()[spec.name]
     if grid.relation not in mechanisms.relations(mechanism):
@@ -294,3 +295,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return float(value)
     return [_plain(each) for each in value] if isinstance(value, list) else value
+
+
+serve_old_names(__name__)

@@ -20,13 +20,14 @@ from typing import Any
 import jax
 
 from pgmjax._internal import checks
+from pgmjax._internal.moved import serve_old_names
 from pgmjax.release import folder as release_folder
 from pgmjax.sweeps import work
 from pgmjax.sweeps.cells import Cell, Group, groups
-from pgmjax.sweeps.grid import Grid
+from pgmjax.sweeps.grid import SweepGrid
 from pgmjax.sweeps.store import ResultFile
 from pgmjax.sweeps.tables import Table, load
-from pgmjax.sweeps.work import Forecast, Row, forecast
+from pgmjax.sweeps.work import MemoryForecast, Row, forecast
 
 _MOST = 2**63 - 1  # that a column of whole numbers holds
 Job = tuple[Group, tuple[Cell, ...]]
@@ -35,12 +36,12 @@ Workers = Callable[[Sequence[Job], dict[str, Table]], Iterator[tuple[Group, list
 
 
 def run(
-    grid: Grid,
+    grid: SweepGrid,
     path: str | os.PathLike[str],
     *,
     retry_failed: bool = False,
     workers: Workers | None = None,
-    watch: Callable[[Progress], None] = lambda progress: None,
+    watch: Callable[[SweepProgress], None] = lambda progress: None,
     check: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Run what a file of results does not hold yet, and store it.
@@ -80,12 +81,12 @@ def run(
             known |= {row["key"]: row["status"] for row in rows}
             ran += len(rows)
             bad = tuple(row for row in rows if row["status"] != work.DONE)
-            watch(Progress(group, bad, len(known), len(keys), ran, time.perf_counter() - start))
+            watch(SweepProgress(group, bad, len(known), len(keys), ran, time.perf_counter() - start))
     failed = sum(status != work.DONE for status in known.values())
     return Outcome(len(keys), ran, failed, time.perf_counter() - start)
 
 
-def listing(grid: Grid) -> Iterator[tuple[Group, Forecast]]:
+def listing(grid: SweepGrid) -> Iterator[tuple[Group, MemoryForecast]]:
     """Yield the groups of a grid with the forecast of their memory; nothing is run.
 
     Raises:
@@ -97,7 +98,7 @@ def listing(grid: Grid) -> Iterator[tuple[Group, Forecast]]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Progress:
+class SweepProgress:
     """How far a run is.
 
     Attributes:
@@ -163,7 +164,7 @@ def _here(check: Callable[[], None]) -> Workers:
     return work_here
 
 
-def _about(grid: Grid, group: Group, table: Table, run: str, host: str) -> dict[str, Any]:
+def _about(grid: SweepGrid, group: Group, table: Table, run: str, host: str) -> dict[str, Any]:
     """What all rows of a group say alike."""
     return {
         "group_key": group.key,
@@ -219,3 +220,6 @@ def _memory() -> int | None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return None
+
+
+serve_old_names(__name__)

@@ -155,7 +155,7 @@ def _peak() -> int | None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Forecast:
+class MemoryForecast:
     """Memory of a group.
 
     Attributes:
@@ -177,7 +177,7 @@ def measures_once(group: Group) -> bool:
     return hasattr(mechanisms.names()[group.mechanism.name], "measure")
 
 
-def forecast(group: Group, domain: Domain) -> Forecast:
+def forecast(group: Group, domain: Domain) -> MemoryForecast:
     """Return what a group will take, or why it is refused.
 
     Mechanisms that choose what to measure measure a part of the workload: for them the figure is that of
@@ -201,5 +201,5 @@ def forecast(group: Group, domain: Domain) -> Forecast:
             one = slots * threads * (one + plan.copies * inputs * plan.itemsize)
             one += group.trials * batch.ROW_BYTES * inputs
     except ModelTooLargeError as error:
-        return Forecast(None, str(error) if measures_once(group) else "")
-    return Forecast(one + _ANSWER_BYTES * answers)
+        return MemoryForecast(None, str(error) if measures_once(group) else "")
+    return MemoryForecast(one + _ANSWER_BYTES * answers)

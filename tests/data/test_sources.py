@@ -10,7 +10,7 @@ from pgmjax.data.sources import (
     LARGEST_TOTAL,
     Batch,
     ColumnSource,
-    Tally,
+    ScanTally,
     code_coder,
     weight_coder,
 )
@@ -37,7 +37,7 @@ def test_coders_of_codes_and_weights_take_their_ends():
 
 
 def test_all_problems_in_one_message():
-    tally = Tally(DOMAIN, 9)
+    tally = ScanTally(DOMAIN, 9)
     assert tally.add(Batch({"a": Encoded(CODES), "b": Encoded(CODES)}, Encoded(CODES), 4))
     assert not tally.add(
         Batch({"a": Encoded(CODES, 2, 1), "b": Encoded(CODES, 0, 3)}, Encoded(CODES, 1, 0), 4)
@@ -53,14 +53,14 @@ def test_all_problems_in_one_message():
 
 
 def test_empty_table():
-    tally = Tally(DOMAIN, 1)
+    tally = ScanTally(DOMAIN, 1)
     assert tally.add(Batch({"a": Encoded(CODES[:0])}, None, 0))
     with pytest.raises(ValueError, match="table is empty: it must hold at least one record"):
         tally.check()
 
 
 def test_totals_from_two_to_the_53_are_refused():
-    tally = Tally(DOMAIN, LARGEST_TOTAL - 1)
+    tally = ScanTally(DOMAIN, LARGEST_TOTAL - 1)
     weights = Encoded(np.array([LARGEST_TOTAL - 1], dtype=np.uint64))
     assert tally.add(Batch({}, weights, 1))
     tally.check()
@@ -72,7 +72,7 @@ def test_totals_from_two_to_the_53_are_refused():
 
 @given(st.lists(st.integers(0, 2**53 - 1), max_size=20), st.sampled_from([1, 1 << 12]))
 def test_totals_are_exact_beyond_64_bits(weights, times):
-    tally = Tally(DOMAIN, 2**53 - 1)
+    tally = ScanTally(DOMAIN, 2**53 - 1)
     tally.add(Batch({}, Encoded(np.tile(np.array(weights, dtype=np.uint64), times)), 1))
     assert tally.total == sum(weights) * times
 
@@ -80,6 +80,6 @@ def test_totals_are_exact_beyond_64_bits(weights, times):
 @pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "u8"])
 def test_totals_of_every_type(dtype):
     top = min(np.iinfo(dtype).max, 2**53 - 1)
-    tally = Tally(DOMAIN, top)
+    tally = ScanTally(DOMAIN, top)
     tally.add(Batch({}, Encoded(np.full(1000, top, dtype=dtype)), 1000))
     assert tally.total == 1000 * top

@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow.parquet
 
+from pgmjax._internal import moved
 from tests.guards.cases import CLIQUES
 
 TOLERANCE = 1e-12
@@ -23,6 +24,15 @@ CHOICES = ("format", "mechanism", "relation", "status", "answered_by", "noise", 
 """Names under which JSON holds one of a few words."""
 CALLS = ("to_dict", "to_spec", "to_list", "answers", "log_partition", "entropy", "statement")
 """Public methods without arguments whose results are kept beside the fields of a pickled object."""
+
+
+OLD_CLASSES = {new: old.rpartition(".")[2] for old, new in moved.RENAMED.items()}
+"""What classes were called in 0.1.0, by their names of today."""
+
+
+def _called(thing):
+    """The class of a thing, as 0.1.0 called it."""
+    return OLD_CLASSES.get(type(thing).__qualname__, type(thing).__qualname__)
 
 
 def of_model(model, cliques=CLIQUES):
@@ -144,7 +154,7 @@ def content(thing, above=()):
     if isinstance(thing, type | types.FunctionType | types.BuiltinFunctionType | types.MethodType):
         return {"named": thing.__qualname__}
     if id(thing) in above:
-        return {"again": type(thing).__qualname__}
+        return {"again": _called(thing)}
     return _compound(thing, (*above, id(thing)))
 
 
@@ -162,7 +172,7 @@ def _compound(thing, above):
             "shape": list(array.shape),
             "values": content(array.ravel().tolist()),
         }
-    return {"type": type(thing).__qualname__, "fields": _fields(thing, above)}
+    return {"type": _called(thing), "fields": _fields(thing, above)}
 
 
 def _fields(thing, above):

@@ -190,7 +190,7 @@ def session(folder):
 def sweep(folder):
     """A sweep's results after half of its groups, written by a machine without a name."""
     (folder / "grid.toml").write_text(cases.GRID.lstrip(), encoding="utf-8")
-    grid = sweeps.Grid.read(folder / "grid.toml")
+    grid = sweeps.SweepGrid.read(folder / "grid.toml")
     seen = []
 
     def stop(progress):

@@ -338,7 +338,7 @@ def test_a_half_done_sweep_goes_on(place, monkeypatch):
     path, expected = place / "sweep.duckdb", EXPECTED["sweep"]
     path.write_bytes(gzip.decompress((KEPT / "sweep.duckdb.gz").read_bytes()))
     identical(expected["rows"], rows_of(path))
-    outcome = sweeps.run(sweeps.Grid.read(place / "grid.toml"), path)
+    outcome = sweeps.run(sweeps.SweepGrid.read(place / "grid.toml"), path)
     missing = expected["total"] - len(expected["rows"])
     assert (outcome.total, outcome.ran, outcome.failed) == (expected["total"], missing, 0) and missing
     found = {row["key"]: row for row in rows_of(path)}
@@ -358,7 +358,7 @@ def test_a_half_done_sweep_goes_on(place, monkeypatch):
     )
     for row in expected["whole"]:
         identical([row[name] for name in lasting], [found[row["key"]][name] for name in lasting])
-    again = sweeps.run(sweeps.Grid.read(place / "grid.toml"), path)
+    again = sweeps.run(sweeps.SweepGrid.read(place / "grid.toml"), path)
     assert again.ran == 0
 
 
@@ -378,8 +378,8 @@ def test_pickles_name_classes_that_are_the_public_ones():
     assert unpickled(KEPT / "pickles" / "Domain.pickle") == cases.DOMAIN
     assert unpickled(KEPT / "pickles" / "Events.pickle") == cases.mixed_events()
     assert type(unpickled(KEPT / "pickles" / "History.pickle")) is pj.history.History
-    assert type(unpickled(KEPT / "pickles" / "MixtureModel.pickle")) is pj.MixtureModel
-    assert type(unpickled(KEPT / "pickles" / "RegionModel.pickle")) is pj.RegionModel
+    assert type(unpickled(KEPT / "pickles" / "MixtureModel.pickle")) is pj.model.MixtureModel
+    assert type(unpickled(KEPT / "pickles" / "RegionModel.pickle")) is pj.model.RegionModel
 
 
 def modules_in(path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgmjax.data.domain import Domain
-from pgmjax.learning.encodings import ENCODINGS, Cells, Corners, Encoding, Factors, as_encoding
+from pgmjax.learning.encodings import ENCODINGS, CellWeights, Corners, Encoding, Factors, as_encoding
 from pgmjax.learning.random_queries import random_ranges
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, all_ranges, marginal, prefix, subset
 
@@ -27,7 +27,7 @@ QUERIES = [
 def test_cells_answer_as_the_query_does(query, clique):
     """A vector of weights of cells, times the table of all attributes, is the answer."""
     table = np.random.default_rng(0).integers(0, 50, DOMAIN.shape_of(clique))
-    encoded = Cells().encode(query, DOMAIN, clique)
+    encoded = CellWeights().encode(query, DOMAIN, clique)
     rest = tuple(axis for axis, name in enumerate(clique) if name not in query.clique)
     kept = [name for name in clique if name in query.clique]
     asked = table.sum(axis=rest).transpose([kept.index(name) for name in query.clique])
@@ -39,14 +39,14 @@ def test_factors_multiply_to_cells(query):
     encoded = Factors().encode(query, DOMAIN, ABC)
     parts = np.split(encoded, np.cumsum(DOMAIN.shape)[:-1], axis=1)
     products = np.einsum("ra,rb,rc->rabc", *parts).reshape(len(encoded), -1)
-    assert np.array_equal(products, Cells().encode(query, DOMAIN, ABC))
+    assert np.array_equal(products, CellWeights().encode(query, DOMAIN, ABC))
 
 
 def test_a_coefficient_is_kept_in_factors():
     query = WeightedSum([(3, Product({"a": prefix()}))])
     parts = np.split(Factors().encode(query, DOMAIN, ("a", "b")), [3], axis=1)
     assert np.array_equal(
-        np.einsum("ra,rb->rab", *parts).reshape(3, -1), Cells().encode(query, DOMAIN, ("a", "b"))
+        np.einsum("ra,rb->rab", *parts).reshape(3, -1), CellWeights().encode(query, DOMAIN, ("a", "b"))
     )
 
 
@@ -74,7 +74,7 @@ REFUSED = [
     (Corners(), QUERIES[3], ABC, "takes ranges only"),
     (Factors(), QUERIES[4], ABC, "no products"),
     (Factors(), QUERIES[5], ABC, "no products"),
-    (Cells(), QUERIES[0], ("b", "c"), "asks for \\['a'\\]"),
+    (CellWeights(), QUERIES[0], ("b", "c"), "asks for \\['a'\\]"),
 ]
 
 
@@ -86,7 +86,7 @@ def test_what_an_encoding_cannot_tell_is_refused(encoding, query, clique, words)
 
 def test_too_many_numbers_are_refused_before_they_are_made():
     with pytest.raises(ValueError, match="above the limit"):
-        Cells().encode(marginal(("x",)), Domain({"x": 10_000}), ("x",))
+        CellWeights().encode(marginal(("x",)), Domain({"x": 10_000}), ("x",))
 
 
 def test_an_encoding_must_keep_its_word():

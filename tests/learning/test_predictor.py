@@ -5,7 +5,7 @@ import pytest
 
 from pgmjax.data.domain import Domain
 from pgmjax.learning import Linear
-from pgmjax.learning.encodings import Cells, Corners
+from pgmjax.learning.encodings import CellWeights, Corners
 from pgmjax.learning.predictor import Part, Predictor
 from pgmjax.learning.training_set import Lesson, training_query
 from pgmjax.measurements.linear import LinearMeasurement
@@ -19,7 +19,7 @@ COUNTS = np.random.default_rng(0).integers(0, 90, (6, 3))
 
 def taught(queries, encoding=None, noise=0, law=None, clique=AB, learner=None):
     """A predictor trained on these queries' answers with the same noise on every one."""
-    encoding = Cells() if encoding is None else encoding
+    encoding = CellWeights() if encoding is None else encoding
     law = DiscreteLaplace(2.0) if law is None else law
     measured = []
     for query in queries:
@@ -50,7 +50,7 @@ def test_overlapping_answers_are_least_squares():
 
 
 def test_less_noise_weighs_more():
-    lesson = Lesson.of(("b",), [marginal(("b",)), marginal(("b",))], Cells(), DOMAIN)
+    lesson = Lesson.of(("b",), [marginal(("b",)), marginal(("b",))], CellWeights(), DOMAIN)
     laws = [DiscreteGaussian(1.0), DiscreteGaussian(3.0)]
     measured = [
         LinearMeasurement.released(marginal(("b",)), [answer] * 3, law)
@@ -58,10 +58,10 @@ def test_less_noise_weighs_more():
     ]
     part = Part.fit(lesson, measured, Linear())
     precisions = np.array([1 / law.stddev**2 for law in laws])
-    found = Predictor(DOMAIN, Cells(), (part,)).predict(marginal(("b",)))
+    found = Predictor(DOMAIN, CellWeights(), (part,)).predict(marginal(("b",)))
     assert np.allclose(found, precisions @ [10, 20] / precisions.sum())
     with pytest.raises(ValueError, match="different laws"):
-        Predictor(DOMAIN, Cells(), (part,)).half_widths(marginal(("b",)))
+        Predictor(DOMAIN, CellWeights(), (part,)).half_widths(marginal(("b",)))
 
 
 def test_scaled_queries_predict_the_same_and_are_bounded_the_same():
@@ -77,10 +77,10 @@ def test_answers_of_scaled_queries_weigh_by_the_noise_of_one_unit():
     """Three counts x answered as x + e, and as 5 x + f with noise of the same law: least squares of both."""
     law, once, fivefold = DiscreteGaussian(3.0), np.array([10, 40, 25]), np.array([80, 190, 135])
     asked = [marginal(("b",)), Product({"b": matrix(5 * np.eye(3, dtype=int))})]
-    lesson = Lesson.of(("b",), asked, Cells(), DOMAIN)
+    lesson = Lesson.of(("b",), asked, CellWeights(), DOMAIN)
     answers = zip(asked, (once, fivefold), strict=True)
     part = Part.fit(lesson, [LinearMeasurement.released(*each, law) for each in answers], Linear())
-    found = Predictor(DOMAIN, Cells(), (part,)).predict(marginal(("b",)))
+    found = Predictor(DOMAIN, CellWeights(), (part,)).predict(marginal(("b",)))
     rows = np.vstack([np.eye(3), 5 * np.eye(3)])
     assert np.allclose(found, np.linalg.lstsq(rows, np.concatenate([once, fivefold]), rcond=None)[0])
 
@@ -96,7 +96,7 @@ def test_bounds_hold_for_noise_that_is_drawn(law):
     chances = law.probabilities(values)
     rng = np.random.default_rng(3)
     noise = rng.choice(values, (20_000, query.num_rows(DOMAIN)), p=chances / chances.sum())
-    influence = predictor.parts[0].influence(Cells().encode(asked, DOMAIN, ("b",)))
+    influence = predictor.parts[0].influence(CellWeights().encode(asked, DOMAIN, ("b",)))
     assert ((np.abs(noise @ influence.T) > bounds).mean(axis=0) < 0.057).all()
     assert (bounds < 12 * law.stddev).all()
 
@@ -113,17 +113,17 @@ def test_a_constant_is_no_influence():
     predictor = taught(
         [marginal(("b",)), Product({"b": prefix()})], clique=("b",), learner=Linear(intercept=True)
     )
-    influence = predictor.parts[0].influence(Cells().encode(marginal(("b",)), DOMAIN, ("b",)))
+    influence = predictor.parts[0].influence(CellWeights().encode(marginal(("b",)), DOMAIN, ("b",)))
     assert np.isfinite(influence).all() and influence.shape == (3, 6)
 
 
 def test_the_smallest_learner_answers():
     parts = tuple(taught([marginal(clique)], clique=clique).parts[0] for clique in (AB, ("b",)))
-    predictor = Predictor(DOMAIN, Cells(), parts)
+    predictor = Predictor(DOMAIN, CellWeights(), parts)
     assert predictor.serving(marginal(("b",))) is parts[1]
     assert predictor.serving(marginal(("a",))) is parts[0]
     with pytest.raises(ValueError, match="no learner learned"):
-        Predictor(DOMAIN, Cells(), parts[1:]).predict(marginal(("a",)))
+        Predictor(DOMAIN, CellWeights(), parts[1:]).predict(marginal(("a",)))
     with pytest.raises(ValueError, match="'zip'"):
         predictor.predict(marginal(("zip",)))
     with pytest.raises(TypeError, match="expected a query"):
@@ -131,6 +131,6 @@ def test_the_smallest_learner_answers():
 
 
 def test_answers_of_another_number_are_refused():
-    lesson = Lesson.of(("b",), [marginal(("b",))], Cells(), DOMAIN)
+    lesson = Lesson.of(("b",), [marginal(("b",))], CellWeights(), DOMAIN)
     with pytest.raises(ValueError, match="has 3 training queries, got 2 answers"):
         Part.fit(lesson, [LinearMeasurement(("d",), [1, 2], 1.0)], Linear())

@@ -10,7 +10,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.learning import Linear
 from pgmjax.learning import predictor as predictor_folder
 from pgmjax.learning.base import FittedLearner, Learner, NotDescribedError
-from pgmjax.learning.encodings import Cells, Encoding
+from pgmjax.learning.encodings import CellWeights, Encoding
 from pgmjax.learning.predictor import Part, Predictor
 from pgmjax.learning.training_set import Lesson
 from pgmjax.measurements.linear import LinearMeasurement
@@ -44,7 +44,7 @@ class Fitted(FittedLearner):
 
 
 def predictor(encoding=None, learner=None):
-    encoding = Cells() if encoding is None else encoding
+    encoding = CellWeights() if encoding is None else encoding
     parts = []
     for clique in (("a", "b"), ("b",)):
         lesson = Lesson.of(clique, [marginal(clique)], encoding, DOMAIN)
@@ -80,14 +80,14 @@ def test_what_cannot_be_read_back_is_not_written(tmp_path):
             return domain.size(clique)
 
         def _encode(self, query, domain, clique):
-            return Cells().encode(query, domain, clique)
+            return CellWeights().encode(query, domain, clique)
 
     with pytest.raises(ValueError, match="encoding 'own' is not one of"):
         predictor_folder.write(predictor(Own()), tmp_path / "p")
     kept = predictor()
     parts = [dataclasses.replace(part, fitted=Fitted(Secretive(), 12)) for part in kept.parts]
     with pytest.raises(NotDescribedError, match="no words"):
-        predictor_folder.write(Predictor(DOMAIN, Cells(), tuple(parts)), tmp_path / "p")
+        predictor_folder.write(Predictor(DOMAIN, CellWeights(), tuple(parts)), tmp_path / "p")
     assert not (tmp_path / "p").exists()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import pgmjax as pj
 from pgmjax import local as co
-from pgmjax.privacy import RandomizedResponse
+from pgmjax.privacy import KaryResponse
 from pgmjax.privacy.response import response_for
 
 
@@ -38,7 +38,7 @@ def test_concatenated_keeps_order():
 
 
 def test_clipped_values_lie_in_the_range():
-    law = RandomizedResponse(4, 0.7)
+    law = KaryResponse(4, 0.7)
     answers = co.group_histograms(co.PerturbedCodes(law, [0] * 4)).answer(np.eye(4), useless="answer")
     assert answers.value.min() < 0 and answers.value.max() > 1
     assert answers.clipped().tolist() == [1.0, 0.0, 0.0, 0.0]
@@ -86,7 +86,7 @@ def test_wrong_words_are_refused():
 
 
 SIZE, ROWS, QUERIES = 4, 3, 5
-LAW = RandomizedResponse(SIZE, 0.55)
+LAW = KaryResponse(SIZE, 0.55)
 GROUPS = np.array([0, 1, 0])
 OUTCOMES = np.array(list(itertools.product(range(SIZE), repeat=ROWS)))
 GENERATOR = np.random.default_rng(5)

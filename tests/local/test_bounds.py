@@ -8,7 +8,7 @@ import pytest
 
 from pgmjax import local as co
 from pgmjax.local import bounds
-from pgmjax.privacy import RandomizedResponse
+from pgmjax.privacy import KaryResponse
 
 
 def test_two_categories_have_the_closed_form():
@@ -36,7 +36,7 @@ def test_both_bounds_fall_like_one_over_the_rows():
 def test_no_estimator_from_randomised_response_beats_it(size):
     """Posterior variances of three uniform rows, averaged over balanced indicators, by enumeration."""
     epsilon, rows = 1.0, 3
-    law = RandomizedResponse(size, (size - 1) / (math.exp(epsilon) + size - 1))
+    law = KaryResponse(size, (size - 1) / (math.exp(epsilon) + size - 1))
     tables = np.array(list(itertools.product(range(size), repeat=rows)))
     chance = np.prod(law.channel()[tables[:, None], tables[None]], axis=-1)  # [table, release]
     posterior = chance / chance.sum(axis=0)

@@ -9,7 +9,7 @@ import pytest
 
 from pgmjax import local as co
 from pgmjax.data.domain import Domain
-from pgmjax.privacy import RandomizedResponse
+from pgmjax.privacy import KaryResponse
 from pgmjax.privacy.response import response_for, unary_for
 
 
@@ -65,7 +65,7 @@ def test_largest_variance_is_that_of_the_worst_indicator(size, epsilon):
 
 
 def test_variance_is_that_of_the_answer():
-    law = RandomizedResponse(5, 0.4)
+    law = KaryResponse(5, 0.4)
     f = np.array([0.3, -2.0, 1.0, 1.5, 4.0])
     channel = co.Channel.of(law)
     probabilities = law.channel()
@@ -76,7 +76,7 @@ def test_variance_is_that_of_the_answer():
 
 
 def test_unbiased_counts_undo_the_channel():
-    law = RandomizedResponse(6, 0.5)
+    law = KaryResponse(6, 0.5)
     counts = np.arange(12.0).reshape(2, 6)
     assert co.Channel.of(law).unbiased(counts @ law.channel()) == pytest.approx(counts, abs=1e-12)
     assert co.Channel.of(law).unbiased(np.array([3, 0, 1, 0, 0, 2])).sum() == pytest.approx(6)
@@ -134,11 +134,11 @@ def test_predicted_error_of_a_census_table(size, expected):
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: co.Channel.of("law"), TypeError, "RandomizedResponse"),
+        (lambda: co.Channel.of("law"), TypeError, "KaryResponse"),
         (lambda: co.Channel.at(1, 1.0), ValueError, "size must be an integer >= 2"),
         (lambda: co.Channel.at(4, 0.0), ValueError, "epsilon must be > 0"),
         (lambda: co.Channel.at(4, 1e4), ValueError, "epsilon must be < 700"),
-        (lambda: co.predicted_stddev(RandomizedResponse(4, 0.2), 0), ValueError, "rows"),
+        (lambda: co.predicted_stddev(KaryResponse(4, 0.2), 0), ValueError, "rows"),
     ],
 )
 def test_wrong_arguments_are_refused(make, error, words):

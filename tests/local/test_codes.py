@@ -10,10 +10,10 @@ import pgmjax as pj
 from pgmjax import local as co
 from pgmjax.local import codes as responses
 from pgmjax.local.table import columns_of, load
-from pgmjax.privacy import RandomizedResponse, SeededBackend
+from pgmjax.privacy import KaryResponse, SeededBackend
 from pgmjax.privacy.private_table import PrivateTable
 
-LAW = RandomizedResponse(4, 0.25)
+LAW = KaryResponse(4, 0.25)
 
 
 def test_blocks_cover_all_rows_in_order(monkeypatch):
@@ -155,7 +155,7 @@ def test_something_else_is_refused_everywhere(ask):
 def test_something_else_is_refused():
     with pytest.raises(TypeError, match="attributes law and codes"):
         co.PerturbedCodes.of(np.zeros(3))
-    with pytest.raises(TypeError, match="RandomizedResponse"):
+    with pytest.raises(TypeError, match="KaryResponse"):
         co.PerturbedCodes("law", [0])
 
 

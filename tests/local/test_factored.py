@@ -7,7 +7,7 @@ import pgmjax as pj
 from pgmjax import local as co
 from pgmjax.history import Rows
 from pgmjax.local import statistical
-from pgmjax.privacy import RandomizedResponse, SeededBackend
+from pgmjax.privacy import KaryResponse, SeededBackend
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, identity, mean, point, prefix, subset
 
 DOMAIN = pj.Domain({"a": 3, "b": 4, "c": 2})
@@ -31,7 +31,7 @@ NAMES = ("value", "variance", "worst_variance", "variance_bound", "low", "high",
 def test_same_as_functions_written_out(small, monkeypatch):
     if not small:
         monkeypatch.setattr(statistical, "_BLOCK_NUMBERS", 10)
-    table = co.PerturbedCodes(RandomizedResponse(24, 0.5), CODES)
+    table = co.PerturbedCodes(KaryResponse(24, 0.5), CODES)
     found = co.answer_queries(table, UNIVERSE, QUERIES)
     written = co.group_histograms(table).answer(Rows.of(QUERIES, DOMAIN).matrix())
     for name in NAMES:
@@ -64,7 +64,7 @@ def test_a_universe_of_two_to_the_31_is_answered():
 
 
 def test_wrong_arguments_are_refused():
-    table = co.PerturbedCodes(RandomizedResponse(24, 0.5), CODES)
+    table = co.PerturbedCodes(KaryResponse(24, 0.5), CODES)
     with pytest.raises(ValueError, match="24 categories and the universe has 12 cells"):
         co.answer_queries(table, co.Universe(DOMAIN, ["a", "b"]), QUERIES[:1])
     with pytest.raises(ValueError, match="height"):

@@ -8,12 +8,12 @@ import pytest
 
 from pgmjax import local as co
 from pgmjax.local import graphs
-from pgmjax.privacy import RandomizedResponse, SeededBackend
+from pgmjax.privacy import KaryResponse, SeededBackend
 from pgmjax.privacy.response import response_for
 
 VERTICES = 23
 PAIRS = co.VertexPairs(VERTICES)
-LAW = RandomizedResponse(2, 0.2)
+LAW = KaryResponse(2, 0.2)
 CODES = np.random.default_rng(0).integers(0, 2, PAIRS.number)
 MATRIX = np.zeros((VERTICES, VERTICES), int)
 MATRIX[np.triu_indices(VERTICES, 1)] = CODES
@@ -77,7 +77,7 @@ def test_simulated_cuts_have_that_variance():
 
 
 def test_a_small_cut_under_much_noise_is_refused():
-    graph = co.PerturbedGraph.of(co.PerturbedCodes(RandomizedResponse(2, 0.49), CODES), VERTICES)
+    graph = co.PerturbedGraph.of(co.PerturbedCodes(KaryResponse(2, 0.49), CODES), VERTICES)
     one = (np.arange(VERTICES) == 0)[None]
     with pytest.raises(co.UselessAnswerError, match="1 of 1 answers"):
         graph.cuts(one)
@@ -95,7 +95,7 @@ def test_a_small_cut_under_much_noise_is_refused():
         (lambda g: co.PerturbedGraph.of(co.PerturbedCodes(LAW, CODES), 24), "276 pairs, got 253 rows"),
         (lambda g: co.PerturbedGraph.of(co.PerturbedCodes(LAW, CODES), 22), "231 pairs, got 253 rows"),
         (
-            lambda g: co.PerturbedGraph.of(co.PerturbedCodes(RandomizedResponse(3, 0.2), CODES), 23),
+            lambda g: co.PerturbedGraph.of(co.PerturbedCodes(KaryResponse(3, 0.2), CODES), 23),
             "3 categories",
         ),
     ],

@@ -8,10 +8,10 @@ import pytest
 from pgmjax import local as co
 from pgmjax.local import codes as responses
 from pgmjax.local import grouped
-from pgmjax.privacy import RandomizedResponse, SeededBackend
+from pgmjax.privacy import KaryResponse, SeededBackend
 from pgmjax.privacy.response import UnaryResponse
 
-LAW = RandomizedResponse(5, 0.4)
+LAW = KaryResponse(5, 0.4)
 CODES = np.random.default_rng(0).integers(0, 5, 1000)
 WHERE = np.random.default_rng(1).integers(0, 7, 1000)
 
@@ -117,5 +117,5 @@ def test_wrong_functions_are_refused(functions, assignment, error, words):
 
 def test_counts_of_bits_are_refused():
     seen = co.GroupHistograms(UnaryResponse(5, 0.2), np.ones((1, 5), int))
-    with pytest.raises(TypeError, match="must be a RandomizedResponse, got UnaryResponse"):
+    with pytest.raises(TypeError, match="must be a KaryResponse, got UnaryResponse"):
         seen.unbiased()

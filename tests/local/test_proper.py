@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgmjax import local as co
-from pgmjax.privacy import RandomizedResponse
+from pgmjax.privacy import KaryResponse
 
 
 def all_sums(values, rows):
@@ -51,7 +51,7 @@ def test_predicates_of_many_rows_need_no_search():
 
 def test_the_squared_error_is_at_most_four_times_as_large():
     """Exactly, over all tables and releases of 4 rows."""
-    law, f = RandomizedResponse(3, 0.5), np.array([0.0, 2.0, 5.0])
+    law, f = KaryResponse(3, 0.5), np.array([0.0, 2.0, 5.0])
     outcomes = np.array(list(itertools.product(range(3), repeat=4)))
     seen = [co.group_histograms(co.PerturbedCodes(law, codes)) for codes in outcomes]
     values = np.array([each.answer(f[None], useless="answer").value[0] for each in seen])

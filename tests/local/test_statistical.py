@@ -5,9 +5,9 @@ import pytest
 
 from pgmjax import local as co
 from pgmjax.local import codes, statistical
-from pgmjax.privacy import RandomizedResponse
+from pgmjax.privacy import KaryResponse
 
-LAW = RandomizedResponse(4, 0.3)
+LAW = KaryResponse(4, 0.3)
 CODES = np.random.default_rng(0).integers(0, 4, 500)
 FUNCTIONS = np.random.default_rng(1).normal(size=(3, 500, 4))
 

@@ -7,7 +7,7 @@ import pytest
 
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.dual_query_game import ACCOUNTS, Game
-from pgmjax.privacy.accounting.composition import Plan
+from pgmjax.privacy.accounting.composition import Composition
 from pgmjax.privacy.accounting.events import Selection
 from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
 
@@ -45,7 +45,7 @@ def test_sums_are_those_of_the_draws_one_by_one():
     events = [
         Selection(game.draw_epsilon(number), "exponential") for number in range(2, 10) for _ in range(3)
     ]
-    plan = Plan(events, Relation.REPLACE_ONE)
+    plan = Composition(events, Relation.REPLACE_ONE)
     assert game.pure(9) == plan.epsilon_pure() and game.rho(9) == plan.rho()
     each = [float(event.epsilon) for event in events]
     squares, excess = sum(e * e for e in each), sum(e * math.expm1(e) for e in each)

@@ -14,7 +14,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.learning import Linear
 from pgmjax.learning.base import Learner
-from pgmjax.learning.encodings import Cells, Encoding
+from pgmjax.learning.encodings import CellWeights, Encoding
 from pgmjax.learning.random_queries import random_ranges
 from pgmjax.learning.selection import Validation
 from pgmjax.measurements.noise import DiscreteLaplace
@@ -302,4 +302,4 @@ def test_a_release_without_a_model_says_so():
     release = dataclasses.replace(make().run(TABLE, ALL), predictor=None)
     with pytest.raises(ValueError, match="holds no trained model"):
         release.predict(Product({"grade": prefix()}))
-    assert isinstance(make().run(TABLE, ALL).predictor.encoding, Cells)
+    assert isinstance(make().run(TABLE, ALL).predictor.encoding, CellWeights)

@@ -20,7 +20,7 @@ from scipy import stats
 from pgmjax.measurements import noise as laws
 from pgmjax.privacy import backend, opendp, scales
 from pgmjax.privacy.opendp import _BITS_PIECE, OpenDPBackend
-from pgmjax.privacy.response import RandomizedResponse
+from pgmjax.privacy.response import KaryResponse
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
 
@@ -38,10 +38,10 @@ LAWS = [
 SELECTIONS = [PermuteAndFlip(1.5), ExponentialMechanism(1.5)]
 SCORES = np.array([-3, 2, 2, 0, 3, 1])
 RESPONSES = [
-    RandomizedResponse(2, 0.3),
-    RandomizedResponse(4, 0.25),
-    RandomizedResponse(5, 0.7),
-    RandomizedResponse(257, 0.9),
+    KaryResponse(2, 0.3),
+    KaryResponse(4, 0.25),
+    KaryResponse(5, 0.7),
+    KaryResponse(257, 0.9),
 ]
 # fits and comparisons of noise, choices and answers, and the uniform lies among 2^31 categories
 FALSE_ALARMS = ALPHA * (2 * (len(LAWS) + len(SELECTIONS) + len(RESPONSES)) + 1)
@@ -161,7 +161,7 @@ def test_answers_follow_their_channel(name, law):
     maybe_true = law.lie * (law.size - 1) / law.size
     for other in (maybe_true, 0.9 * law.lie):
         if law.size < 100 or other < maybe_true:
-            assert fit_answers(codes, answered, RandomizedResponse(law.size, other)) < ALPHA
+            assert fit_answers(codes, answered, KaryResponse(law.size, other)) < ALPHA
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
@@ -181,14 +181,14 @@ def test_the_same_choices_from_either(law):
 def test_the_same_answers_from_either(law):
     pairs = [answers(name, law) * 5 + codes_of(law) for name in NAMES]
     assert same(*pairs) > ALPHA
-    rarer = RandomizedResponse(law.size, 0.8 * law.lie)
+    rarer = KaryResponse(law.size, 0.8 * law.lie)
     other = SeededBackend(6, insecure=True).respond(rarer, codes_of(law))
     assert same(pairs[0], other * 5 + codes_of(law)) < ALPHA
 
 
 def test_lies_among_very_many_categories(source):
     """Uniform over all but the truth, of which 20,000 answers at 16 bins tell; the truth is in between."""
-    law = RandomizedResponse(2**31, 0.5)
+    law = KaryResponse(2**31, 0.5)
     codes = np.full(20_000, 2**30, np.uint32)
     answered = source.respond(law, codes)
     lies = answered[answered != 2**30]
@@ -277,7 +277,7 @@ def test_nothing_is_drawn_for_what_is_refused(source, monkeypatch):
 
     for call in ("flips", "coins", "uniform", "permute_and_flip_sampler", "exponential_sampler"):
         monkeypatch.setattr(opendp, call, refuse)
-    law = RandomizedResponse(3, 0.5)
+    law = KaryResponse(3, 0.5)
     for codes in ([0, 1, 77], [-77]):
         with pytest.raises(ValueError, match=r"codes lie outside 0\.\.2: nothing was drawn") as refusal:
             source.respond(law, np.array(codes))
@@ -306,7 +306,7 @@ def test_laws_of_another_kind_are_refused(source):
         with pytest.raises(TypeError, match="law must be a PermuteAndFlip or ExponentialMechanism"):
             source.choose(law, SCORES)
     for law in (LAWS[0], SELECTIONS[0], 0.3):
-        with pytest.raises(TypeError, match="law must be a RandomizedResponse"):
+        with pytest.raises(TypeError, match="law must be a KaryResponse"):
             source.respond(law, np.array([0]))
 
 
@@ -446,7 +446,7 @@ def test_the_seed_decides_choices_and_answers():
         assert chosen != [first.choose(law, scores) for _ in range(20)]
         one, two = first.restart(), first.restart()
         assert [one.choose(law, scores) for _ in range(3)] == [two.choose(law, scores) for _ in range(3)]
-    law = RandomizedResponse(1000, 0.9)
+    law = KaryResponse(1000, 0.9)
     one, two = first.restart(), first.restart()
     assert np.array_equal(one.respond(law, codes), two.respond(law, codes))
     assert not np.array_equal(one.respond(law, codes), first.respond(law, codes))
@@ -463,7 +463,7 @@ def test_secure_noise_never_repeats():
 
 def test_secure_choices_and_answers_never_repeat():
     """The chance of a repeat is below 1e-100."""
-    source, law = OpenDPBackend(), RandomizedResponse(1000, 0.99)
+    source, law = OpenDPBackend(), KaryResponse(1000, 0.99)
     drawn = [source.respond(law, np.zeros(100, int)).tobytes() for _ in range(4)]
     assert len(set(drawn)) == 4
     for choice in SELECTIONS:

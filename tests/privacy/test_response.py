@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmjax.privacy import response
-from pgmjax.privacy.response import RandomizedResponse, response_for
+from pgmjax.privacy.response import KaryResponse, response_for
 
 SIZES = [2, 3, 4, 5, 1000, 1024, 2**31]
 epsilons = st.fractions(min_value=Fraction(1, 10**4), max_value=64, max_denominator=10**9)
@@ -47,8 +47,8 @@ def test_the_bound_is_above_and_tight(size, epsilon):
 def test_known_laws():
     assert response_for(2, Fraction(1)).lie == pytest.approx(1 / (1 + math.e), rel=1e-15)
     assert response_for(4, Fraction(1)).lie == pytest.approx(3 / (3 + math.e), rel=1e-15)
-    assert float(RandomizedResponse(4, 0.3).epsilon_bound) == pytest.approx(math.log(0.7 / 0.1), rel=1e-15)
-    assert float(RandomizedResponse(2, 0.25).epsilon_bound) == pytest.approx(math.log(3), rel=1e-15)
+    assert float(KaryResponse(4, 0.3).epsilon_bound) == pytest.approx(math.log(0.7 / 0.1), rel=1e-15)
+    assert float(KaryResponse(2, 0.25).epsilon_bound) == pytest.approx(math.log(3), rel=1e-15)
 
 
 @pytest.mark.parametrize("size", [2, 3, 7])
@@ -56,7 +56,7 @@ def test_an_epsilon_that_is_all_but_too_small(size):
     """The loss just below the uniform law is a few units of float64; below that there is no law."""
     most = response.floor_float(Fraction(size - 1, size))
     most = math.nextafter(most, 0.0) if Fraction(most) == Fraction(size - 1, size) else most
-    least = RandomizedResponse(size, most).epsilon_bound
+    least = KaryResponse(size, most).epsilon_bound
     assert 0 < least < 1e-14 and response_for(size, least).lie == most
     with pytest.raises(ValueError, match=f"too small for randomised response over {size} categories"):
         response_for(size, least * Fraction(999, 1000))
@@ -66,12 +66,12 @@ def test_an_epsilon_that_is_all_but_too_small(size):
 
 @pytest.mark.parametrize("size, lie", [(2, 0.3), (3, 0.5), (5, 0.75), (200, 0.9)])
 def test_the_channel(size, lie):
-    channel = RandomizedResponse(size, lie).channel()
+    channel = KaryResponse(size, lie).channel()
     assert channel.shape == (size, size) and channel.dtype == np.float64
     np.testing.assert_allclose(channel.sum(axis=1), 1, rtol=1e-13)
     assert (np.diag(channel) == 1 - lie).all() and len(np.unique(channel)) == 2
     worst = np.log(channel.max(axis=0) / channel.min(axis=0)).max()
-    assert worst == pytest.approx(float(RandomizedResponse(size, lie).epsilon_bound), rel=1e-13)
+    assert worst == pytest.approx(float(KaryResponse(size, lie).epsilon_bound), rel=1e-13)
 
 
 def test_a_channel_too_large_to_write():
@@ -97,7 +97,7 @@ def test_a_channel_too_large_to_write():
 )
 def test_laws_that_are_none(size, lie, error, message):
     with pytest.raises(error, match=message):
-        RandomizedResponse(size, lie)
+        KaryResponse(size, lie)
 
 
 def test_epsilons_out_of_range():

@@ -100,7 +100,7 @@ def test_categories_outside_are_errors(source):
             source.respond_bits(law, np.array(codes))
     with pytest.raises(TypeError, match="codes must be integers"):
         source.respond_bits(law, np.array([0.5]))
-    with pytest.raises(TypeError, match="law must be a UnaryResponse, got RandomizedResponse"):
+    with pytest.raises(TypeError, match="law must be a UnaryResponse, got KaryResponse"):
         source.respond_bits(source.randomized_response(3, Fraction(1)), np.array([0]))
 
 

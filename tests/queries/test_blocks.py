@@ -51,7 +51,7 @@ def by_definition(block):
         return [[int(low <= a <= high) for a in n] for low in n for high in range(low, SIZE)]
     if name == "Prefix":
         return [[int(b >= a) for a in n] for b in n]
-    if name == "Compression":
+    if name == "Merge":
         groups = block.groups.array.tolist()
         return [[int(groups[a] == b) for a in n] for b in range(max(groups) + 1)]
     values = list(n) if getattr(block, "values", None) is None else getattr(block, "values").array.tolist()  # noqa: B009

@@ -218,8 +218,8 @@ def test_parts_that_are_missing_or_damaged(folder, tmp_path):
     saved = release_folder.read(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"model\.json"):
         _ = saved.model
-    table = pj.CliqueVector((("age",),), (np.full(5, 0.2),))
-    pj.RegionModel(pj.Domain({"age": 5}), table, 9.0, 0.0).save(tmp_path / "model")
+    table = pj.model.CliqueVector((("age",),), (np.full(5, 0.2),))
+    pj.model.RegionModel(pj.Domain({"age": 5}), table, 9.0, 0.0).save(tmp_path / "model")
     with pytest.raises(ValueError, match="no release has a model of regions"):
         _ = saved.model
     with pytest.raises(ValueError, match="not complete"):

@@ -8,7 +8,7 @@ from pgmjax.sweeps.tables import load
 
 
 def cells_of(path):
-    grid = sweeps.Grid.read(path)
+    grid = sweeps.SweepGrid.read(path)
     tables = {spec.name: load(spec) for spec in grid.tables}
     return [cell for group in groups(grid, tables) for cell in group.cells]
 

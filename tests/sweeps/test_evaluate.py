@@ -13,7 +13,7 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms import Marginals
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
-from pgmjax.sweeps.evaluate import Evaluation, workload_error
+from pgmjax.sweeps.evaluate import WorkloadEvaluation, workload_error
 
 DOMAIN = Domain({"a": 3, "b": 2})
 DATA = Dataset.from_columns(DOMAIN, {"a": [0, 1, 2, 2], "b": [0, 1, 1, 0]})
@@ -38,8 +38,8 @@ def test_it_is_marked_as_not_private():
     found = workload_error(DATA, Uniform(), Workload.of_marginals([("a",)]))
     assert found.private is False
     with pytest.raises(TypeError):
-        Evaluation(0.0, (), private=True)
-    for text in (Evaluation.__doc__, workload_error.__doc__):
+        WorkloadEvaluation(0.0, (), private=True)
+    for text in (WorkloadEvaluation.__doc__, workload_error.__doc__):
         assert "not private" in text.lower()
 
 

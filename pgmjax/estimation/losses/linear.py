@@ -35,7 +35,7 @@ _MAX_ENTRIES = 4_000_000  # of a matrix that is squared for `curvature`
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
+class QueryLayout:
     """Which query is asked of which clique: the static part, without names.
 
     Attributes:
@@ -88,7 +88,7 @@ class LinearResiduals:
         host: float64 copies, absent after a JAX transformation.
     """
 
-    layout: Layout
+    layout: QueryLayout
     values: Any
     weights: Any
     asked_values: tuple[Any, ...]
@@ -213,7 +213,7 @@ def _on_device(host: HostPart, shapes: tuple[tuple[int, ...], ...], dtype: Any) 
         values.append(y.astype(dtype))
         weights.append(w.astype(dtype))
     return LinearResiduals(
-        Layout(shapes, tuple(asked), sum(array.size for array in host.values)),
+        QueryLayout(shapes, tuple(asked), sum(array.size for array in host.values)),
         host_join([y for y, _ in cells], dtype),
         host_join([w for _, w in cells], dtype),
         tuple(values),

@@ -24,7 +24,7 @@ from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Solver
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class State:
+class AcceleratedState:
     """What is carried from step to step.
 
     Attributes:
@@ -78,14 +78,16 @@ class Accelerated(Solver):
         """Tables the size of the potentials that a step holds at its peak."""
         return 11
 
-    def start(self, problem: Problem, potentials: Vector) -> State:
+    def start(self, problem: Problem, potentials: Vector) -> AcceleratedState:
         """State before the first step."""
         best = Evaluation.unknown(potentials)
         size = jnp.asarray(1 / problem.smoothness, best.loss.dtype)
         count, searching = jnp.asarray(0), jnp.asarray(True)
-        return State(potentials, potentials, best, best.loss, best.loss, size, count, searching, count)
+        return AcceleratedState(
+            potentials, potentials, best, best.loss, best.loss, size, count, searching, count
+        )
 
-    def step(self, problem: Problem, state: State) -> State:
+    def step(self, problem: Problem, state: AcceleratedState) -> AcceleratedState:
         """One oracle call: accept the extrapolated point, or restart from the last good one."""
         now = problem.evaluate(state.candidate)
         # losses closer than their rounding error are equal: without this the step size collapses
@@ -107,7 +109,7 @@ class Accelerated(Solver):
         age = jnp.where(accepted, state.age + 1, 0)
         point = best.potentials - size * best.gradient
         momentum = jnp.where(age > 0, (age - 1) / (age + self.damping), 0).astype(size.dtype)
-        return State(
+        return AcceleratedState(
             candidate=point + momentum * (point - state.previous),
             previous=point,
             best=best,
@@ -119,7 +121,7 @@ class Accelerated(Solver):
             since=jnp.where(fallen, 0, state.since + 1),
         )
 
-    def recentred(self, gauge: Gauge, state: State) -> State:
+    def recentred(self, gauge: Gauge, state: AcceleratedState) -> AcceleratedState:
         """The state with constants taken out of its potentials."""
         shift = gauge.tops(state.best.potentials)
         best = dataclasses.replace(state.best, potentials=state.best.potentials - shift)
@@ -127,10 +129,10 @@ class Accelerated(Solver):
             state, candidate=state.candidate - shift, previous=state.previous - shift, best=best
         )
 
-    def result(self, problem: Problem, state: State) -> Evaluation:
+    def result(self, problem: Problem, state: AcceleratedState) -> Evaluation:
         """The best point so far."""
         return state.best
 
-    def stalled(self, state: State) -> jax.Array:
+    def stalled(self, state: AcceleratedState) -> jax.Array:
         """Whether no further progress can be made at this precision."""
         return state.since > self.patience

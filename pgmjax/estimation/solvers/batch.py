@@ -175,7 +175,7 @@ class Queue(Generic[T]):
             self._waiting.setdefault(fit.kind(), collections.deque()).append(fit)
 
 
-def run(queue: Queue[T], slots: int, mesh: Mesh | None = None) -> None:
+def run_batch(queue: Queue[T], slots: int, mesh: Mesh | None = None) -> None:
     """Run fits from a queue until none waits there.
 
     Args:

@@ -18,7 +18,7 @@ from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vecto
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class State:
+class DualAveragingState:
     """What is carried from step to step.
 
     Attributes:
@@ -62,13 +62,13 @@ class DualAveraging(Solver):
         """Tables the size of the potentials that a step holds at its peak."""
         return 13
 
-    def start(self, problem: Problem, potentials: Vector) -> State:
+    def start(self, problem: Problem, potentials: Vector) -> DualAveragingState:
         """State before the first step."""
         best, count = Evaluation.unknown(potentials), jnp.asarray(0)
         zeros = best.marginals
-        return State(potentials, count, zeros, zeros, zeros, best, count)
+        return DualAveragingState(potentials, count, zeros, zeros, zeros, best, count)
 
-    def step(self, problem: Problem, state: State) -> State:
+    def step(self, problem: Problem, state: DualAveragingState) -> DualAveragingState:
         """One oracle call; step 0 only evaluates the starting point."""
         dtype = state.best.loss.dtype
         t = state.count.astype(dtype)
@@ -87,7 +87,7 @@ class DualAveraging(Solver):
         better = now.loss < state.best.loss
         average = select(t > 0, _mix(c, state.average, now.marginals), now.marginals)
         mean = select(t > 0, mean, state.mean_gradient)
-        return State(
+        return DualAveragingState(
             state.center,
             state.count + 1,
             average,
@@ -97,11 +97,11 @@ class DualAveraging(Solver):
             jnp.where(better, 0, state.since + 1),
         )
 
-    def result(self, problem: Problem, state: State) -> Evaluation:
+    def result(self, problem: Problem, state: DualAveragingState) -> Evaluation:
         """The best point so far."""
         return state.best
 
-    def stalled(self, state: State) -> jax.Array:
+    def stalled(self, state: DualAveragingState) -> jax.Array:
         """Whether no further progress can be made at this precision."""
         return state.since > self.patience
 

@@ -21,7 +21,7 @@ from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vecto
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class State:
+class LBFGSState:
     """What is carried from step to step.
 
     Attributes:
@@ -60,12 +60,12 @@ class LBFGS(Solver):
     def _method(self) -> optax.GradientTransformationExtraArgs:
         return optax.lbfgs(memory_size=self.memory)
 
-    def start(self, problem: Problem, potentials: Vector) -> State:
+    def start(self, problem: Problem, potentials: Vector) -> LBFGSState:
         """State before the first step."""
         loss = jnp.asarray(jnp.inf, potentials.dtype)
-        return State(potentials, self._method().init(potentials), potentials, loss, jnp.asarray(0))
+        return LBFGSState(potentials, self._method().init(potentials), potentials, loss, jnp.asarray(0))
 
-    def step(self, problem: Problem, state: State) -> State:
+    def step(self, problem: Problem, state: LBFGSState) -> LBFGSState:
         """One L-BFGS step."""
         # scaled, since squares of the gradient of a large loss overflow float32
         scale = jnp.asarray(1 / problem.smoothness, state.best_loss.dtype)
@@ -82,12 +82,12 @@ class LBFGS(Solver):
         )
         moved = optax.apply_updates(state.potentials, updates)
         loss = jnp.where(better, value, state.best_loss)
-        return State(moved, memory, best, loss, jnp.where(better, 0, state.since + 1))
+        return LBFGSState(moved, memory, best, loss, jnp.where(better, 0, state.since + 1))
 
-    def result(self, problem: Problem, state: State) -> Evaluation:
+    def result(self, problem: Problem, state: LBFGSState) -> Evaluation:
         """The best point so far."""
         return problem.evaluate(state.best_potentials)
 
-    def stalled(self, state: State) -> jax.Array:
+    def stalled(self, state: LBFGSState) -> jax.Array:
         """Whether no further progress can be made at this precision."""
         return state.since > self.patience

@@ -17,7 +17,7 @@ from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Solver
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class State:
+class MirrorDescentState:
     """What is carried from step to step.
 
     Attributes:
@@ -59,13 +59,13 @@ class MirrorDescent(Solver):
         """Tables the size of the potentials that a step holds at its peak."""
         return 10
 
-    def start(self, problem: Problem, potentials: Vector) -> State:
+    def start(self, problem: Problem, potentials: Vector) -> MirrorDescentState:
         """State before the first step."""
         best = Evaluation.unknown(potentials)
         size = jnp.asarray(1 / problem.smoothness, best.loss.dtype)
-        return State(potentials, best, best.loss, size, jnp.asarray(0))
+        return MirrorDescentState(potentials, best, best.loss, size, jnp.asarray(0))
 
-    def step(self, problem: Problem, state: State) -> State:
+    def step(self, problem: Problem, state: MirrorDescentState) -> MirrorDescentState:
         """One oracle call at the candidate: accept it or try a shorter step."""
         now, best = problem.evaluate(state.candidate), state.best
         promised = 0.5 * jnp.vdot(best.gradient, now.marginals - best.marginals)
@@ -79,18 +79,18 @@ class MirrorDescent(Solver):
         size = size.astype(state.step_size.dtype)
         candidate = best.potentials - size * best.gradient
         since = jnp.where(now.loss < state.lowest, 0, state.since + 1)
-        return State(candidate, best, jnp.fmin(state.lowest, now.loss), size, since)
+        return MirrorDescentState(candidate, best, jnp.fmin(state.lowest, now.loss), size, since)
 
-    def recentred(self, gauge: Gauge, state: State) -> State:
+    def recentred(self, gauge: Gauge, state: MirrorDescentState) -> MirrorDescentState:
         """The state with constants taken out of its potentials."""
         shift = gauge.tops(state.best.potentials)
         best = dataclasses.replace(state.best, potentials=state.best.potentials - shift)
         return dataclasses.replace(state, candidate=state.candidate - shift, best=best)
 
-    def result(self, problem: Problem, state: State) -> Evaluation:
+    def result(self, problem: Problem, state: MirrorDescentState) -> Evaluation:
         """The best point so far."""
         return state.best
 
-    def stalled(self, state: State) -> jax.Array:
+    def stalled(self, state: MirrorDescentState) -> jax.Array:
         """Whether no further progress can be made at this precision."""
         return state.since > self.patience

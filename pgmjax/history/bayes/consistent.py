@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.errors import Error
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.history.bayes.blue import Blue
 from pgmjax.history.bayes.inference import Claim, Verdict
@@ -75,7 +76,7 @@ def consistent_answers(
     return ConsistentAnswers(values, np.where(known, np.sqrt(np.maximum(variances, 0)), np.nan))
 
 
-class DeclinedError(ValueError):
+class DeclinedError(Error, ValueError):
     """A question was declined because a claim that is watched is too sure already.
 
     Attributes:

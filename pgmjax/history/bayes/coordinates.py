@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal.errors import Error
 from pgmjax.data.domain import Domain
 from pgmjax.history import estimable
 from pgmjax.history.kernel.inner_products import kernel
@@ -22,7 +23,7 @@ _NAMED = 4
 _MAX_ATTRIBUTES = 6
 
 
-class NotEstimableError(ValueError):
+class NotEstimableError(Error, ValueError):
     """A target that the history does not determine; the message says which direction is missing.
 
     Attributes:

@@ -12,7 +12,7 @@ import scipy
 
 from pgmjax import random
 from pgmjax._internal import checks
-from pgmjax.history.kernel.pca import KernelPCA, Spectrum, positive_alpha
+from pgmjax.history.kernel.pca import KernelPCA, KernelSpectrum, positive_alpha
 
 _GRID = 8  # values of alpha looked at before the search narrows
 
@@ -193,7 +193,7 @@ def _narrow(
             tried[second] = error(second)
 
 
-def _dense(spectrum: Spectrum) -> np.ndarray:
+def _dense(spectrum: KernelSpectrum) -> np.ndarray:
     every = slice(0, len(spectrum.noise.stddevs))
     return spectrum.noise.block(every, every)
 

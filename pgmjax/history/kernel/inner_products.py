@@ -17,7 +17,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.history.prior import ProductPrior
-from pgmjax.history.rows import Group, Rows
+from pgmjax.history.rows import Rows, TermGroup
 
 _CHUNK_NUMBERS = 4_000_000
 _TILE = 1024
@@ -145,7 +145,7 @@ def squared_norms(rows: Rows, prior: ProductPrior | None = None) -> np.ndarray:
     return result
 
 
-def _single(rows: Rows, group: Group, prior: ProductPrior) -> np.ndarray:
+def _single(rows: Rows, group: TermGroup, prior: ProductPrior) -> np.ndarray:
     result = rows.coefficients[group.terms] ** 2
     for place in group.attributes:
         squares = rows.vectors[place] ** 2 @ prior.probabilities[place]
@@ -153,7 +153,7 @@ def _single(rows: Rows, group: Group, prior: ProductPrior) -> np.ndarray:
     return result
 
 
-def _several(rows: Rows, group: Group, prior: ProductPrior) -> np.ndarray:
+def _several(rows: Rows, group: TermGroup, prior: ProductPrior) -> np.ndarray:
     """Write the rows out over the attributes they name, a few at a time."""
     weights = joint_weights(group.attributes, prior)
     result = np.empty(len(group.rows))
@@ -312,7 +312,7 @@ def by_terms(terms: int, other_terms: int, rows: int, other_rows: int, sizes: li
     return one_by_one <= made + rows * other_rows * (2 * cells * _FLOP + _PASS)
 
 
-def chunks(group: Group, width: int, most: int) -> list[tuple[int, int]]:
+def chunks(group: TermGroup, width: int, most: int) -> list[tuple[int, int]]:
     """Return ranges (low, high) of a group's rows whose terms times `width` are at most about `most`."""
     ends = np.append(group.starts, len(group.terms))
     result, low = [], 0
@@ -324,7 +324,7 @@ def chunks(group: Group, width: int, most: int) -> list[tuple[int, int]]:
     return result
 
 
-def unshared(rows: Rows, group: Group, keep: tuple[int, ...], prior: ProductPrior) -> np.ndarray:
+def unshared(rows: Rows, group: TermGroup, keep: tuple[int, ...], prior: ProductPrior) -> np.ndarray:
     """Return each term's coefficient times the means of its vectors outside `keep` [terms]."""
     result = rows.coefficients[group.terms].copy()
     for place in group.attributes:
@@ -337,7 +337,7 @@ def unshared(rows: Rows, group: Group, keep: tuple[int, ...], prior: ProductPrio
     return result
 
 
-def project(rows: Rows, group: Group, keep: tuple[int, ...], prior: ProductPrior) -> np.ndarray:
+def project(rows: Rows, group: TermGroup, keep: tuple[int, ...], prior: ProductPrior) -> np.ndarray:
     """Return the group's rows as functions of some attributes, the others averaged out.
 
     Args:
@@ -365,7 +365,7 @@ def _kronecker(rows: Rows, terms: np.ndarray, keep: tuple[int, ...], table: np.n
     return table
 
 
-def _outer_products(rows: Rows, group: Group, keep: tuple[int, ...], scale: np.ndarray) -> np.ndarray:
+def _outer_products(rows: Rows, group: TermGroup, keep: tuple[int, ...], scale: np.ndarray) -> np.ndarray:
     cells = math.prod(rows.domain.shape[place] for place in keep)
     result = np.empty((len(group.rows), cells))
     at_once = max(1, _CHUNK_NUMBERS // cells)
@@ -380,7 +380,7 @@ def _outer_products(rows: Rows, group: Group, keep: tuple[int, ...], scale: np.n
     return result
 
 
-def _matrix_products(rows: Rows, group: Group, keep: tuple[int, ...], scale: np.ndarray) -> np.ndarray:
+def _matrix_products(rows: Rows, group: TermGroup, keep: tuple[int, ...], scale: np.ndarray) -> np.ndarray:
     """Sum over the terms of a row inside one product of matrices: all attributes but the last, and it."""
     result = np.empty((len(group.rows), math.prod(rows.domain.shape[place] for place in keep)))
     ends = np.append(group.starts, len(group.terms))

@@ -1,6 +1,6 @@
 """The kernel PCA integrator: least squares answers out of a history, traded against bias.
 
-`Spectrum` is the decomposition of a query matrix into principal components, from its kernel alone.
+`KernelSpectrum` is the decomposition of a query matrix into principal components, from its kernel alone.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class KernelPCA:
     history: History
     prior: ProductPrior | None
     total: float | None
-    spectrum: Spectrum
+    spectrum: KernelSpectrum
     estimates: np.ndarray
 
     @classmethod
@@ -106,7 +106,9 @@ class KernelPCA:
             for at in range(0, count, _BLOCK):
                 matrix[at : at + _BLOCK] -= means[at : at + _BLOCK, None] * means
             answers = answers - total * means
-        spectrum = Spectrum.of(matrix, noise, rank_cut=rank_cut, scale=scale if total is not None else 0.0)
+        spectrum = KernelSpectrum.of(
+            matrix, noise, rank_cut=rank_cut, scale=scale if total is not None else 0.0
+        )
         return cls(history, prior, total, spectrum, spectrum.project(answers))
 
     @property
@@ -212,7 +214,7 @@ def positive_alpha(alpha: Any, *, finite: bool = False) -> float:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Spectrum:
+class KernelSpectrum:
     """The eigendecomposition L^-1 K L^-T = U diag(eigenvalues) U^T of a whitened kernel.
 
     The eigenqueries are V = W Q with W = eigenvalues^(-1/2) U^T L^-1: orthonormal queries whose least squares
@@ -234,7 +236,7 @@ class Spectrum:
     @classmethod
     def of(
         cls, kernel: np.ndarray, noise: NoiseCovariance, *, rank_cut: float = RANK_CUT, scale: float = 0.0
-    ) -> Spectrum:
+    ) -> KernelSpectrum:
         """Decompose a kernel.
 
         Args:

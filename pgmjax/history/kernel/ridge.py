@@ -38,7 +38,7 @@ Map = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Ridge:
+class KernelRidge:
     """Answers ``k(q)^T (K + Sigma / alpha^2)^-1 a``: those of `KernelPCA` at one finite alpha.
 
     Attributes:
@@ -51,7 +51,7 @@ class Ridge:
         >>> import pgmjax as pj
         >>> domain = pj.Domain({"age": 3, "sex": 2})
         >>> history = History(domain, [pj.LinearMeasurement(("sex",), [30, 71], stddev=2.0)])
-        >>> Ridge.fit(history, alpha=1e6).answer(pj.queries.marginal(["sex"])).values.round(6).tolist()
+        >>> KernelRidge.fit(history, alpha=1e6).answer(pj.queries.marginal(["sex"])).values.round(6).tolist()
         [30.0, 71.0]
 
     References:
@@ -75,7 +75,7 @@ class Ridge:
         method: str = "auto",
         tolerance: float = 1e-10,
         max_steps: int = 1000,
-    ) -> Ridge:
+    ) -> KernelRidge:
         """Solve for one alpha.
 
         Args:
@@ -155,7 +155,7 @@ class Ridge:
         return Answers(values, spread, None, np.sqrt(np.maximum(distances, 0.0)))
 
     def __repr__(self) -> str:
-        return f"Ridge({self.system.history.num_rows:,} rows, alpha={self.alpha:g})"
+        return f"KernelRidge({self.system.history.num_rows:,} rows, alpha={self.alpha:g})"
 
 
 def _factorised(system: System) -> StripedCholesky:

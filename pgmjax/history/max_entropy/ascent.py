@@ -14,7 +14,7 @@ import scipy
 
 from pgmjax._internal.progress import Progress
 from pgmjax.estimation.solvers.stopping import Status
-from pgmjax.history.max_entropy.dual import Dual, Point
+from pgmjax.history.max_entropy.dual import Dual, DualPoint
 
 MEMORY = 20
 RESTARTS = 5
@@ -31,7 +31,7 @@ class Ending:
         steps: how often the dual was evaluated.
     """
 
-    point: Point
+    point: DualPoint
     below: float
     status: Status
     steps: int
@@ -42,16 +42,16 @@ class Ending:
         return max(self.point.primal - self.below, 0.0)
 
 
-class Converged(Exception):
+class Converged(StopIteration):
     """Ends the search from within: the certificate is small enough."""
 
 
-class Search:
+class AscentSearch:
     """The best point so far, and whether it is good enough."""
 
     def __init__(self, dual: Dual, tol: float, bar: Progress | None = None) -> None:
         self._dual, self._tol, self._bar = dual, tol, bar
-        self.best: Point | None = None
+        self.best: DualPoint | None = None
         self.below = -math.inf
         self.highest = np.zeros(0)
         self.steps = 0
@@ -61,7 +61,7 @@ class Search:
         """What the certificate says so far; infinite before the first point."""
         return math.inf if self.best is None else self.best.primal - self.below
 
-    def see(self, weights: np.ndarray) -> Point:
+    def see(self, weights: np.ndarray) -> DualPoint:
         """Evaluate weights, keep what is best.
 
         Raises:
@@ -88,7 +88,7 @@ class Search:
         return Ending(self.best, self.below, status, self.steps)
 
 
-def ascend(dual: Dual, start: np.ndarray, scales: np.ndarray, max_steps: int, search: Search) -> Ending:
+def ascend(dual: Dual, start: np.ndarray, scales: np.ndarray, max_steps: int, search: AscentSearch) -> Ending:
     """Maximise the dual.
 
     Args:

@@ -59,12 +59,12 @@ class Dual:
     """
 
     features: Features
-    layout: Layout
+    layout: FeatureCliques
     targets: np.ndarray
     penalty: Penalty
     plan: oracles.Plan | None
 
-    def at(self, weights: np.ndarray) -> Point:
+    def at(self, weights: np.ndarray) -> DualPoint:
         """Evaluate the dual, its gradient and the primal at weights within the box: one inference."""
         if self.plan is None:
             raise ValueError("this dual has no plan: its model does not fit in memory.")
@@ -81,13 +81,13 @@ class Dual:
         log_partition: float,
         marginals: list[np.ndarray],
         answers: np.ndarray,
-    ) -> Point:
+    ) -> DualPoint:
         """Put together what inference found."""
         log_partition += float(weights @ self.features.constants)
         conjugate, slope = self.penalty.conjugate(weights)
         residuals = self.targets - answers
         divergence = float(weights @ answers) - log_partition
-        return Point(
+        return DualPoint(
             weights,
             tables,
             marginals,
@@ -107,7 +107,7 @@ class Dual:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Point:
+class DualPoint:
     """Everything known at some weights.
 
     Attributes:
@@ -137,7 +137,7 @@ class Point:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Layout:
+class FeatureCliques:
     """The cliques of a model: those of its features, and attributes that only the prior speaks of.
 
     Attributes:
@@ -151,7 +151,7 @@ class Layout:
     base: tuple[np.ndarray, ...]
 
     @classmethod
-    def of(cls, features: Features, prior: ProductPrior) -> Layout:
+    def of(cls, features: Features, prior: ProductPrior) -> FeatureCliques:
         """Put the prior of every attribute into a clique."""
         domain = features.rows.domain
         cliques = list(features.cliques)
@@ -205,7 +205,7 @@ class Features:
     """
 
     rows: Rows
-    groups: tuple[Group, ...]
+    groups: tuple[CliqueTerms, ...]
     constants: np.ndarray
 
     @classmethod
@@ -254,7 +254,7 @@ class Features:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Group:
+class CliqueTerms:
     """The terms that name the same attributes.
 
     Attributes:
@@ -308,7 +308,7 @@ class Group:
 
 def _group(
     rows: Rows, places: tuple[int, ...], owner: np.ndarray, coefficients: np.ndarray, index: np.ndarray
-) -> Group:
+) -> CliqueTerms:
     clique = tuple(rows.domain.attributes[place] for place in places)
     shape = tuple(rows.domain.shape[place] for place in places)
     if math.prod(shape) > MAX_TABLE:
@@ -325,7 +325,7 @@ def _group(
         factors: tuple[np.ndarray, ...] = ()
     else:
         factors = tuple(rows.vectors[place][index[:, place]] for place in places)
-    return Group(clique, shape, owner, coefficients, factors, cells)
+    return CliqueTerms(clique, shape, owner, coefficients, factors, cells)
 
 
 def _units(vectors: np.ndarray) -> np.ndarray:

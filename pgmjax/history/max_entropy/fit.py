@@ -21,9 +21,9 @@ from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.history.history import History
-from pgmjax.history.max_entropy.ascent import Ending, Search, ascend
+from pgmjax.history.max_entropy.ascent import AscentSearch, Ending, ascend
 from pgmjax.history.max_entropy.chains import METHODS, Chains, draw
-from pgmjax.history.max_entropy.dual import Dual, Features, Layout, Penalty, Point, penalty_of
+from pgmjax.history.max_entropy.dual import Dual, DualPoint, FeatureCliques, Features, Penalty, penalty_of
 from pgmjax.history.max_entropy.newton import Newton, Rough
 from pgmjax.history.prior import ProductPrior
 from pgmjax.inference import oracles
@@ -154,7 +154,7 @@ class MaxEntropy:
             ModelTooLargeError: the forecast exceeds the memory (a ValueError).
         """
         features, prior = self._parts(history)
-        return Layout.of(features, prior).plan(self.oracle, self.dtype, self.max_bytes)
+        return FeatureCliques.of(features, prior).plan(self.oracle, self.dtype, self.max_bytes)
 
     def dual(self, history: History, total: float) -> Dual:
         """Return the dual problem, for solvers of one's own and for tests.
@@ -165,7 +165,7 @@ class MaxEntropy:
         """
         total = checks.number("total", total, above=0)
         features, prior = self._parts(history)
-        layout = Layout.of(features, prior)
+        layout = FeatureCliques.of(features, prior)
         penalty = self._penalty(history, total)
         plan = layout.plan(self.oracle, self.dtype, self.max_bytes)
         return Dual(features, layout, history.values / total, penalty, plan)
@@ -196,7 +196,7 @@ class MaxEntropy:
             if dual.plan is not None and (
                 self.solver == "exact" or (self.solver == "auto" and not _slow(dual))
             ):
-                search = Search(dual, self.tol, bar)
+                search = AscentSearch(dual, self.tol, bar)
                 return _finish(dual.layout, float(total), ascend(dual, start, scales, self.max_steps, search))
             floors = history.rows.largest() ** 2
             newton = Newton(dual.features, dual.layout, dual.targets, dual.penalty, scales, floors)
@@ -211,7 +211,7 @@ class MaxEntropy:
             rough = newton.roughly(chains, start, self.chain_steps)
             if dual.plan is None:
                 return _estimate(dual, newton, rough, float(total), self.chain_steps)
-            search = Search(dual, self.tol, bar)
+            search = AscentSearch(dual, self.tol, bar)
             end = newton.exactly(rough.chains, rough.weights, search, self.max_steps)
             return _finish(dual.layout, float(total), end)
 
@@ -226,7 +226,7 @@ class MaxEntropy:
         features, prior = self._parts(history)
         total = checks.number("total", total, above=0)
         penalty = self._penalty(history, total)
-        return Dual(features, Layout.of(features, prior), history.values / total, penalty, None)
+        return Dual(features, FeatureCliques.of(features, prior), history.values / total, penalty, None)
 
     def _prior(self, history: History) -> ProductPrior:
         if not isinstance(history, History):
@@ -252,9 +252,9 @@ def _slow(dual: Dual) -> bool:
     return dual.plan is not None and dual.plan.oracle.forecast.seconds > SLOW
 
 
-def _finish(layout: Layout, total: float, end: Ending) -> MaxEntropyFit:
+def _finish(layout: FeatureCliques, total: float, end: Ending) -> MaxEntropyFit:
     """The model of the point where the search ended."""
-    point: Point = end.point
+    point: DualPoint = end.point
     known = CliqueVector(layout.cliques, tuple(point.marginals))
     model = GraphicalModel(layout.domain, CliqueVector(layout.cliques, tuple(point.tables)), total, known)
     return MaxEntropyFit(

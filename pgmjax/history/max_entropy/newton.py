@@ -16,9 +16,9 @@ import numpy as np
 import scipy
 
 from pgmjax.estimation.solvers.stopping import Status
-from pgmjax.history.max_entropy.ascent import Converged, Ending, Search
+from pgmjax.history.max_entropy.ascent import AscentSearch, Converged, Ending
 from pgmjax.history.max_entropy.chains import Chains
-from pgmjax.history.max_entropy.dual import Features, Group, Layout, Penalty
+from pgmjax.history.max_entropy.dual import CliqueTerms, FeatureCliques, Features, Penalty
 
 SWEEPS = {"gibbs": 2, "metropolis": 20}
 """Sweeps between two samples: proposals at random are often refused, and cost less."""
@@ -66,7 +66,7 @@ class Sample:
         return product, float(values @ weights)
 
 
-def _pairs(features: Features, cells: list[np.ndarray]) -> list[tuple[Group, np.ndarray]]:
+def _pairs(features: Features, cells: list[np.ndarray]) -> list[tuple[CliqueTerms, np.ndarray]]:
     return list(zip(features.groups, cells, strict=True))
 
 
@@ -107,7 +107,7 @@ class Newton:
     """
 
     features: Features
-    layout: Layout
+    layout: FeatureCliques
     targets: np.ndarray
     penalty: Penalty
     scales: np.ndarray
@@ -194,7 +194,7 @@ class Newton:
             means.append(float(sample.means @ weights))
         return chains, (sum(means) - 0.5 * (means[0] + means[-1])) / PIECES
 
-    def exactly(self, chains: Chains, start: np.ndarray, search: Search, max_steps: int) -> Ending:
+    def exactly(self, chains: Chains, start: np.ndarray, search: AscentSearch, max_steps: int) -> Ending:
         """Climb by exact gradients, one inference a step.
 
         Args:

@@ -22,7 +22,7 @@ import numpy as np
 
 from pgmjax.inference.ops import exact_product, fast_product
 from pgmjax.inference.ops.tables import Reduce, Table, align, lowest, recentred
-from pgmjax.inference.plan.path import ContractionPath, Product, Step
+from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step
 
 # On paths with more steps than this from an input to the result, messages are recentred and marginals
 # made to sum to 1 again: float32 keeps its digits however long the chain, and short ones pay nothing.
@@ -188,7 +188,7 @@ def _renormalised(tables: tuple[jax.Array, jax.Array], weight: jax.Array) -> lis
 
 
 @functools.lru_cache(maxsize=256)
-def large(path: ContractionPath) -> dict[int, Product]:
+def large(path: ContractionPath) -> dict[int, MatrixProduct]:
     """The large products of a path, by number of their step."""
     cells = path.structure.cells
     found = {}
@@ -221,7 +221,7 @@ def _gone(step: Step) -> tuple[int, ...]:
 
 
 def _operands(
-    path: ContractionPath, step: Step, product: Product, tables: Sequence[Table]
+    path: ContractionPath, step: Step, product: MatrixProduct, tables: Sequence[Table]
 ) -> tuple[Table, Table]:
     left, right = step.operands
     return (
@@ -236,7 +236,7 @@ def _as_product(path: ContractionPath, table: Table, own: tuple[int, ...], *grou
     return align(table, own, order).reshape([path.structure.cells(group) for group in groups])
 
 
-def _from_product(path: ContractionPath, cells: Table, product: Product, step: Step) -> Table:
+def _from_product(path: ContractionPath, cells: Table, product: MatrixProduct, step: Step) -> Table:
     order = (*product.batch, *product.left, *product.right)
     return align(cells.reshape(path.structure.shape(order)), order, step.kept)
 

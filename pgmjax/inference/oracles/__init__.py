@@ -16,6 +16,7 @@ from pgmjax.inference.oracles.contraction import Contraction
 from pgmjax.inference.oracles.levels import Levels
 from pgmjax.inference.oracles.message_passing import MessagePassing
 from pgmjax.inference.oracles.sliced import Sliced
+from pgmjax.inference.plan.growth import candidate_cells
 
 __all__ = [
     "BruteForce",
@@ -28,6 +29,7 @@ __all__ = [
     "Oracle",
     "Plan",
     "Sliced",
+    "candidate_cells",
     "kind",
     "names",
     "plan",

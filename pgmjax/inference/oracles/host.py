@@ -300,7 +300,7 @@ def _require(cells: int, what: str) -> None:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Calibration:
+class CalibratedTree:
     """What the two passes leave.
 
     Attributes:
@@ -317,7 +317,7 @@ class Calibration:
     log_partition: float
 
 
-def calibrate(host: HostModel) -> Calibration:
+def calibrate(host: HostModel) -> CalibratedTree:
     """Calibrate a model.
 
     Args:
@@ -336,7 +336,7 @@ def calibrate(host: HostModel) -> Calibration:
     largest = max((tree.structure.cells(clique) for clique in tree.cliques), default=1)
     require_cells(tree.cells + largest, f"the model's junction tree (its largest table: {largest:,} cells)")
     given, log_partition = _conditionals(tree, host)
-    return Calibration(tree, tuple(given), tuple(_marginals(tree, given)), log_partition)
+    return CalibratedTree(tree, tuple(given), tuple(_marginals(tree, given)), log_partition)
 
 
 def _conditionals(tree: JunctionTree, host: HostModel) -> tuple[list[np.ndarray], float]:

@@ -11,21 +11,21 @@ from collections.abc import Sequence
 
 from pgmjax._internal import checks
 from pgmjax.inference.plan import junction_tree, search
-from pgmjax.inference.plan.path import ContractionPath, Merges, Product, Step, build
-from pgmjax.inference.plan.search import Weights
+from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Merges, Step, build
+from pgmjax.inference.plan.search import CellCosts
 from pgmjax.inference.plan.structure import Structure, Variables
 
-__all__ = ["SEARCHES", "WEIGHTS", "ContractionPath", "Product", "Step", "plan"]
+__all__ = ["SEARCHES", "WEIGHTS", "ContractionPath", "MatrixProduct", "Step", "plan"]
 
 # A stored cell is transformed, kept for the backward pass and moved; a combined one is a multiply-add
 # where a product runs as such and an exponential where it runs in exact form.
-WEIGHTS = Weights(union=1.0, stored=40.0)
+WEIGHTS = CellCosts(union=1.0, stored=40.0)
 SEARCHES = ("auto", "elimination", "cotengra")
 _OPT_EINSUM_TABLES = 200
 
 
 def plan(
-    structure: Structure, output: Sequence[int] = (), *, find: str = "auto", weights: Weights = WEIGHTS
+    structure: Structure, output: Sequence[int] = (), *, find: str = "auto", weights: CellCosts = WEIGHTS
 ) -> ContractionPath:
     """Choose the cheapest of several paths, for each connected part of the model.
 
@@ -44,7 +44,7 @@ def plan(
 
 
 @functools.lru_cache(maxsize=64)
-def _plan(structure: Structure, output: Variables, find: str, weights: Weights) -> ContractionPath:
+def _plan(structure: Structure, output: Variables, find: str, weights: CellCosts) -> ContractionPath:
     tables = _reduced(structure, frozenset(output))
     merges: Merges = []
     methods: dict[str, None] = {}
@@ -95,7 +95,7 @@ def _append(merges: Merges, found: Merges, names: Sequence[int], count: int) -> 
 
 
 def _plan_part(
-    structure: Structure, tables: Sequence[Variables], output: Variables, find: str, weights: Weights
+    structure: Structure, tables: Sequence[Variables], output: Variables, find: str, weights: CellCosts
 ) -> tuple[Merges, str]:
     """Merges of one connected part, over its own numbers, and what found them."""
     merges: Merges = []
@@ -112,7 +112,7 @@ def _plan_part(
     return merges, method
 
 
-def _find(structure: Structure, output: Variables, find: str, weights: Weights) -> tuple[Merges, str]:
+def _find(structure: Structure, output: Variables, find: str, weights: CellCosts) -> tuple[Merges, str]:
     orders = [junction_tree.eliminate(structure, rule, output) for rule in junction_tree.RULES]
     paths = [
         build(structure, output, search.from_elimination(structure, e), f"{e.rule} elimination")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from pgmjax._internal.memory import readable_bytes
-from pgmjax.inference.plan.path import ContractionPath, Product, Step
+from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step
 from pgmjax.inference.plan.structure import Structure
 
 # Compiled operations of a step with its gradient, by which the first call of a plan is judged.
@@ -162,7 +162,7 @@ class Cost:
         return lines
 
 
-def dimensions(structure: Structure, number: int, product: Product) -> Dimensions:
+def dimensions(structure: Structure, number: int, product: MatrixProduct) -> Dimensions:
     """Sizes of a product."""
     cells = structure.cells
     return Dimensions(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 
+from pgmjax._internal.errors import Error
 from pgmjax._internal.memory import available_bytes, readable_bytes
 
 ORACLE_COPIES = 6
 COMPILE = 0.006  # seconds for an operation
 
 
-class ModelTooLargeError(ValueError):
+class ModelTooLargeError(Error, ValueError):
     """The forecast of a model exceeds the memory at hand."""
 
 

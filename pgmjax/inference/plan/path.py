@@ -32,7 +32,7 @@ class Step:
 
 
 @dataclasses.dataclass(frozen=True)
-class Product:
+class MatrixProduct:
     """Variables of a step of two tables, as those of a batched matrix product.
 
     Attributes:
@@ -102,12 +102,12 @@ class ContractionPath:
         inputs = self.structure.cliques
         return inputs[table] if table < len(inputs) else self.steps[table - len(inputs)].kept
 
-    def product(self, step: Step) -> Product | None:
+    def product(self, step: Step) -> MatrixProduct | None:
         """The form of a step of two tables; None for a step that reduces one."""
         if len(step.operands) == 1:
             return None
         left, right = (frozenset(self.variables(i)) for i in step.operands)
-        return Product(
+        return MatrixProduct(
             batch=tuple(v for v in step.kept if v in left and v in right),
             left=tuple(v for v in step.kept if v not in right),
             summed=step.union[len(step.kept) :],

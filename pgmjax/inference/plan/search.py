@@ -157,7 +157,7 @@ def absorbed(
     return merges, left
 
 
-def improved(paths: Sequence[ContractionPath], weights: Weights) -> tuple[Merges, str]:
+def improved(paths: Sequence[ContractionPath], weights: CellCosts) -> tuple[Merges, str]:
     """The best of some paths, made better where that is quick and worth it.
 
     Up to `EXHAUSTIVE_TABLES` tables the best path bounds an exhaustive search; where that gives up,
@@ -186,14 +186,14 @@ def improved(paths: Sequence[ContractionPath], weights: Weights) -> tuple[Merges
     return best.merges, best.method
 
 
-def _refined(path: ContractionPath, weights: Weights) -> ContractionPath:
+def _refined(path: ContractionPath, weights: CellCosts) -> ContractionPath:
     structure, outside = path.structure, frozenset(path.output)
     tables = [frozenset(c) for c in structure.cliques]
     merges = refined_merges(tables, outside, structure.sizes, path.merges, weights)
     return build(structure, path.output, merges, f"{path.method}, improved locally")
 
 
-def weight(path: ContractionPath, weights: Weights) -> float:
+def weight(path: ContractionPath, weights: CellCosts) -> float:
     """Weight of all products of a path (not of its reductions of single tables)."""
     cells = path.structure.cells
     products = [step for step in path.steps if len(step.operands) == 2]
@@ -201,7 +201,7 @@ def weight(path: ContractionPath, weights: Weights) -> float:
 
 
 @dataclasses.dataclass(frozen=True)
-class Weights:
+class CellCosts:
     """What a product costs, in any unit.
 
     Attributes:
@@ -217,7 +217,7 @@ def optimal_merges(
     tables: Sequence[frozenset[int]],
     outside: frozenset[int],
     sizes: Sequence[int],
-    weights: Weights,
+    weights: CellCosts,
     bound: float,
     max_pairs: int = MAX_PAIRS,
 ) -> tuple[float, list[tuple[int, int]]] | None:
@@ -261,7 +261,7 @@ class _Search:
         self,
         count: int,
         groups: list[tuple[int, bool, int]],
-        weights: Weights,
+        weights: CellCosts,
         bound: float,
         max_pairs: int,
     ):
@@ -353,7 +353,7 @@ def refined_merges(
     outside: frozenset[int],
     sizes: Sequence[int],
     found: Sequence[tuple[int, int]],
-    weights: Weights,
+    weights: CellCosts,
 ) -> list[tuple[int, int]]:
     """Rebuild parts of a tree of products that joins all tables.
 
@@ -387,7 +387,7 @@ class _Tree:
         outside: frozenset[int],
         sizes: Sequence[int],
         found: Sequence[tuple[int, int]],
-        weights: Weights,
+        weights: CellCosts,
     ):
         self.outside, self.sizes, self.weights = outside, sizes, weights
         self.uses = Counter(v for t in tables for v in t)

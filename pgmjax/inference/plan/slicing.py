@@ -22,12 +22,12 @@ from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference.plan import contraction, cost
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.path import ContractionPath
-from pgmjax.inference.plan.search import Weights
+from pgmjax.inference.plan.search import CellCosts
 from pgmjax.inference.plan.structure import Structure, Variables
 
 MAX_WORK = 10**13  # combined cells of all slices: minutes a call
 # Beside the planner's own weights, paths that store less are tried: they may need fewer slices.
-_WEIGHTS = (contraction.WEIGHTS, Weights(union=1.0, stored=2000.0))
+_WEIGHTS = (contraction.WEIGHTS, CellCosts(union=1.0, stored=2000.0))
 _TABLES = 3
 
 
@@ -184,7 +184,7 @@ class _Search:
         min_slices: int,
         find: str,
         max_work: int,
-        weights: Weights,
+        weights: CellCosts,
         base: int,
     ):
         self.structure, self.output, self.base = structure, output, base

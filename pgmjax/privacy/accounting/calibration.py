@@ -17,7 +17,7 @@ from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import Law
-from pgmjax.privacy.accounting.composition import Loss, Plan
+from pgmjax.privacy.accounting.composition import Composition, Guarantee
 from pgmjax.privacy.accounting.events import Event, Gaussian, Laplace
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.exact import exact_delta, exact_epsilon, shortened, split
@@ -48,8 +48,8 @@ class Calibration:
 
     laws: tuple[Law, ...]
     events: tuple[Event, ...]
-    plan: Plan
-    loss: Loss
+    plan: Composition
+    loss: Guarantee
 
     @property
     def costs(self) -> tuple[Fraction, ...]:
@@ -203,7 +203,7 @@ def _checked(
     noise: _Noise, relation: Relation, target: Fraction, delta: Fraction, method: str
 ) -> Calibration:
     laws, events = noise
-    plan = Plan(events, relation)
+    plan = Composition(events, relation)
     loss = plan.epsilon(delta, method)
     if not Fraction(loss.epsilon) <= target:
         raise _TooMuch(f"This noise costs {loss}, above the target {shortened(target)}.")

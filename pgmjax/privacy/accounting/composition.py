@@ -15,7 +15,7 @@ from pgmjax._internal import checks
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting import pld
 from pgmjax.privacy.accounting.events import Event, check_relation
-from pgmjax.privacy.accounting.pld import Unsupported
+from pgmjax.privacy.accounting.pld import UnsupportedError
 from pgmjax.privacy.accounting.renyi import epsilon_at
 from pgmjax.privacy.accounting.zcdp import FINE_ORDERS, epsilon_of
 from pgmjax.privacy.exact import LEAST, MOST, exact_delta, shortened
@@ -24,7 +24,7 @@ METHODS = ("best", "basic", "zcdp", "rdp", "pld")
 
 
 @dataclasses.dataclass(frozen=True)
-class Loss:
+class Guarantee:
     """What accesses cost together: they are (epsilon, delta)-DP.
 
     Attributes:
@@ -46,7 +46,7 @@ class Loss:
 
 
 @dataclasses.dataclass(frozen=True, init=False)
-class Plan:
+class Composition:
     """Accesses whose costs are all fixed before the first answer.
 
     What is asked may depend on earlier answers; how many accesses there are and what each costs may
@@ -63,7 +63,7 @@ class Plan:
     Example:
         >>> from pgmjax.privacy.accounting.events import Laplace, Selection
         >>> events = [(Selection("0.05", "exponential"), 30), (Laplace("0.05"), 30)]
-        >>> plan = Plan(events, Relation.ADD_REMOVE)
+        >>> plan = Composition(events, Relation.ADD_REMOVE)
         >>> plan.epsilon_pure(), plan.rho()
         (Fraction(3, 1), Fraction(3, 64))
         >>> print(plan.epsilon(0))
@@ -104,7 +104,7 @@ class Plan:
         """Return the exact sum of the events' rhos."""
         return sum((event.rho * count for event, count in self.events), Fraction(0))
 
-    def epsilon(self, delta: Any = 0, method: str = "best") -> Loss:
+    def epsilon(self, delta: Any = 0, method: str = "best") -> Guarantee:
         """Return what all accesses cost together.
 
         Args:
@@ -132,7 +132,7 @@ class Plan:
 
         Example:
             >>> from pgmjax.privacy.accounting.events import Laplace
-            >>> Plan([(Laplace("0.1"), 10)], Relation.ADD_REMOVE).statement()
+            >>> Composition([(Laplace("0.1"), 10)], Relation.ADD_REMOVE).statement()
             '10 accesses under add-remove together cost epsilon 1 at delta 0 by basic; rho 0.05.'
         """
         noun = "1 access" if self.accesses == 1 else f"{self.accesses} accesses"
@@ -143,7 +143,7 @@ class Plan:
 
 
 @functools.lru_cache(maxsize=256)
-def _loss(plan: Plan, delta: Fraction, method: str) -> Loss:
+def _loss(plan: Composition, delta: Fraction, method: str) -> Guarantee:
     if method == "basic" or delta == 0:
         total = plan.epsilon_pure()
         if method not in ("best", "basic"):
@@ -154,30 +154,30 @@ def _loss(plan: Plan, delta: Fraction, method: str) -> Loss:
                 f"The plan has {' and '.join(kinds)} events, which have no pure epsilon: give delta > 0"
                 f"{' and another method' if delta else ''}."
             )
-        return Loss(total, delta, "basic")
+        return Guarantee(total, delta, "basic")
     if method == "pld":
-        return Loss(pld.epsilon(plan.events, delta), delta, method)
+        return Guarantee(pld.epsilon(plan.events, delta), delta, method)
     if method == "best":
         return _best(plan, delta)
-    return _finite(Loss(_zcdp(plan, delta) if method == "zcdp" else _rdp(plan, delta), delta, method))
+    return _finite(Guarantee(_zcdp(plan, delta) if method == "zcdp" else _rdp(plan, delta), delta, method))
 
 
-def _best(plan: Plan, delta: Fraction) -> Loss:
-    losses = [Loss(_rdp(plan, delta), delta, "rdp")]
+def _best(plan: Composition, delta: Fraction) -> Guarantee:
+    losses = [Guarantee(_rdp(plan, delta), delta, "rdp")]
     if math.isinf(losses[0].epsilon):  # otherwise the rhos give nothing better
-        losses.append(Loss(_zcdp(plan, delta), delta, "zcdp"))
+        losses.append(Guarantee(_zcdp(plan, delta), delta, "zcdp"))
     total = plan.epsilon_pure()
     if total is not None:
-        losses.append(Loss(total, delta, "basic"))
+        losses.append(Guarantee(total, delta, "basic"))
     note = ""
     try:
         losses.append(_loss(plan, delta, "pld"))
-    except Unsupported as reason:
+    except UnsupportedError as reason:
         note = str(reason).rstrip(".")
     return dataclasses.replace(_finite(min(losses, key=lambda loss: loss.epsilon)), note=note)
 
 
-def _finite(loss: Loss) -> Loss:
+def _finite(loss: Guarantee) -> Guarantee:
     if isinstance(loss.epsilon, float) and math.isinf(loss.epsilon):
         raise ValueError(
             f"The events cost more than any 64-bit float can say (by {loss.method}), which protects nothing: "
@@ -186,13 +186,13 @@ def _finite(loss: Loss) -> Loss:
     return loss
 
 
-def _zcdp(plan: Plan, delta: Fraction) -> float:
+def _zcdp(plan: Composition, delta: Fraction) -> float:
     rho = plan.rho()
     with np.errstate(over="ignore"):
         return math.inf if rho > MOST else epsilon_of(max(rho, LEAST), delta)
 
 
-def _rdp(plan: Plan, delta: Fraction) -> float:
+def _rdp(plan: Composition, delta: Fraction) -> float:
     divergences = np.zeros(FINE_ORDERS.size)
     with np.errstate(over="ignore"):
         for event, count in plan.events:

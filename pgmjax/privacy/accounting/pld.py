@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.errors import Error
 from pgmjax.privacy.accounting.events import Event, Gaussian, Laplace
 from pgmjax.privacy.exact import ceil_float, floor_float, shortened
 
@@ -26,7 +27,7 @@ _FFT = 1e-15  # what a Fourier transform may lose of delta for each convolution
 _ROUNDING = 1e-9
 
 
-class Unsupported(ValueError):
+class UnsupportedError(Error, ValueError):
     """The losses of these events have no distribution here; another account must be used."""
 
 
@@ -39,7 +40,7 @@ def epsilon(events: Counted, delta: Fraction) -> float:
         delta: > 0.
 
     Raises:
-        Unsupported: Gaussian noise without shifts, an event known by its rho alone, noise of a scale
+        UnsupportedError: Gaussian noise without shifts, an event known by its rho alone, noise of a scale
             too large to list, losses beyond float64, or a delta below what its transforms can tell.
 
     Guarantees:
@@ -57,7 +58,7 @@ def epsilon(events: Counted, delta: Fraction) -> float:
     number = sum(parts.values())
     reserve = _FFT * (number + len(parts))
     if reserve > float(delta) / 10:
-        raise Unsupported(
+        raise UnsupportedError(
             f"pld unsupported: delta {shortened(delta)} is too small for {number} convolutions in float64."
         )
     interval = _interval(parts)
@@ -75,7 +76,9 @@ def epsilon(events: Counted, delta: Fraction) -> float:
         heapq.heappush(waiting, (_size(both), next(order), both))
     result = float(waiting[0][2].get_epsilon_for_delta(floor_float(delta) - reserve))
     if not math.isfinite(result):
-        raise Unsupported(f"pld unsupported: delta {shortened(delta)} is below the mass cut off its tails.")
+        raise UnsupportedError(
+            f"pld unsupported: delta {shortened(delta)} is below the mass cut off its tails."
+        )
     return result * (1 + _ROUNDING)
 
 
@@ -89,9 +92,9 @@ def _parts(events: Counted) -> collections.Counter[_Part]:
         if isinstance(event, Gaussian):
             sigma = event.sigma
             if event.shifts is None or sigma is None:
-                raise Unsupported("pld unsupported: a gaussian event does not know its shifts.")
+                raise UnsupportedError("pld unsupported: a gaussian event does not know its shifts.")
             if sigma > _LARGEST_SUPPORT / 24:
-                raise Unsupported(
+                raise UnsupportedError(
                     f"pld unsupported: a gaussian scale of {sigma:g} has more than {_LARGEST_SUPPORT} values."
                 )
             for shift in event.shifts:
@@ -102,7 +105,7 @@ def _parts(events: Counted) -> collections.Counter[_Part]:
         elif event.epsilon is not None:
             parts["laplace", ceil_float(event.epsilon), 1] += count
         else:
-            raise Unsupported(f"pld unsupported: of a {event.kind} event only rho is known.")
+            raise UnsupportedError(f"pld unsupported: of a {event.kind} event only rho is known.")
     return parts
 
 
@@ -118,7 +121,7 @@ def _interval(parts: collections.Counter[_Part]) -> float:
     width = 2 * (rho + 2 * math.sqrt(40 * rho))
     if not (sys.float_info.min <= rho and width <= sys.float_info.max):
         size = "small" if rho < 1 else "large"
-        raise Unsupported(f"pld unsupported: losses this {size} cannot be listed in float64.")
+        raise UnsupportedError(f"pld unsupported: losses this {size} cannot be listed in float64.")
     return max(_FINENESS * math.sqrt(2 * rho / sum(parts.values())), width / _CELLS)
 
 

@@ -7,16 +7,18 @@ import os
 import sqlite3
 from collections.abc import Iterator
 
+from pgmjax._internal.errors import Error
 
-class LedgerError(RuntimeError):
+
+class LedgerError(Error, RuntimeError):
     """The ledger could not be read or written, or is not to be trusted. Nothing was shown."""
 
 
-class IdempotencyConflict(ValueError):
+class IdempotencyConflict(Error, ValueError):
     """A key that stands for one request was used for another. Nothing was charged or shown."""
 
 
-class AttemptsExhausted(RuntimeError):
+class AttemptsExhausted(Error, RuntimeError):
     """A charge was tried as often as its account allows, and gave no answer. It stays spent."""
 
 

@@ -14,7 +14,7 @@ A score of one's own is a frozen dataclass derived from `Score`, everything in i
   plus one (half for each of the two values rounded), plus twice the error of floats before rounding;
 * `_check`, where a domain might not fit: it runs before any budget is spent.
 
-`Target` and `Weights` put a score's public numbers (estimates of answers, weights) on a dyadic grid.
+`Target` and `DyadicWeights` put a score's public numbers (estimates of answers, weights) on a dyadic grid.
 `tests/privacy/test_scores.py` compares declared and real sensitivities on all small tables.
 """
 
@@ -200,14 +200,14 @@ class Target:
 
 
 @dataclasses.dataclass(frozen=True)
-class Weights:
+class DyadicWeights:
     """Positive weights as integers over `2**bits`, with as few bits as hold them."""
 
     integers: tuple[int, ...]
     bits: int
 
     @classmethod
-    def of(cls, weights: Iterable[Any]) -> Weights:
+    def of(cls, weights: Iterable[Any]) -> DyadicWeights:
         """Round real weights to the grid; refuse those that are not positive or vanish on it."""
         given = [checks.number("a weight of a score", weight, above=0) for weight in weights]
         rounded = [on_grid("a weight of a score", weight, WEIGHT_BITS) for weight in given]

@@ -22,9 +22,9 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.scores.base import (
     DEFAULT_BITS,
     LIMIT,
+    DyadicWeights,
     Score,
     Target,
-    Weights,
     exact_answers,
     grid_bits,
     on_grid,
@@ -69,11 +69,11 @@ class Errors(Score):
 
     kind: ClassVar[str] = "errors"
     target: Target
-    weights: Weights
+    weights: DyadicWeights
 
     def __init__(self, query: Query, estimate: Any, weight: Any = 1, bits: int = DEFAULT_BITS) -> None:
         object.__setattr__(self, "target", Target.of(query, estimate, grid_bits(bits)))
-        object.__setattr__(self, "weights", Weights.of([weight]))
+        object.__setattr__(self, "weights", DyadicWeights.of([weight]))
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -134,7 +134,7 @@ class Distances(Score):
 
     kind: ClassVar[str] = "distances"
     targets: tuple[Target, ...]
-    weights: Weights
+    weights: DyadicWeights
     offsets: tuple[int, ...]
 
     def __init__(self, candidates: Iterable[Any], bits: int = DEFAULT_BITS) -> None:
@@ -144,7 +144,7 @@ class Distances(Score):
         bits = grid_bits(bits)
         targets = tuple(Target.of(query, estimate, bits) for query, estimate, _, _ in parts)
         object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "weights", Weights.of([part[2] for part in parts]))
+        object.__setattr__(self, "weights", DyadicWeights.of([part[2] for part in parts]))
         object.__setattr__(self, "offsets", tuple(on_grid("an offset", part[3], bits) for part in parts))
 
     @property

@@ -50,7 +50,7 @@ def test_only_rows_in_doubt_go_on_in_exact_form():
     kinds = []
     heaviest = [0.2, 0.9, 0.3, 0.8]
     queue = batch.Queue(watched(steps_of(h), kinds) for h in heaviest)
-    batch.run(queue, 4)
+    batch.run_batch(queue, 4)
     for number, h in enumerate(heaviest):
         expected, found = run_single(steps_of(h)), queue.results[number]
         assert (found.status, found.steps) == (expected.status, expected.steps)
@@ -76,7 +76,7 @@ def test_rows_that_ask_for_fewer_steps_end_as_alone():
     """Limits that are no multiple of the block: the short last blocks keep the others waiting, unchanged."""
     limits = [30, 75, 100, 41, 60]
     queue = batch.Queue(steps_of(0.1 + 0.05 * i, limit) for i, limit in enumerate(limits))
-    batch.run(queue, 2)
+    batch.run_batch(queue, 2)
     for i, limit in enumerate(limits):
         expected, found = run_single(steps_of(0.1 + 0.05 * i, limit)), queue.results[i]
         assert found.steps == expected.steps == limit

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax.history import History, KernelPCA, Ridge
+from pgmjax.history import History, KernelPCA, KernelRidge
 from pgmjax.history.kernel import ridge
 from pgmjax.queries import marginal
 from tests import pairwise
@@ -23,7 +23,7 @@ def test_it_equals_kernel_pca(noise, prior, total, method, alpha, monkeypatch):
     monkeypatch.setattr(ridge, "_BLOCK", 9)
     history = HISTORIES[noise]
     expected = KernelPCA.of(history, PRIORS[prior], total).answer([*QUERIES, *NEW], alpha)
-    made = Ridge.fit(history, alpha, PRIORS[prior], total, method=method, tolerance=1e-13)
+    made = KernelRidge.fit(history, alpha, PRIORS[prior], total, method=method, tolerance=1e-13)
     got = made.answer([*QUERIES, *NEW])
     np.testing.assert_allclose(got.values, expected.values, rtol=0, atol=1e-9 * np.abs(VALUES).max())
     np.testing.assert_allclose(got.stddevs, expected.stddevs, rtol=1e-8)
@@ -37,31 +37,31 @@ def test_it_equals_kernel_pca(noise, prior, total, method, alpha, monkeypatch):
 
 def test_memory_decides_between_the_methods(monkeypatch):
     monkeypatch.setattr(ridge, "available_bytes", lambda: 10**9)
-    assert Ridge.fit(HISTORIES["independent"], 2.0).steps == 0
+    assert KernelRidge.fit(HISTORIES["independent"], 2.0).steps == 0
     monkeypatch.setattr(ridge, "available_bytes", lambda: 1000)
-    assert Ridge.fit(HISTORIES["independent"], 2.0).steps > 0
+    assert KernelRidge.fit(HISTORIES["independent"], 2.0).steps > 0
 
 
 def test_a_history_without_answers_gives_the_prior():
-    got = Ridge.fit(History(DOMAIN, []), 1.0, PRIOR, total=N).answer(marginal(["a"]))
+    got = KernelRidge.fit(History(DOMAIN, []), 1.0, PRIOR, total=N).answer(marginal(["a"]))
     np.testing.assert_allclose(got.values, N * PRIOR.marginal("a"), rtol=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [0.0, -2.0, np.inf, np.nan])
 def test_alpha_must_be_finite_and_positive(alpha):
     with pytest.raises(ValueError, match="alpha must be"):
-        Ridge.fit(HISTORIES["independent"], alpha)
+        KernelRidge.fit(HISTORIES["independent"], alpha)
 
 
 def test_bad_input_is_said():
     history = HISTORIES["independent"]
     with pytest.raises(ValueError, match="method must be one of 'auto', 'cholesky', 'conjugate-gradients'"):
-        Ridge.fit(history, 1.0, method="lu")
+        KernelRidge.fit(history, 1.0, method="lu")
     with pytest.raises(ValueError, match="allow more steps"):
-        Ridge.fit(history, 1e5, method="conjugate-gradients", max_steps=1, tolerance=1e-14)
+        KernelRidge.fit(history, 1e5, method="conjugate-gradients", max_steps=1, tolerance=1e-14)
     with pytest.raises(ValueError, match="max_steps must be"):
-        Ridge.fit(history, 1.0, method="conjugate-gradients", max_steps=0)
+        KernelRidge.fit(history, 1.0, method="conjugate-gradients", max_steps=0)
     with pytest.raises(ValueError, match="tolerance must be"):
-        Ridge.fit(history, 1.0, method="conjugate-gradients", tolerance=0)
+        KernelRidge.fit(history, 1.0, method="conjugate-gradients", tolerance=0)
     with pytest.raises(ValueError, match="lost in the rounding of the kernel: use a smaller alpha"):
-        Ridge.fit(history, 1e30, method="cholesky")
+        KernelRidge.fit(history, 1e30, method="cholesky")

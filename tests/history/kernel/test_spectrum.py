@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgmjax.history.kernel import pca
-from pgmjax.history.kernel.pca import Spectrum
+from pgmjax.history.kernel.pca import KernelSpectrum
 from pgmjax.history.noise_covariance import NoiseCovariance
 
 RNG = np.random.default_rng(3)
@@ -22,7 +22,7 @@ NOISES = {"independent": NoiseCovariance.of(SCALES), "correlated": NoiseCovarian
 def test_eigenqueries_are_orthonormal_and_uncorrelated(name):
     noise = NOISES[name]
     covariance = noise.block(slice(0, 9), slice(0, 9))
-    made = Spectrum.of(Q @ Q.T, noise)
+    made = KernelSpectrum.of(Q @ Q.T, noise)
     assert made.rank == 7
     eigenqueries = made.weights @ Q
     np.testing.assert_allclose(eigenqueries @ eigenqueries.T, np.eye(7), atol=1e-10)
@@ -35,19 +35,19 @@ def test_eigenqueries_are_orthonormal_and_uncorrelated(name):
 
 @pytest.mark.parametrize("name", NOISES)
 def test_the_kernel_comes_back(name):
-    made = Spectrum.of(Q @ Q.T, NOISES[name])
+    made = KernelSpectrum.of(Q @ Q.T, NOISES[name])
     np.testing.assert_allclose(made.kernel(), Q @ Q.T, atol=1e-10)
 
 
 def test_project_is_the_product_with_the_weights():
-    made = Spectrum.of(Q @ Q.T, NOISES["correlated"])
+    made = KernelSpectrum.of(Q @ Q.T, NOISES["correlated"])
     columns = RNG.standard_normal((9, 4))
     np.testing.assert_allclose(made.project(columns), made.weights @ columns, atol=1e-11)
     np.testing.assert_allclose(made.project(columns[:, 0]), made.weights @ columns[:, 0], atol=1e-11)
 
 
 def test_shrinkage_and_what_it_leaves_over_add_to_one():
-    made = Spectrum.of(Q @ Q.T, NOISES["independent"])
+    made = KernelSpectrum.of(Q @ Q.T, NOISES["independent"])
     for alpha in (1e-9, 0.3, 1.0, 1e6):
         expected = alpha**2 / (alpha**2 + 1 / made.eigenvalues)
         np.testing.assert_allclose(made.shrinkage(alpha), expected, rtol=1e-12)
@@ -57,15 +57,15 @@ def test_shrinkage_and_what_it_leaves_over_add_to_one():
 
 
 def test_no_rows_have_no_eigenqueries():
-    made = Spectrum.of(np.zeros((0, 0)), NoiseCovariance.of(np.zeros(0)))
+    made = KernelSpectrum.of(np.zeros((0, 0)), NoiseCovariance.of(np.zeros(0)))
     assert made.rank == 0 and made.project(np.zeros((0, 3))).shape == (0, 3)
 
 
 def test_rounding_of_a_difference_is_no_rank():
     """A kernel that is what cancellation left of numbers of size 1 has rank 0."""
     noise = NoiseCovariance.of(np.ones(3))
-    assert Spectrum.of(np.full((3, 3), 2e-16), noise, scale=1.0).rank == 0
-    assert Spectrum.of(np.full((3, 3), 2e-16), noise).rank == 1
+    assert KernelSpectrum.of(np.full((3, 3), 2e-16), noise, scale=1.0).rank == 0
+    assert KernelSpectrum.of(np.full((3, 3), 2e-16), noise).rank == 1
 
 
 def test_the_device_decomposes_alike(monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 from pgmjax.inference.plan import search
 from pgmjax.inference.plan import search as refine
 
-WEIGHTS = search.Weights(union=1.0, stored=7.0)
+WEIGHTS = search.CellCosts(union=1.0, stored=7.0)
 
 
 def random_tables(seed, count, variables=5):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting.calibration import calibrate
-from pgmjax.privacy.accounting.composition import Plan
+from pgmjax.privacy.accounting.composition import Composition
 from pgmjax.queries import DenseMatrix, Product, identity, marginal, prefix
 
 da = pytest.importorskip("dp_accounting")
@@ -74,7 +74,7 @@ def test_targets_are_met_by_the_scales_that_are_drawn(epsilon, delta, accountant
         queries, DOMAIN, relation, epsilon, delta, noise=noise, weights=weights, accountant=accountant
     )
     assert found.loss.epsilon <= Fraction(str(epsilon))
-    assert Plan(found.events, relation).epsilon(delta).epsilon <= found.loss.epsilon * (1 + 1e-9)
+    assert Composition(found.events, relation).epsilon(delta).epsilon <= found.loss.epsilon * (1 + 1e-9)
     for query, law, cost, event in zip(queries, found.laws, found.costs, found.events, strict=True):
         assert event.scale == law.scale
         if law.noise == "laplace":

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pgmjax.data.relation import Relation
-from pgmjax.privacy.accounting.composition import METHODS, Plan
+from pgmjax.privacy.accounting.composition import METHODS, Composition
 from pgmjax.privacy.accounting.events import Concentrated, Gaussian, Laplace, Pure, Response, Selection
 
 da = pytest.importorskip("dp_accounting")
@@ -16,8 +16,8 @@ from dp_accounting import pld, rdp  # noqa: E402
 from dp_accounting.pld import privacy_loss_distribution as distributions  # noqa: E402
 
 AR = Relation.ADD_REMOVE
-EIGHT = Plan([(Gaussian("0.005", (1,), 10.0), 8)], AR)
-MWEM = Plan([(Selection("0.05", "exponential"), 30), (Laplace("0.05", (1,), 20.0), 30)], AR)
+EIGHT = Composition([(Gaussian("0.005", (1,), 10.0), 8)], AR)
+MWEM = Composition([(Selection("0.05", "exponential"), 30), (Laplace("0.05", (1,), 20.0), 30)], AR)
 EVENTS = st.one_of(
     st.builds(
         lambda x, s: Laplace(x, s), st.sampled_from(["0.1", "0.02"]), st.sampled_from([None, (1, 1), (2,)])
@@ -40,7 +40,7 @@ def test_eight_gaussians():
 
 
 def test_ten_laplaces_of_scale_ten():
-    plan = Plan([(Laplace("0.1", (1,), 10.0), 10)], AR)
+    plan = Composition([(Laplace("0.1", (1,), 10.0), 10)], AR)
     assert plan.epsilon().epsilon == plan.epsilon_pure() == 1
     for method in ("rdp", "pld"):
         assert 0.9999 < plan.epsilon("1e-9", method).epsilon < 1.0001
@@ -77,7 +77,7 @@ def exact_delta(step, count, epsilon):
 @pytest.mark.parametrize("step, count", [(0.05, 60), (0.1, 10), (0.013, 2000), (1.0, 3)])
 @pytest.mark.parametrize("make", [Pure, lambda x: Laplace(x, (1,))])
 def test_pld_is_an_upper_bound_and_close_where_the_law_is_a_binomial(step, count, delta, make):
-    found = Plan([(make(step), count)], AR).epsilon(delta, "pld").epsilon
+    found = Composition([(make(step), count)], AR).epsilon(delta, "pld").epsilon
     assert exact_delta(step, count, found) <= delta
     assert exact_delta(step, count, 0.998 * found) > delta
 
@@ -97,15 +97,15 @@ def test_pld_of_shifts_is_not_below_the_optimistic_one(shifts, scale):
         for _ in range(2):
             floor = floor.compose(floor)
         theirs = floor.get_epsilon_for_delta(1e-6)
-        ours = Plan([(event, 4)], AR).epsilon("1e-6", "pld").epsilon
+        ours = Composition([(event, 4)], AR).epsilon("1e-6", "pld").epsilon
         assert theirs <= ours <= theirs * 1.02 + 0.01
 
 
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(EVENTS, st.integers(1, 20)), min_size=1, max_size=3), EVENTS)
 def test_more_events_never_cost_less_and_larger_deltas_never_more(events, more):
-    plan = Plan(events, Relation.REPLACE_ONE)
-    longer = Plan([*events, more], Relation.REPLACE_ONE)
+    plan = Composition(events, Relation.REPLACE_ONE)
+    longer = Composition([*events, more], Relation.REPLACE_ONE)
     for method in ("zcdp", "rdp", "best"):
         costs = [float(plan.epsilon(delta, method).epsilon) for delta in ("1e-10", "1e-6", "0.01")]
         assert costs == sorted(costs, reverse=True)
@@ -119,7 +119,7 @@ def test_more_events_never_cost_less_and_larger_deltas_never_more(events, more):
 
 
 def test_equal_events_are_counted_together_in_any_order():
-    one = Plan([Pure(1), (Pure("0.5"), 2), Pure(1)], AR)
+    one = Composition([Pure(1), (Pure("0.5"), 2), Pure(1)], AR)
     assert one.events == ((Pure(1), 2), (Pure("0.5"), 2)) and one.accesses == 4
     assert one.epsilon_pure() == 3 and one.rho() == Fraction(5, 4)
     assert EIGHT.epsilon_pure() is None
@@ -134,7 +134,7 @@ def test_equal_events_are_counted_together_in_any_order():
     ],
 )
 def test_what_pld_cannot_do_is_said_and_the_best_falls_back(event, words):
-    plan = Plan([event, Pure("0.1")], AR)
+    plan = Composition([event, Pure("0.1")], AR)
     with pytest.raises(ValueError, match=f"pld unsupported: {words}"):
         plan.epsilon("1e-9", "pld")
     best = plan.epsilon("1e-9")
@@ -153,25 +153,29 @@ def test_statements():
         "60 accesses under add-remove together cost epsilon 3 at delta 0 by basic; rho 0.046875."
     )
     assert "by pld; rho 0.04." in EIGHT.statement("1e-9") and "delta 1e-09" in EIGHT.statement("1e-9")
-    unknown = Plan([Gaussian("0.04")], AR).statement("1e-9")
+    unknown = Composition([Gaussian("0.04")], AR).statement("1e-9")
     assert unknown.startswith("1 access under") and "(pld unsupported: a gaussian event" in unknown
 
 
 @pytest.mark.parametrize(
     "call, error, words",
     [
-        (lambda: Plan([], AR), ValueError, "at least one event"),
-        (lambda: Plan([Pure(1)], None), ValueError, "there is no default"),
-        (lambda: Plan([0.1], AR), TypeError, "An event must be"),
+        (lambda: Composition([], AR), ValueError, "at least one event"),
+        (lambda: Composition([Pure(1)], None), ValueError, "there is no default"),
+        (lambda: Composition([0.1], AR), TypeError, "An event must be"),
         (
-            lambda: Plan(Pure(1), AR),
+            lambda: Composition(Pure(1), AR),
             TypeError,
             "events must be a sequence of .* Pure: give a list",
         ),
-        (lambda: Plan({Pure(1): 2}, AR), TypeError, "events must be a sequence of events .*, got dict"),
-        (lambda: Plan([(Pure(1), 0)], AR), ValueError, "count must be an integer"),
-        (lambda: Plan([(Pure(1), 1.5)], AR), TypeError, "count must be an integer"),
-        (lambda: Plan([Response(1)], AR), ValueError, "holds under replace-one only"),
+        (
+            lambda: Composition({Pure(1): 2}, AR),
+            TypeError,
+            "events must be a sequence of events .*, got dict",
+        ),
+        (lambda: Composition([(Pure(1), 0)], AR), ValueError, "count must be an integer"),
+        (lambda: Composition([(Pure(1), 1.5)], AR), TypeError, "count must be an integer"),
+        (lambda: Composition([Response(1)], AR), ValueError, "holds under replace-one only"),
         (lambda: EIGHT.epsilon("1e-9", "advanced"), ValueError, "method must be one of"),
         (lambda: EIGHT.epsilon(0), ValueError, "gaussian events, which have no pure epsilon: give delta > 0"),
         (lambda: EIGHT.epsilon("1e-9", "basic"), ValueError, "give delta > 0 and another method"),
@@ -206,29 +210,31 @@ def test_bad_deltas(method, delta):
 )
 def test_losses_beyond_floats_have_finite_costs(event, low, high):
     """epsilon-DP costs at most epsilon, and rho-zCDP about rho where that is large."""
-    assert low <= Plan([event], AR).epsilon("1e-9").epsilon <= high
+    assert low <= Composition([event], AR).epsilon("1e-9").epsilon <= high
 
 
 @pytest.mark.parametrize("epsilon, size", [("1e200", "large"), ("1e-200", "small")])
 @pytest.mark.parametrize("make", [Pure, lambda x: Laplace(x, (1,))])
 def test_losses_that_no_distribution_holds(epsilon, size, make):
     with pytest.raises(ValueError, match=f"pld unsupported: losses this {size} cannot be listed in float64"):
-        Plan([make(epsilon)], AR).epsilon("1e-9", "pld")
+        Composition([make(epsilon)], AR).epsilon("1e-9", "pld")
 
 
 def test_zcdp_of_extremes():
-    assert Plan([Concentrated("1e290")], AR).epsilon("1e-9", "zcdp").epsilon == pytest.approx(1e290, rel=0.02)
-    assert Plan([Pure("1e-200")], AR).epsilon("1e-9", "zcdp").epsilon < 1e-100
+    assert Composition([Concentrated("1e290")], AR).epsilon("1e-9", "zcdp").epsilon == pytest.approx(
+        1e290, rel=0.02
+    )
+    assert Composition([Pure("1e-200")], AR).epsilon("1e-9", "zcdp").epsilon < 1e-100
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("method", ["best", "rdp", "zcdp"])
 def test_an_infinite_cost_is_refused(method):
-    plan = Plan([(Concentrated("1e308"), 100)], AR)
+    plan = Composition([(Concentrated("1e308"), 100)], AR)
     with pytest.raises(ValueError, match=r"cost more than any 64-bit float can say .*: spend less"):
         plan.epsilon("1e-9", method)
 
 
 def test_long_fractions_are_not_written_out():
-    said = Plan([Pure("1e-100")], AR).statement()
+    said = Composition([Pure("1e-100")], AR).statement()
     assert "cost epsilon about 1e-100 at delta 0 by basic; rho about 5e-201." in said
