@@ -43,6 +43,7 @@ from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.privacy.tape import NonInterferenceError, Tape
+from pgmjax.privacy.threshold import ThresholdLost, ThresholdTest
 
 __all__ = [
     "Account",
@@ -82,6 +83,8 @@ __all__ = [
     "Stack",
     "TableReadError",
     "Tape",
+    "ThresholdLost",
+    "ThresholdTest",
     "UnsupportedError",
     "Verification",
     "calibrate",

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.errors import Error
 from pgmjax.data.counting import check_memory
 from pgmjax.measurements.noise import Law
 from pgmjax.privacy import measuring, tape
@@ -26,7 +27,7 @@ _LARGEST = 2**61
 """Guesses beyond it are moved there, so that no distance leaves int64."""
 
 
-class ThresholdLost(ValueError):
+class ThresholdLost(Error, ValueError):
     """A threshold test cannot go on: an interruption took its noisy threshold."""
 
 
