@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pgmjax.data.domain import Domain
+from pgmjax.measurements.least_squares import shortest_combinations
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import AttributeQuery, Product, compression
 
@@ -117,7 +118,6 @@ def _combination(matrix: np.ndarray) -> tuple[np.ndarray, bool] | None:
     scale = float(np.abs(matrix).max())
     if scale == 0:
         return None
-    shortest, _, rank, _ = np.linalg.lstsq(matrix.T / scale, np.full(matrix.shape[1], 1 / scale), rcond=None)
-    if np.abs(shortest @ matrix - 1).max() > _TOLERANCE:
-        return None
-    return shortest, int(rank) == len(matrix)
+    wanted = np.full((1, matrix.shape[1]), 1 / scale)
+    shortest, determined, rank = shortest_combinations(matrix / scale, wanted, tolerance=_TOLERANCE)
+    return (shortest[0], rank == len(matrix)) if determined[0] else None

@@ -77,11 +77,11 @@ def max_distance(matrix: np.ndarray, power: int) -> Exact | None:
     if columns > MAX_PAIRWISE_COLUMNS:
         return None
     if _float_needed(matrix, power, matrix.size * columns):
-        if matrix.dtype.kind in "iub" and _largest(matrix) >= _DOUBLE:
+        if matrix.dtype.kind in "iub" and largest_of(matrix) >= _DOUBLE:
             return None  # floats do not hold the entries, whose differences may cancel
         return _pairwise(_as_floats(matrix), power, exact=False)
     integers, exponent = scaled(matrix)
-    if integers.dtype != object and _largest(integers) < 2**31:
+    if integers.dtype != object and largest_of(integers) < 2**31:
         gram = _through_products(integers, power)
         if gram is not None:
             return unscale(gram, exponent * power)
@@ -137,13 +137,14 @@ def _one_row(row: np.ndarray, power: int) -> Exact:
     return int(result) if result.denominator == 1 else result
 
 
-def _largest(integers: np.ndarray) -> int:
+def largest_of(integers: np.ndarray) -> int:
+    """Return the largest absolute value of integers, exactly; 0 of none."""
     return max(abs(int(integers.max())), abs(int(integers.min()))) if integers.size else 0
 
 
 def _safe(integers: np.ndarray, power: int) -> np.ndarray:
     """Return Python integers where sums of 64-bit ones could overflow."""
-    if integers.dtype == object or (2 * _largest(integers)) ** power * len(integers) < _INT64:
+    if integers.dtype == object or (2 * largest_of(integers)) ** power * len(integers) < _INT64:
         return integers
     return integers.astype(object)
 
@@ -153,7 +154,7 @@ def _float_needed(matrix: np.ndarray, power: int, work: int) -> bool:
     if work <= _MAX_PYTHON_WORK:
         return False
     if matrix.dtype.kind in "iub":
-        return (2 * _largest(matrix)) ** power * len(matrix) >= _INT64
+        return (2 * largest_of(matrix)) ** power * len(matrix) >= _INT64
     digits, shifts, _ = _decomposed(matrix)
     return power * (_bits(digits, shifts) + 1.001) + math.log2(len(matrix)) >= 61
 
@@ -188,7 +189,7 @@ def _through_products(integers: np.ndarray, power: int) -> int | None:
         if not len(weights):
             return 0
         integers = np.concatenate([rows for rows, _ in expanded])
-    largest = _largest(integers)
+    largest = largest_of(integers)
     if 4 * largest**2 * int(weights.max()) * len(integers) >= _DOUBLE:
         return None
     floats = integers.astype(np.float64)

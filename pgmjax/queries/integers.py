@@ -17,6 +17,7 @@ import numpy as np
 
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.queries.columns import largest_of
 from pgmjax.queries.query import Query
 from pgmjax.queries.sums import DenseMatrix, WeightedSum
 
@@ -79,7 +80,7 @@ def answers(query: Query, domain: Domain, table: np.ndarray) -> np.ndarray:
 
 def times(values: np.ndarray, factor: int) -> np.ndarray:
     """Return integers times a factor, exactly: int64 where they surely fit, else Python integers."""
-    if values.dtype == object or not values.size or _largest(values) * abs(factor) < _SAFE:
+    if values.dtype == object or largest_of(values) * abs(factor) < _SAFE:
         return values * factor
     return values.astype(object) * factor
 
@@ -97,10 +98,6 @@ def saturated(values: np.ndarray, limit: int) -> np.ndarray:
     No two values move apart by this, so that sensitivities stay as they are.
     """
     return np.clip(values, -limit, limit).astype(np.int64)
-
-
-def _largest(values: np.ndarray) -> int:
-    return max(abs(int(values.max())), abs(int(values.min())))
 
 
 def check_indicators(query: Query, domain: Domain) -> None:

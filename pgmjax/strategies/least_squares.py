@@ -19,11 +19,10 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique, marginal_of
 from pgmjax.data.domain import Domain
-from pgmjax.inference import ops
+from pgmjax.measurements.least_squares import JointCells, WhitenedAnswers, shortest_combinations
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import AttributeQuery, DenseMatrix, Product, Query, identity, total
 from pgmjax.queries.block import contract
-from pgmjax.queries.rows import transposed
 from pgmjax.queries.workload import Workload
 from pgmjax.strategies.strategy import entry_trace
 
@@ -125,31 +124,13 @@ def global_least_squares(
     Raises:
         ValueError: more cells than `max_cells`.
     """
-    from scipy.sparse.linalg import LinearOperator, lsmr
+    from scipy.sparse.linalg import lsmr
 
     names = check_cells(domain, [*(each.clique for each in measurements), *workload.cliques], max_cells)
-    shape = domain.shape_of(names)
-    cells = domain.size(names)
-    ends = np.cumsum([each.values.size for each in measurements])
-
-    def forwards(vector: np.ndarray) -> np.ndarray:
-        table = vector.reshape(shape)
-        parts = [
-            each.query.apply(marginal_of(names, table, each.clique)).reshape(-1) / each.row_stddevs()
-            for each in measurements
-        ]
-        return np.concatenate(parts)
-
-    def backwards(residual: np.ndarray) -> np.ndarray:
-        table = np.zeros(shape)
-        for each, part in zip(measurements, np.split(residual, ends[:-1]), strict=True):
-            spread = transposed(each.query, domain, part / each.row_stddevs())
-            table += ops.align(spread, each.clique, names)
-        return table.reshape(-1)
-
-    operator = LinearOperator((int(ends[-1]), cells), matvec=forwards, rmatvec=backwards, dtype=np.float64)
-    noisy = np.concatenate([each.flat_values() / each.row_stddevs() for each in measurements])
-    solved = lsmr(operator, noisy, atol=1e-10, btol=1e-10, maxiter=max_steps)[0].reshape(shape)
+    cells = JointCells(domain, names)
+    answers = WhitenedAnswers(measurements, cells)
+    found = lsmr(answers.operator(), answers.values, atol=1e-10, btol=1e-10, maxiter=max_steps)[0]
+    solved = found.reshape(cells.shape)
     return [
         np.asarray(entry.query.apply(marginal_of(names, solved, entry.clique)), float).reshape(-1)
         for entry in workload.entries
@@ -225,6 +206,5 @@ def _reconstruction(wanted: AttributeQuery, measured: AttributeQuery, size: int)
         return np.ones((1, 1)), True
     strategy = measured.matrix(size).astype(np.float64)
     workload = wanted.matrix(size).astype(np.float64)
-    found = workload @ np.linalg.pinv(strategy)
-    missed = np.abs(found @ strategy - workload).max()
-    return found, bool(missed <= _SUPPORT * max(1.0, np.abs(workload).max()))
+    found, determined, _ = shortest_combinations(strategy, workload, tolerance=_SUPPORT)
+    return found, bool(determined.all())

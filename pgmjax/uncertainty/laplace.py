@@ -242,6 +242,9 @@ def conjugate_gradients(
 ) -> tuple[Step, jax.Array]:
     """Return x with A x = b for a symmetric matrix A >= 0 that only multiplies, and the size of b - A x.
 
+    `jax.scipy.sparse.linalg.cg` returns no residual and goes on where a singular A has no curvature left, so
+    that a gradient that cannot be told takes all its steps.
+
     Args:
         apply: multiplies A with a vector.
         right: b.

@@ -10,11 +10,6 @@ fixed marginal has the answer that the marginal gives, and a constant that of th
 them out of every function first. They are found in the coordinates of effects, so that the domain is never
 written out: what vanishes is the null space of the functions' inner products over the possible cells, which
 need marginals of the constrained attributes only.
-
-`Effects` are tables over cliques in orthogonal parts: the mean, the effect of each attribute, of each pair,
-and so on. A linear function of a table's records that names few attributes is a sum of effects, one for each
-subset of them; the effect of a subset sums to zero along each of its attributes. Functions on different
-cliques meet in the effects of the subsets they share, so that a domain is never written out.
 """
 
 from __future__ import annotations
@@ -25,14 +20,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pgmjax.data.cliques import Clique, all_subsets, in_order
+from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
 from pgmjax.measurements.estimates import Estimates
+from pgmjax.measurements.least_squares import Effects, WhitenedAnswers, shortest_combinations
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
-from pgmjax.queries.rows import transposed
-from pgmjax.uncertainty.queries import row_tables
 
 LEFT_OVER = 1e-6
 """An answer is determined where a combination of measurements gives it up to this share of its length."""
@@ -80,11 +74,11 @@ def least_squares(
     cliques = (*(m.clique for m in measurements), *(clique for clique, _ in listed))
     effects = Effects.of(domain, [*cliques, *(one.clique for one in fixed)])
     known = Noiseless.of(effects, zeros, fixed, total)
-    system = _System(effects, tuple(measurements), known)
+    system = _System(effects, measurements, known)
     targets = np.array([effects.coordinates(clique, np.asarray(table, float)) for clique, table in listed])
     combinations, seen = system.solve(targets)
     # A row less its combination is known: its answer is added to the combination's.
-    values = combinations @ (_whitened(measurements) - system.answers(known.worth)) + targets @ known.worth
+    values = combinations @ (system.answers.values - system.answers.ask(known.worth)) + targets @ known.worth
     stddevs = np.where(seen, np.linalg.norm(combinations, axis=1), np.nan)
     return LeastSquares(np.where(seen, values, np.nan), stddevs, seen, combinations)
 
@@ -107,13 +101,10 @@ class LeastSquares(Estimates):
 class _System:
     """The measurements in coordinates of effects, scaled so that those of whole marginals are orthonormal."""
 
-    def __init__(
-        self, effects: Effects, measurements: tuple[LinearMeasurement, ...], known: Noiseless
-    ) -> None:
+    def __init__(self, effects: Effects, measurements: Sequence[LinearMeasurement], known: Noiseless) -> None:
         from scipy.sparse.linalg import LinearOperator
 
-        self.effects, self.measurements, self.known = effects, measurements, known
-        self.ends = np.cumsum([m.values.size for m in measurements])
+        self.answers, self.known = WhitenedAnswers(measurements, effects), known
         # Each whole marginal tells each of its effects with the precision 1 / (cells stddev^2).
         precision = np.zeros(effects.length)
         for m in measurements:
@@ -124,29 +115,16 @@ class _System:
         precision[known.touched(effects.length) & (precision == 0)] = np.mean(precision)
         self.seen = precision > 0
         self.scale = np.divide(1.0, np.sqrt(precision), out=np.zeros_like(precision), where=self.seen)
-        shape = effects.length, int(self.ends[-1])
+        shape = effects.length, self.answers.values.size
         self.operator = LinearOperator(shape, matvec=self.combine, rmatvec=self.ask, dtype=np.float64)
 
     def combine(self, weights: np.ndarray) -> np.ndarray:
         """Return the scaled coordinates of a combination of the measurements over their deviations."""
-        result = np.zeros(self.effects.length)
-        domain = self.effects.domain
-        for m, part in zip(self.measurements, np.split(weights.reshape(-1), self.ends[:-1]), strict=True):
-            spread = transposed(m.query, domain, part / m.row_stddevs())
-            result += self.effects.coordinates(m.query.clique, spread)
-        return self.known.without(result) * self.scale
+        return self.known.without(self.answers.combine(weights)) * self.scale
 
     def ask(self, vector: np.ndarray) -> np.ndarray:
         """Apply the transpose of `combine`."""
-        return self.answers(self.known.without(vector.reshape(-1) * self.scale))
-
-    def answers(self, vector: np.ndarray) -> np.ndarray:
-        """Return the inner products of the measurements over their deviations with coordinates [values]."""
-        parts = [
-            np.ravel(m.query.apply(self.effects.table(m.query.clique, vector))) / m.row_stddevs()
-            for m in self.measurements
-        ]
-        return np.concatenate(parts)
+        return self.answers.ask(self.known.without(vector.reshape(-1) * self.scale))
 
     def solve(self, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the shortest combinations [rows, values] for functions, and whether one does [rows]."""
@@ -169,13 +147,8 @@ class _System:
 
     def _dense(self, targets: np.ndarray) -> np.ndarray:
         """Solve by the singular values of the matrix, written out."""
-        from scipy.linalg import lstsq
-
-        columns = row_tables(self.effects.domain, [m.query for m in self.measurements])
-        matrix = np.array([self.effects.coordinates(clique, table) for clique, table in columns])
-        deviations = np.concatenate([m.row_stddevs() for m in self.measurements])
-        matrix = self.known.without(matrix) * (self.scale / deviations[:, None])
-        return np.asarray(lstsq(matrix.T, targets.T, cond=_SINGULAR)[0].T)
+        matrix = self.known.without(self.answers.matrix()) * self.scale
+        return shortest_combinations(matrix, targets, rank_tolerance=_SINGULAR)[0]
 
     def _iterated(self, targets: np.ndarray) -> np.ndarray:
         """Solve by products alone, one function after another."""
@@ -184,10 +157,6 @@ class _System:
         settings = {"atol": _STOP, "btol": _STOP, "conlim": 0, "maxiter": _MAX_STEPS}
         found = [lsmr(self.operator, target, **settings)[0] for target in targets]
         return np.array(found).reshape(len(targets), self.operator.shape[1])
-
-
-def _whitened(measurements: Sequence[LinearMeasurement]) -> np.ndarray:
-    return np.concatenate([m.flat_values() / m.row_stddevs() for m in measurements])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -343,85 +312,3 @@ def _with_answers(basis: np.ndarray, told: np.ndarray, answers: np.ndarray) -> t
     own = sizes > _SAME * max(sizes.max(initial=0.0), 1.0)
     left, right = left[:, own], right[own, basis.shape[1] :]
     return left, left @ (right @ answers / sizes[own])
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Effects:
-    """Coordinates of functions on some cliques.
-
-    Attributes:
-        domain: the attributes.
-        places: for each subset of a clique, in the domain's order, where its numbers stand.
-        length: how many numbers there are.
-
-    References:
-        Darroch and Speed 1983, "Additive and multiplicative models and interactions".
-
-    Example:
-        >>> effects = Effects.of(Domain({"a": 2, "b": 2}), [("a", "b")])
-        >>> [np.round(effects.coordinates(("a",), np.array([3.0, 1.0]))[part], 3).tolist()
-        ...  for part in effects.places.values()]
-        [[2.0], [0.707, -0.707], [0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
-    """
-
-    domain: Domain
-    places: dict[Clique, slice]
-    length: int
-
-    @classmethod
-    def of(cls, domain: Domain, cliques: Iterable[Clique]) -> Effects:
-        """Return coordinates for functions on these cliques and on their subsets."""
-        places: dict[Clique, slice] = {}
-        start = 0
-        for clique in cliques:
-            for subset in all_subsets(in_order(domain.attributes, clique)):
-                if subset not in places:
-                    places[subset] = slice(start, start + domain.size(subset))
-                    start = places[subset].stop
-        return cls(domain, places, start)
-
-    def coordinates(self, clique: Clique, table: np.ndarray) -> np.ndarray:
-        """Return a function's coordinates [length]; their squares sum to the mean square of the function.
-
-        Args:
-            clique: the attributes it names.
-            table: its values [size of each attribute].
-        """
-        result = np.zeros(self.length)
-        ordered = in_order(self.domain.attributes, clique)
-        parts: dict[Clique, np.ndarray] = {(): table.transpose([clique.index(name) for name in ordered])}
-        for name in ordered:  # the axes that are left come after those of the key
-            split: dict[Clique, np.ndarray] = {}
-            for subset, part in parts.items():
-                mean = part.mean(axis=len(subset))
-                split[subset] = mean
-                split[(*subset, name)] = part - np.expand_dims(mean, len(subset))
-            parts = split
-        for subset, part in parts.items():
-            result[self.places[subset]] = part.reshape(-1) / math.sqrt(part.size)
-        return result
-
-    def table(self, clique: Clique, vector: np.ndarray) -> np.ndarray:
-        """Apply the transpose of `coordinates`: [length] to a table of the clique."""
-        ordered = in_order(self.domain.attributes, clique)
-        parts = {}
-        for subset in all_subsets(ordered):
-            shape = self.domain.shape_of(subset)
-            parts[subset] = vector[self.places[subset]].reshape(shape) / math.sqrt(math.prod(shape))
-        for name in reversed(ordered):
-            parts = {
-                subset: _joined(part, parts[(*subset, name)], len(subset))
-                for subset, part in parts.items()
-                if name not in subset
-            }
-        return parts[()].transpose([ordered.index(name) for name in clique])
-
-    def subsets(self, clique: Clique) -> list[Clique]:
-        """Return the subsets of a clique, as they are named in `places`."""
-        return all_subsets(in_order(self.domain.attributes, clique))
-
-
-def _joined(mean: np.ndarray, effect: np.ndarray, axis: int) -> np.ndarray:
-    """The transpose of taking the mean along an axis, and the rest."""
-    spread = np.expand_dims(mean, axis) / effect.shape[axis]
-    return spread + effect - effect.mean(axis=axis, keepdims=True)

@@ -570,10 +570,10 @@ UNCERTAINTY = (
         "what is known without noise is left out of least squares",
         "uncertainty",
         (
-            "values = combinations @ (_whitened(measurements) - system.answers(known.worth)) + targets @ "
+            "values = combinations @ (system.answers.values - system.answers.ask(known.worth)) + targets @ "
             "known.worth"
         ),
-        "values = combinations @ _whitened(measurements)",
+        "values = combinations @ system.answers.values",
     ),
 )
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.uncertainty.linear import Effects
+from pgmjax.measurements.least_squares import Effects
 
 DOMAIN = pj.Domain({"a": 3, "b": 2, "c": 4})
 

@@ -356,6 +356,9 @@ class Solved:
 def solve(apply: Map, right: np.ndarray, precondition: Map, *, tolerance: float, max_steps: int) -> Solved:
     """Solve A x = b for several right-hand sides, each with its own steps but in common products.
 
+    `scipy.sparse.linalg.cg` takes one right-hand side at a time: the whitening by a dense factor and the
+    preconditioner would read their matrices once for every column. It also tells no residual of the solution.
+
     Args:
         apply: multiplies A with an array [rows, columns].
         right: b [rows, columns].
