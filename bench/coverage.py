@@ -80,12 +80,12 @@ def exact(data: pj.Dataset, queries: list[pj.queries.Query]) -> list[np.ndarray]
 
 def noisy(answers: list[np.ndarray], trial: int) -> list[pj.LinearMeasurement]:
     """Return measurements with noise of a trial."""
-    law, generator = DiscreteGaussian(SCALE), np.random.default_rng(trial)
-    support = np.arange(-law.radius(1e-12), law.radius(1e-12) + 1)
-    chances = law.probabilities(support)
+    distribution, generator = DiscreteGaussian(SCALE), np.random.default_rng(trial)
+    support = np.arange(-distribution.radius(1e-12), distribution.radius(1e-12) + 1)
+    chances = distribution.probabilities(support)
     return [
         pj.LinearMeasurement.released(
-            query, answer + generator.choice(support, answer.size, p=chances / chances.sum()), law
+            query, answer + generator.choice(support, answer.size, p=chances / chances.sum()), distribution
         )
         for query, answer in zip(MEASURED, answers, strict=True)
     ]

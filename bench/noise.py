@@ -108,14 +108,21 @@ def loans(folder: pathlib.Path, unit: str, repeats: int) -> Line:
         data.marginals(cliques)
 
     part = Fraction(1, len(asked))
-    law = backend.laplace(1, part) if unit == "epsilon" else backend.gaussian(1, part / 2)
-    alone = {"table_s": timed(read, repeats), "noise_s": timed(lambda: backend.draw(law, rows), repeats)}
-    keys = {"primitive": f"workload, {law.noise}", "backend": backend.name, "entries": rows}
+    distribution = backend.laplace(1, part) if unit == "epsilon" else backend.gaussian(1, part / 2)
+    alone = {
+        "table_s": timed(read, repeats),
+        "noise_s": timed(lambda: backend.draw(distribution, rows), repeats),
+    }
+    keys = {"primitive": f"workload, {distribution.noise}", "backend": backend.name, "entries": rows}
     return {
         **keys,
         **timed(measure, repeats),
         **{key: line["seconds"] for key, line in alone.items()},
-        **{"marginals": len(asked), "records": pj.Dataset.read(file, domain).count(), "scale": law.scale},
+        **{
+            "marginals": len(asked),
+            "records": pj.Dataset.read(file, domain).count(),
+            "scale": distribution.scale,
+        },
     }
 
 

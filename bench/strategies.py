@@ -5,8 +5,8 @@
 range: one search of all ranges over 512 codes from the same random start (OPT_0). census: OPT_kron on the
 workload SF1 of the HDMM papers (4151 queries). SciPy's side is written in plain NumPy from the formulas:
 for the range its own gradient, for the census the joint objective over the weights of all attributes,
-from random starts of the same laws. Its tolerance is our library's. restarts: 25 starts in one call against
-25 calls with one.
+from random starts of the same distributions. Its tolerance is our library's. restarts: 25 starts in one call
+against 25 calls with one.
 
 Sides take turns in one process, the median of all turns counts; the first turn of a shape, which compiles,
 is told apart (`first_s`). `rmse` is the expected error of a query where ``2 / epsilon**2`` is 1. SciPy's

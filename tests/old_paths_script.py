@@ -44,7 +44,10 @@ domain = pickle.loads(b"cpgmjax.domain\nDomain\n.")  # says pgmjax.domain.Domain
 junction_tree = tree.JunctionTree  # says pgmjax.plan.junction_tree.JunctionTree
 region_oracle = pj.oracles.regions.RegionOracle  # says pgmjax.oracles.regions.RegionOracle
 assert Estimator is again is pj.Estimator and Relation is pj.Relation and domain is pj.Domain
-assert Channel is channel is companion.Channel is pj.local.Channel and blue() is blue() is pj.history.Blue
+assert (
+    Channel is channel is companion.Channel is pj.local.Channel
+    and blue() is blue() is pj.history.BestLinearUnbiased
+)
 assert GraphicalModel is pj.GraphicalModel and laplace is pj.privacy.Laplace and union == pj.Workload.union
 assert posterior is pj.history.posterior and kernel is pj.history.kernel and log_matmul_exp.__name__
 assert ConvexBP is pj.oracles.ConvexBP and L2 is pj.losses.L2 and LBFGS is pj.solvers.LBFGS

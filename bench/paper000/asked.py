@@ -65,7 +65,7 @@ def history(domain: pj.Domain, asked: Asked, scale: float, seed: int) -> History
     """Noisy answers: Laplace noise of a scale (counts), rounded to the integers as released."""
     noise = np.random.default_rng(seed).laplace(0, scale, len(asked.truth))
     values = np.round(asked.truth + noise).astype(np.int64)
-    return History.from_answers(domain, asked.queries, values, law=DiscreteLaplace(scale))
+    return History.from_answers(domain, asked.queries, values, distribution=DiscreteLaplace(scale))
 
 
 def rmse(answers: np.ndarray, truth: np.ndarray) -> float:

@@ -41,7 +41,7 @@ def history(
     """Noisy answers to queries about the table, and the true ones."""
     truth = exact(queries, data)
     noisy = truth + noise(scale, len(truth), seed)
-    return History.from_answers(table.domain(), queries, noisy, law=DiscreteLaplace(scale)), truth
+    return History.from_answers(table.domain(), queries, noisy, distribution=DiscreteLaplace(scale)), truth
 
 
 def prior(data: pj.Dataset, epsilon: str = "0.02", seed: int = 0) -> ProductPrior:

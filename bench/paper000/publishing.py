@@ -71,14 +71,15 @@ def random_ranges(sizes, dimensions, count, seed):
 def published(options, columns):
     """A synthetic table by maximum entropy, and the fit it was drawn from."""
     domain = table.domain()
-    law = DiscreteLaplace(36.0 / options.epsilon)
+    distribution = DiscreteLaplace(36.0 / options.epsilon)
     pairs = table.pair_counts(columns)
     rng = np.random.default_rng(5)
     noisy = [
-        np.round(c + rng.laplace(0, law.scale, c.shape)).astype(np.int64).reshape(-1) for c in pairs.values()
+        np.round(c + rng.laplace(0, distribution.scale, c.shape)).astype(np.int64).reshape(-1)
+        for c in pairs.values()
     ]
     asked = [queries.marginal(pair) for pair in pairs]
-    history = History.from_answers(domain, asked, np.concatenate(noisy), law=law)
+    history = History.from_answers(domain, asked, np.concatenate(noisy), distribution=distribution)
     settings = MaxEntropy(
         alpha=options.alpha, solver="chains", chains=options.chains, chain_steps=options.steps
     )

@@ -1,10 +1,10 @@
 """Networks of 100 seeds and 10 epsilons trained in one batch, against a loop of scikit-learn's MLPRegressor.
 
 Both learn NETTRACE from noisy answers to 500 random ranges: two layers of 64, Adam with the same settings,
-the same batch size, epochs, penalty and starting law, and inputs and answers scaled alike. The loop's time is
-that of `--fits` networks, half of them before the batch and half after it, scaled up to all; they are trained
-in float64, scikit-learn's usual, and in float32, as the batch is. The loss is compared on the same networks:
-half the mean square and the penalty, over all examples, after the last epoch.
+the same batch size, epochs, penalty and starting distribution, and inputs and answers scaled alike. The
+loop's time is that of `--fits` networks, half of them before the batch and half after it, scaled up to all;
+they are trained in float64, scikit-learn's usual, and in float32, as the batch is. The loss is compared on
+the same networks: half the mean square and the penalty, over all examples, after the last epoch.
 
     python bench/paper001/batch.py            # 100 seeds x 10 epsilons, 20 fits of the loop each
 """

@@ -72,8 +72,8 @@ def own_releases(edges: np.ndarray, halves: np.ndarray, generator: np.random.Gen
 
     Of a graph that is perturbed anew a cut sees only its number of ones: two binomial numbers, exactly.
     """
-    law = pj.privacy.SeededBackend(0, insecure=True).randomized_response(2, EPSILON)
-    channel = pj.local.Channel.of(law)
+    distribution = pj.privacy.SeededBackend(0, insecure=True).randomized_response(2, EPSILON)
+    channel = pj.local.Channel.of(distribution)
     there, half = true_cuts(edges, halves), halves.sum(axis=1)
     across = half * (halves.shape[1] - half)
     ones = generator.binomial(there, channel.truth) + generator.binomial(across - there, channel.other)

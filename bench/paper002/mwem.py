@@ -56,8 +56,8 @@ def queries(number: int, parts: int, generator: np.random.Generator) -> np.ndarr
 def responded(stars: np.ndarray, part: np.ndarray, functions: np.ndarray, seed: int) -> pj.local.Answers:
     """Return answers from one perturbed table, in tenths."""
     backend = pj.privacy.SeededBackend(seed, insecure=True)
-    law = backend.randomized_response(STARS, EPSILON)
-    table = pj.local.PerturbedCodes(law, backend.respond(law, stars))
+    distribution = backend.randomized_response(STARS, EPSILON)
+    table = pj.local.PerturbedCodes(distribution, backend.respond(distribution, stars))
     seen = pj.local.group_histograms(table, part, functions.shape[1])
     return seen.answer(functions, useless="answer")
 

@@ -60,8 +60,8 @@ def measure(codes: np.ndarray, kind: str, runs: int, number: int) -> dict:
     squares = []
     for run in range(runs):
         backend = pj.privacy.SeededBackend(1000 * rows + run, insecure=True)
-        law = backend.randomized_response(STARS, EPSILON)
-        table = pj.local.PerturbedCodes(law, backend.respond(law, codes))
+        distribution = backend.randomized_response(STARS, EPSILON)
+        table = pj.local.PerturbedCodes(distribution, backend.respond(distribution, codes))
         answers = pj.local.group_histograms(table, where, GROUPS).answer(functions, useless="answer")
         squares.append((answers.value - truth) ** 2)
     errors = np.array(squares)

@@ -3,11 +3,11 @@
     python bench/paper003/inference.py [--parts blue size beta error coverage] [--out FILE.jsonl] [--small]
 
 `blue`: seconds of the best linear unbiased estimate against answers m and cells n. `size`: of the methods
-for the law of one answer against m and n. `beta`: the same against beta = (sum of abs(A_k) S_k / alpha_k)^2,
-with probability calculation at the paper's step 1 and gamma 0.01, and the mass it loses. `error`: time and
-error of Monte Carlo against the number of draws. `coverage`: how often 95 % intervals hold the truth over
-100,000 simulated histories with the noise that is really released. Each line is JSON; times are
-of one run after one that compiles. Noise is seeded NumPy: nothing here is a release.
+for the distribution of one answer against m and n. `beta`: the same against beta =
+(sum of abs(A_k) S_k / alpha_k)^2, with probability calculation at the paper's step 1 and gamma 0.01, and the
+mass it loses. `error`: time and error of Monte Carlo against the number of draws. `coverage`: how often 95 %
+intervals hold the truth over 100,000 simulated histories with the noise that is really released. Each line is
+JSON; times are of one run after one that compiles. Noise is seeded NumPy: nothing here is a release.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ def blue(small):
     sizes = [(m, 100) for m in (200, 500, 1000, 2000)] + [(2 * n, n) for n in (200, 500, 1000)]
     for answers, cells in sizes[: 2 if small else None]:
         matrix, scales, values = problem(np.random.default_rng(0), answers, cells, 10)
-        history.Blue.from_matrix(matrix, values, scales)
-        taken = timed(lambda: history.Blue.from_matrix(matrix, values, scales).estimate, 1)  # noqa: B023
+        history.BestLinearUnbiased.from_matrix(matrix, values, scales)
+        taken = timed(lambda: history.BestLinearUnbiased.from_matrix(matrix, values, scales).estimate, 1)  # noqa: B023
         yield {"part": "blue", "m": answers, "n": cells, **taken}
 
 
-def methods(law, draws=20_000):
-    """Seconds and said accuracy of every method for one law."""
+def methods(distribution, draws=20_000):
+    """Seconds and said accuracy of every method for one distribution."""
     ways = {
-        "characteristic": lambda: invert(law),
-        "convolution step 1": lambda: convolution.convolve(law, 1.0, GAMMA),
-        "convolution": lambda: convolution.convolve(law),
-        "monte-carlo": lambda: monte_carlo.simulate(law, draws),
+        "characteristic": lambda: invert(distribution),
+        "convolution step 1": lambda: convolution.convolve(distribution, 1.0, GAMMA),
+        "convolution": lambda: convolution.convolve(distribution),
+        "monte-carlo": lambda: monte_carlo.simulate(distribution, draws),
     }
     for name, work in ways.items():
         result = work()
@@ -76,7 +76,7 @@ def methods(law, draws=20_000):
             **timed(work, 1),
             "half_width": result.half_width(0.95),
             "mass": result.accuracy.mass,
-            "shift_over_stddev": result.accuracy.shift / law.stddev,
+            "shift_over_stddev": result.accuracy.shift / distribution.stddev,
         }
 
 
@@ -86,9 +86,9 @@ def size(small):
     for answers, cells in sizes[: 1 if small else None]:
         matrix, scales, values = problem(np.random.default_rng(1), answers, cells, 5)
         for continuous in (False, True):
-            estimator = history.Blue.from_matrix(matrix, values, scales, continuous=continuous)
-            law = estimator.answer(np.eye(cells)[0]).law
-            for line in methods(law):
+            estimator = history.BestLinearUnbiased.from_matrix(matrix, values, scales, continuous=continuous)
+            distribution = estimator.answer(np.eye(cells)[0]).distribution
+            for line in methods(distribution):
                 yield {"part": "size", "m": answers, "n": cells, "continuous": continuous, **line}
 
 
@@ -96,28 +96,32 @@ def beta(small):
     """Figure 7: the same history with all budgets divided."""
     matrix, scales, values = problem(np.random.default_rng(2), 200, 50, 5)
     for factor in (1, 4) if small else (1, 4, 16, 64):
-        estimator = history.Blue.from_matrix(matrix, values, factor * scales, continuous=True)
+        estimator = history.BestLinearUnbiased.from_matrix(matrix, values, factor * scales, continuous=True)
         combination = estimator.combination(np.eye(50)[0])[0]
-        law = estimator.answer(np.eye(50)[0]).law
-        exact = invert(law)
-        for line in methods(law):
+        distribution = estimator.answer(np.eye(50)[0]).distribution
+        exact = invert(distribution)
+        for line in methods(distribution):
             if line["method"] != "monte-carlo":
                 spread = float((np.abs(combination) * factor * scales).sum() ** 2)
-                off = abs(line["half_width"] - exact.half_width(0.95)) / law.stddev
+                off = abs(line["half_width"] - exact.half_width(0.95)) / distribution.stddev
                 yield {"part": "beta", "beta": spread, **line, "off_over_stddev": off}
-        calculated = convolution.convolve(law, 1.0, GAMMA)
+        calculated = convolution.convolve(distribution, 1.0, GAMMA)
         yield {"part": "beta", "beta": spread, "lost": 1 - float(calculated.masses.sum()), "gamma": GAMMA}
 
 
 def error(small):
     """Figure 8: time and error (Definition 4.2) of Monte Carlo against draws, with the paper's bound."""
     matrix, scales, values = problem(np.random.default_rng(3), 200, 100, 5)
-    law = history.Blue.from_matrix(matrix, values, scales, continuous=True).answer(np.eye(100)[0]).law
-    exact = invert(law)
+    distribution = (
+        history.BestLinearUnbiased.from_matrix(matrix, values, scales, continuous=True)
+        .answer(np.eye(100)[0])
+        .distribution
+    )
+    exact = invert(distribution)
     for draws in (10_000, 100_000) if small else (10_000, 40_000, 160_000):
         errors = []
         for seed in range(5):
-            simulated = monte_carlo.simulate(law, draws, seed)
+            simulated = monte_carlo.simulate(distribution, draws, seed)
             masses = simulated.masses()
             cells = np.arange(len(masses)) - len(masses) // 2
             truth = np.array([exact.between(c - 0.5, c + 0.5) for c in cells])
@@ -125,14 +129,14 @@ def error(small):
         yield {
             "part": "error",
             "draws": draws,
-            **timed(lambda: monte_carlo.simulate(law, draws), 1),  # noqa: B023
+            **timed(lambda: monte_carlo.simulate(distribution, draws), 1),  # noqa: B023
             "root_error": float(np.sqrt(np.mean(errors))),
             "root_bound": float(np.sqrt(simulated.expected_error())),
         }
 
 
 def coverage(small):
-    """Share of simulated histories whose 95 % interval holds the truth, by scale, law and target."""
+    """Share of simulated histories whose 95 % interval holds the truth, by scale, distribution and target."""
     rng = np.random.default_rng(4)
     histories = 10_000 if small else 100_000
     matrix = np.array(
@@ -143,16 +147,16 @@ def coverage(small):
     targets = {"one answer": None, "mixed": np.array([1.0, 0, 1, 0]), "total": np.ones(4)}
     for scale in (0.5, 1.0, 4.0, 50.0):
         for kind in (DiscreteLaplace, DiscreteGaussian):
-            law = kind(scale)
+            distribution = kind(scale)
             ends = np.arange(-60 * int(scale + 1), 60 * int(scale + 1) + 1)
-            shares = law.probabilities(ends)
+            shares = distribution.probabilities(ends)
             noise = rng.choice(ends, p=shares / shares.sum(), size=(histories, len(matrix)))
             for name, target in targets.items():
                 rows = np.eye(1) if target is None else matrix
                 noises, truth = noise[:, : len(rows)], 7.0 if target is None else float(target @ table)
                 values = noises + rows @ (np.array([7.0]) if target is None else table)
                 asked = np.ones(1) if target is None else target
-                estimator = history.Blue.from_matrix(rows, values[0], law)
+                estimator = history.BestLinearUnbiased.from_matrix(rows, values[0], distribution)
                 answer = estimator.answer(asked)
                 low, high = (end - answer.value for end in answer.interval(0.95))
                 estimates = values @ estimator.combination(asked)[0]
@@ -160,7 +164,7 @@ def coverage(small):
                 yield {
                     "part": "coverage",
                     "target": name,
-                    "law": law.noise,
+                    "law": distribution.noise,
                     "scale": scale,
                     "histories": histories,
                     "covered": held,

@@ -44,16 +44,18 @@ def draw(lines, path):
         "m",
         "cpu_seconds",
         lambda s: f"{s['method']}, {noise[s['continuous']]}",
-        "law of an answer",
+        "distribution of an answer",
     )
     beta = [line for line in of["beta"] if "method" in line]
-    panel(axes[0, 2], beta, "beta", "cpu_seconds", lambda b: b["method"], "law of an answer")
+    panel(axes[0, 2], beta, "beta", "cpu_seconds", lambda b: b["method"], "distribution of an answer")
     panel(axes[1, 0], of["error"], "draws", "root_error", lambda _: "measured", "Monte Carlo")
     panel(axes[1, 0], of["error"], "draws", "root_bound", lambda _: "the paper's bound", "Monte Carlo")
     panel(axes[1, 1], of["error"], "draws", "cpu_seconds", lambda _: "200 noises", "Monte Carlo")
-    for law in ("laplace", "gaussian"):
-        some = [line for line in lines if line["part"] == "coverage" and line["law"] == law]
-        axes[1, 2].scatter([line["scale"] for line in some], [line["covered"] for line in some], label=law)
+    for distribution in ("laplace", "gaussian"):
+        some = [line for line in lines if line["part"] == "coverage" and line["law"] == distribution]
+        axes[1, 2].scatter(
+            [line["scale"] for line in some], [line["covered"] for line in some], label=distribution
+        )
     axes[1, 2].axhline(0.95, color="grey")
     axes[1, 2].set(xscale="log", xlabel="scale", ylabel="covered", title="95 % intervals")
     axes[1, 2].legend()

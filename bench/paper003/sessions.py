@@ -22,10 +22,10 @@ import time
 from fractions import Fraction
 
 import numpy as np
+from pgmjax.history.session.requirement import AccuracyRequirement
 
 import pgmjax as pj
 from pgmjax.history.session.costs import CellAccount
-from pgmjax.history.session.demand import Demand
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend
 
@@ -43,7 +43,7 @@ def counts_of(name):
     return np.array([part.sum() for part in np.array_split(cells.reshape(-1), CELLS)]).astype(np.int64)
 
 
-def demands(number, least, seed):
+def requirements(number, least, seed):
     """Queries and half-widths, the same for every method."""
     rng = np.random.default_rng([seed, least])
     shares = 10.0 ** -(np.arange(CELLS) // 10)
@@ -89,16 +89,18 @@ def baseline(counts, cap, least, number, seed):
     """The least budget for every query, as long as the cap lasts."""
     account, score = CellAccount.empty(DOMAIN, "add-remove"), Score()
     backend = SeededBackend(seed + 1000 * (1 + int(counts[0])), insecure=True)
-    for entries, half_width in demands(number, least, seed):
-        demand = Demand.of(pj.queries.DenseMatrix(("cell",), [entries]), half_width, DELTA, DOMAIN)
-        rate, _, law = demand.price(DOMAIN, account.relation, backend.laplace)
-        after = account.added(demand.query, rate)
+    for entries, half_width in requirements(number, least, seed):
+        requirement = AccuracyRequirement.of(
+            pj.queries.DenseMatrix(("cell",), [entries]), half_width, DELTA, DOMAIN
+        )
+        rate, _, distribution = requirement.price(DOMAIN, account.relation, backend.laplace)
+        after = account.added(requirement.query, rate)
         if after.cost > cap:
             score.add(False)
         else:
             account, truth = after, float(entries @ counts)
-            value = truth + float(backend.draw(law, 1)[0])
-            width = law.half_width(1 - DELTA)
+            value = truth + float(backend.draw(distribution, 1)[0])
+            width = distribution.half_width(1 - DELTA)
             score.add(True, value, (value - width, value + width), truth, half_width)
         yield {"method": "baseline", **score.line(account.cost)}
 
@@ -116,7 +118,7 @@ def online(counts, setting, cap, least, number, seed):
         session = pj.history.Session.open(ledger, data, cap=cap, relation="add-remove", backend=backend)
         if setting == "unbounded":
             session.buy(tree(), Fraction(3, 10))
-        for entries, half_width in demands(number, least, seed):
+        for entries, half_width in requirements(number, least, seed):
             answer = session.ask(pj.queries.DenseMatrix(("cell",), [entries]), half_width, DELTA)
             for measurement in session.history.measurements[known:]:
                 rows = measurement.query.matrix(DOMAIN)

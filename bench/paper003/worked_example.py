@@ -1,8 +1,8 @@
 """The worked example of Xiao and Xiong 2012, or one of the same form, every number by public names.
 
 `python bench/paper003/worked_example.py [--input F.json] --json`; F holds H [answers, cells], y and alpha
-[answers], Q [cells] and level. The noise is the paper's continuous Laplace law. Two figures that the paper
-prints in its Section 5.2 are wrong: the 95 % interval [-41, 125] and P(theta > 0) = 0.88.
+[answers], Q [cells] and level. The noise is the paper's continuous Laplace distribution. Two figures that the
+paper prints in its Section 5.2 are wrong: the 95 % interval [-41, 125] and P(theta > 0) = 0.88.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def solve(example):
     """Every number of the worked example from H, y, alpha, Q and the level."""
     matrix, epsilons = np.array(example["H"], float), np.array(example["alpha"], float)
     moves = history.sensitivities(matrix)
-    blue = history.Blue.from_matrix(matrix, example["y"], moves / epsilons, continuous=True)
+    blue = history.BestLinearUnbiased.from_matrix(matrix, example["y"], moves / epsilons, continuous=True)
     answer = blue.answer(example["Q"], method="characteristic")
     return {
         "S": moves.tolist(),

@@ -15,7 +15,7 @@ import importlib.util
 import sys
 import types
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 RENAMED: dict[str, str] = {
@@ -24,12 +24,17 @@ RENAMED: dict[str, str] = {
     "attribute_spec.bins": "checked_bins",
     "attribute_spec.fields": "fields_of_spec",
     "attribute_spec.labels": "checked_labels",
+    "audit.bins.IntegerLaw": "IntegerDistribution",
+    "audit.bins.check_law": "check_distribution",
     "batches.Tally": "ScanTally",
     "behind.Behind": "WorkerThread",
     "candidate_cells": "oracles.candidate_cells",
     "cli.mechanism_options.read": "read_options",
     "cli.mechanisms.add_parser": "add_mechanisms_parser",
     "cli.mechanisms.run": "run_mechanisms",
+    "companion.Achievable": "ProperEstimator",
+    "companion.achievable.Achievable": "ProperEstimator",
+    "companion.pieces.Pieces": "SufficientStatistics",
     "constraints.proportional.Fitted": "ProportionalFit",
     "constraints.proportional.fit": "proportional_fit",
     "csv_layout.Layout": "CsvLayout",
@@ -37,20 +42,35 @@ RENAMED: dict[str, str] = {
     "domain_file.write": "write_file",
     "evaluate.Evaluation": "WorkloadEvaluation",
     "fitting.End": "FitResult",
+    "history.Blue": "BestLinearUnbiased",
     "history.Ridge": "KernelRidge",
     "history.ascent.Search": "AscentSearch",
+    "history.blue.Blue": "BestLinearUnbiased",
+    "history.characteristic.FourierLaw": "FourierDistribution",
+    "history.demand.Demand": "AccuracyRequirement",
     "history.dual.Layout": "FeatureCliques",
     "history.dual.Point": "DualPoint",
+    "history.exact_law.ExactLaw": "ExactDistribution",
     "history.features.Group": "CliqueTerms",
+    "history.law_of": "distribution_of",
+    "history.law_of.law_of": "distribution_of",
+    "history.left_over.is_covered": "is_estimable",
+    "history.monte_carlo.SimulatedLaw": "SimulatedDistribution",
+    "history.noise_laws.NoiseLaw": "NoiseDistribution",
+    "history.noise_laws.as_law": "as_distribution",
     "history.projection.weights": "joint_weights",
     "history.ridge.Ridge": "KernelRidge",
     "history.rows.Group": "TermGroup",
     "history.spectrum.Spectrum": "KernelSpectrum",
+    "history.sum_law.LatticeLaw": "LatticeDistribution",
+    "history.sum_law.SumLaw": "SumDistribution",
+    "laws.Law": "NoiseDistribution",
     "learners.Engine": "EngineLearner",
     "learners.engine.Engine": "EngineLearner",
     "learners.sklearn_settings.described": "regressor_to_dict",
     "learners.sklearn_settings.made": "regressor_from",
     "losses.linear.Layout": "QueryLayout",
+    "measurements.NOISE_LAWS": "NOISE_DISTRIBUTIONS",
     "mechanisms.parent_sets.of_cells": "parents_of_cells",
     "mechanisms.parent_sets.of_degree": "parents_of_degree",
     "mechanisms.parent_sets.that_fit": "candidates_that_fit",
@@ -60,7 +80,7 @@ RENAMED: dict[str, str] = {
     "multipliers.ENOUGH": "NEGLIGIBLE",
     "oracles.calibration.Calibration": "CalibratedTree",
     "perturbed.Factor": "Channel",
-    "perturbed.column.law_of": "law_of_encoding",
+    "perturbed.column.law_of": "distribution_of_encoding",
     "perturbed.factor.Factor": "Channel",
     "plan.contraction.Product": "MatrixProduct",
     "plan.elimination.best": "best_elimination",
@@ -74,6 +94,7 @@ RENAMED: dict[str, str] = {
     "privacy.RandomizedResponse": "KaryResponse",
     "privacy.divergence.laplace": "laplace_divergence",
     "privacy.divergence.pure": "pure_divergence",
+    "privacy.drawable.ResponseLaw": "ResponseDistribution",
     "privacy.ledger.digest.check_of": "key_check",
     "privacy.ledger.digest.create": "create_key",
     "privacy.ledger.digest.path_of": "key_path",
@@ -94,6 +115,7 @@ RENAMED: dict[str, str] = {
     "privacy.scores.grid.Weights": "DyadicWeights",
     "privacy.selecting.Planned": "PlannedSelection",
     "privacy.selecting.plan": "plan_selection",
+    "privacy.threshold_law.ThresholdLaw": "ThresholdNoise",
     "privacy.unary_response.LARGEST_SIZE": "LARGEST_UNARY_SIZE",
     "queries.extremes.of_matrix": "row_extremes_of_matrix",
     "queries.extremes.of_product": "row_extremes_of_product",
@@ -126,7 +148,10 @@ RENAMED: dict[str, str] = {
     "sweeps.workloads.read_spec": "read_workload",
     "task.Settings": "FitSettings",
     "training.encodings.Cells": "CellWeights",
+    "training.lessons.Lesson": "TrainingSet",
+    "training.lessons.learned_together": "group_cliques",
     "tree_picture.Layout": "TreeLayout",
+    "uncertainty.effects.Effects": "ResidualBasis",
     "workloads.of_blocks": "Workload.of_blocks",
     "workloads.random_marginals": "Workload.random",
     "workloads.union": "Workload.union",
@@ -239,7 +264,7 @@ MODULES: dict[str, str] = {
     "history.convolution": "history.bayes.convolution",
     "history.coordinates": "history.bayes.coordinates",
     "history.costs": "history.session.costs",
-    "history.demand": "history.session.demand",
+    "history.demand": "history.session.requirement",
     "history.device_kernel": "history.kernel.device",
     "history.drawing": "history.max_entropy.chains",
     "history.dual": "history.max_entropy.dual",
@@ -642,6 +667,56 @@ def serve_old_names(package: str, old: str | None = None) -> None:
         spec = _FINDER.find_spec(f"{package}.{name}")
         if spec is not None and spec.name not in sys.modules:
             sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+
+
+def renamed(**names: str) -> Callable[[Any], Any]:
+    """Keep the old names of a function's arguments or of a dataclass's fields working, with a warning.
+
+    Of a class they stay keywords of the constructor, attributes, and names in pickles.
+
+    Args:
+        names: new names by old ones.
+    """
+
+    def decorate(thing: Any) -> Any:
+        if not isinstance(thing, type):
+            return _with_old_keywords(thing, names)
+        cls: Any = thing
+        for old, new in names.items():
+            setattr(cls, old, property(functools.partial(_old_attribute, cls.__name__, old, new)))
+        if not hasattr(cls, "__dataclass_fields__"):
+            return cls
+        cls.__init__ = _with_old_keywords(cls.__init__, names)
+
+        def __setstate__(self: Any, state: dict[str, Any]) -> None:
+            for name, value in state.items():
+                object.__setattr__(self, names.get(name, name), value)
+
+        if "__setstate__" not in vars(cls):
+            cls.__setstate__ = __setstate__
+        return cls
+
+    return decorate
+
+
+def _with_old_keywords(function: Callable[..., Any], names: Mapping[str, str]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def called(*given: Any, **keywords: Any) -> Any:
+        for old in names.keys() & keywords.keys():
+            _warn_of(f"the argument {old!r}", names[old])
+            keywords[names[old]] = keywords.pop(old)
+        return function(*given, **keywords)
+
+    return called
+
+
+def _old_attribute(owner: str, old: str, new: str, instance: Any) -> Any:
+    _warn_of(f"{owner}.{old}", new)
+    return getattr(instance, new)
+
+
+def _warn_of(old: str, new: str) -> None:
+    warnings.warn(f"{old} is called {new!r} now; the old name may go in 0.3.", DeprecationWarning, 3)
 
 
 def install() -> None:

@@ -17,12 +17,12 @@ from pgmjax.data import arrow as source_arrow
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
 from pgmjax.model import row_file
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.release.tables import measurements_table
 
-_LAWS: dict[str, Any] = {"gaussian": DiscreteGaussian, "laplace": DiscreteLaplace}
+_DISTRIBUTIONS: dict[str, Any] = {"gaussian": DiscreteGaussian, "laplace": DiscreteLaplace}
 _COLUMNS = ("clique", "row", "value", "stddev", "noise")
 
 
@@ -122,7 +122,8 @@ def marginal_to_arrow(model: GraphicalModel, clique: Clique, decode: bool = True
 def measurements_to_arrow(measurements: Sequence[LinearMeasurement]) -> Any:
     """Return noisy answers in the layout of a release's `measurements.parquet`.
 
-    Columns: clique (list of names), row, value, stddev, noise and scale (of the discrete law, null where it
+    Columns: clique (list of names), row, value, stddev, noise and scale (of the discrete distribution, null
+        where it
     is not known). What was asked is not among them: `measurements_from_arrow` needs the queries of all but
     whole marginals.
     """
@@ -133,8 +134,8 @@ def measurements_from_arrow(table: Any, queries: Sequence[Any] | None = None) ->
     """Return the noisy answers of a table in the layout of `measurements.parquet`.
 
     Args:
-        table: with the columns clique, row, value, stddev and noise, and scale where laws are known. A
-            measurement begins where `row` is 0.
+        table: with the columns clique, row, value, stddev and noise, and scale where distributions are known.
+            A measurement begins where `row` is 0.
         queries: what was asked, one a measurement: None for a whole marginal, or anything that
             `LinearMeasurement` takes; None alone where all are whole marginals.
 
@@ -167,19 +168,21 @@ def measurements_from_arrow(table: Any, queries: Sequence[Any] | None = None) ->
 
 
 def _measurement(part: Any, query: Any) -> LinearMeasurement:
-    cliques, laws = part.column("clique").to_pylist(), part.column("noise").unique().to_pylist()
-    if any(clique != cliques[0] for clique in cliques) or len(laws) != 1:
+    cliques, distributions = part.column("clique").to_pylist(), part.column("noise").unique().to_pylist()
+    if any(clique != cliques[0] for clique in cliques) or len(distributions) != 1:
         raise ValueError("the rows of one measurement must have one clique and one noise.")
     stddev = part.column("stddev").to_numpy()
     stddev = stddev[0] if (stddev == stddev[0]).all() else stddev
-    law = _law(part, laws[0])
-    return LinearMeasurement(tuple(cliques[0]), part.column("value").to_numpy(), stddev, query, laws[0], law)
+    distribution = _distribution(part, distributions[0])
+    return LinearMeasurement(
+        tuple(cliques[0]), part.column("value").to_numpy(), stddev, query, distributions[0], distribution
+    )
 
 
-def _law(part: Any, noise: str) -> Law | None:
-    """The law of a measurement's noise, where its scale is there."""
+def _distribution(part: Any, noise: str) -> NoiseDistribution | None:
+    """The distribution of a measurement's noise, where its scale is there."""
     scale = part.column("scale")[0].as_py() if "scale" in part.column_names else None
-    return None if scale is None or noise not in _LAWS else _LAWS[noise](scale)
+    return None if scale is None or noise not in _DISTRIBUTIONS else _DISTRIBUTIONS[noise](scale)
 
 
 def _table(table: Any) -> Any:

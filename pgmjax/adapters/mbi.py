@@ -95,7 +95,7 @@ def from_mbi(
         domain: with `attributes` and `shape`.
         measurements: with `noisy_measurement`, `clique`, `stddev` and, where it is not the marginal, `query`.
         noise: `gaussian` or `laplace`: mbi's measurements do not say. `stddev` is taken for a standard
-            deviation, never for the scale of a Laplace law.
+            deviation, never for the scale of a Laplace distribution.
 
     Raises:
         TypeError: objects without these.
@@ -300,7 +300,7 @@ def measurement(
         values: the noisy answers [rows].
         stddev: of their noise.
         query: None or mbi's identity for every cell, its weighted cells, or any linear function of a factor.
-        noise: the family of the noise's law.
+        noise: the family of the noise's distribution.
 
     Raises:
         ValueError: a query that is not linear, or one of an unknown kind over too many cells.

@@ -27,7 +27,7 @@ def from_contingency_table(table: Any, noise: str = "gaussian") -> tuple[Domain,
     Args:
         table: with `keys`, a series by column, and `marginals`, of mbi measurements.
         noise: `gaussian` where the table was released under zCDP, `laplace` under pure differential privacy;
-            the table itself only has standard deviations, those of the continuous laws.
+            the table itself only has standard deviations, those of the continuous distributions.
 
     Returns:
         The domain and the measurements, as they were released. Counts of keys that were found privately

@@ -2,10 +2,11 @@
 
 Four layers, from the cheapest to the dearest:
 
-- L0, exact: the loss of finite channels, noise laws and selections, worked out without sampling (`exact`);
+- L0, exact: the loss of finite channels, noise distributions and selections, worked out without sampling
+  (`exact`);
 - L1, replay: with the noise frozen, nothing but released numbers may differ between neighbours: of calls in
   `replay`, of a whole mechanism in `mechanism`, by the comparisons in `compare` and the costs in `claims`;
-- L2, goodness of fit: noise as it is drawn follows the law that is claimed (`goodness`);
+- L2, goodness of fit: noise as it is drawn follows the distribution that is claimed (`goodness`);
 - L3, black box: a lower bound of epsilon from many runs, a smoke alarm (`blackbox`, of a whole mechanism
   `smoke`).
 

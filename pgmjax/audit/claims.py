@@ -12,8 +12,8 @@ from pgmjax.privacy.accounting.events import Event, Gaussian, Laplace, Pure, Res
 from pgmjax.privacy.accounting.renyi import RenyiAccount
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.exact import exact_delta, exact_epsilon, exact_rho
-from pgmjax.privacy.response import ResponseLaw
-from pgmjax.privacy.selection import ExponentialMechanism, ThresholdLaw
+from pgmjax.privacy.response import ResponseDistribution
+from pgmjax.privacy.selection import ExponentialMechanism, ThresholdNoise
 from pgmjax.privacy.sensitivity import RECORDS, shifts_of
 from pgmjax.privacy.tape import Call, NonInterferenceError
 
@@ -52,13 +52,13 @@ def cost(calls: Iterable[Call]) -> tuple[float | None, float]:
     Worked out from each call's sensitivity and noise scale alone, whatever was charged for it.
 
     Raises:
-        NonInterferenceError: a law whose sensitivity is stated in another norm than it needs, or an exact
-            number that is handed out although it is not the same for all neighbours.
+        NonInterferenceError: a distribution whose sensitivity is stated in another norm than it needs, or an
+            exact number that is handed out although it is not the same for all neighbours.
     """
     epsilon: float | None = 0.0
     rho = 0.0
     for call in calls:
-        if call.law is None:
+        if call.distribution is None:
             if call.sensitivity.value:
                 raise NonInterferenceError(
                     f"A {call.kind} call hands out exact numbers that neighbours move by "
@@ -71,33 +71,33 @@ def cost(calls: Iterable[Call]) -> tuple[float | None, float]:
                 f"A {call.kind} call declares its sensitivity in {call.sensitivity.norm}, where its noise "
                 f"needs {norm}."
             )
-        if isinstance(call.law, DiscreteGaussian):
+        if isinstance(call.distribution, DiscreteGaussian):
             epsilon = None
-            rho += call.sensitivity.value / (2 * call.law.scale**2)
+            rho += call.sensitivity.value / (2 * call.distribution.scale**2)
             continue
-        if isinstance(call.law, ThresholdLaw):
+        if isinstance(call.distribution, ThresholdNoise):
             if _paid(call):
                 continue
-            pure = call.law.epsilon(call.sensitivity.value)
-        elif isinstance(call.law, ResponseLaw):
-            pure = call.sensitivity.value * float(call.law.epsilon_bound)
+            pure = call.distribution.epsilon(call.sensitivity.value)
+        elif isinstance(call.distribution, ResponseDistribution):
+            pure = call.sensitivity.value * float(call.distribution.epsilon_bound)
         else:
-            pure = call.sensitivity.value / call.law.scale * (1 if norm == "l1" else 2)
+            pure = call.sensitivity.value / call.distribution.scale * (1 if norm == "l1" else 2)
         epsilon = None if epsilon is None else epsilon + pure
-        rho += pure**2 / (8 if isinstance(call.law, ExponentialMechanism) else 2)
+        rho += pure**2 / (8 if isinstance(call.distribution, ExponentialMechanism) else 2)
     return epsilon, rho
 
 
 def _paid(call: Call) -> bool:
     """Whether a call costs nothing: the first question of a threshold test pays for all of them."""
-    return isinstance(call.law, ThresholdLaw) and bool(call.parameters[-1])
+    return isinstance(call.distribution, ThresholdNoise) and bool(call.parameters[-1])
 
 
 def _norm(call: Call) -> str:
-    """The norm that a call's law needs its sensitivity in."""
-    if isinstance(call.law, ResponseLaw):
+    """The norm that a call's distribution needs its sensitivity in."""
+    if isinstance(call.distribution, ResponseDistribution):
         return RECORDS
-    return {DiscreteLaplace: "l1", DiscreteGaussian: "l2_squared"}.get(type(call.law), "linf")
+    return {DiscreteLaplace: "l1", DiscreteGaussian: "l2_squared"}.get(type(call.distribution), "linf")
 
 
 def _fits(spent: float | None, claimed: Fraction) -> bool:
@@ -133,32 +133,32 @@ def _text(spent: float | None) -> str:
 
 
 def _approximate_epsilon(calls: Sequence[Call], table: Any, delta: Any) -> float:
-    """The epsilon at delta of all calls, by the Renyi divergences of the laws that they were drawn from."""
+    """The epsilon at delta of all calls, by the Renyi divergences of the distributions they have."""
     if not calls:
         return 0.0
     account = RenyiAccount(calls[0].sensitivity.relation)
     for call in calls:
-        if call.law is not None and call.sensitivity.value and not _paid(call):
+        if call.distribution is not None and call.sensitivity.value and not _paid(call):
             account.add(_event(call, table))
     return account.epsilon(delta)
 
 
 def _event(call: Call, table: Any) -> Event:
     moved = Fraction(call.sensitivity.value)
-    law: Any = call.law
-    if isinstance(law, ResponseLaw):
-        return Response(moved * law.epsilon_bound)
-    if isinstance(law, ThresholdLaw):
-        return Pure(Fraction(law.epsilon(call.sensitivity.value)))
-    scale = Fraction(law.scale)
-    if isinstance(law, DiscreteGaussian):
-        return Gaussian(moved / (2 * scale**2), scale=law.scale)
-    if isinstance(law, DiscreteLaplace):
+    distribution: Any = call.distribution
+    if isinstance(distribution, ResponseDistribution):
+        return Response(moved * distribution.epsilon_bound)
+    if isinstance(distribution, ThresholdNoise):
+        return Pure(Fraction(distribution.epsilon(call.sensitivity.value)))
+    scale = Fraction(distribution.scale)
+    if isinstance(distribution, DiscreteGaussian):
+        return Gaussian(moved / (2 * scale**2), scale=distribution.scale)
+    if isinstance(distribution, DiscreteLaplace):
         shifts = None
         if isinstance(table, Dataset):
             bound = table.max_weight if table.weighted else None
             shifts = shifts_of(call.parameters[0], table.domain, call.sensitivity.relation, bound)
         if shifts is not None and sum(shifts) != moved:  # a wrong sensitivity, which the replay may tell
             shifts = None
-        return Laplace(moved / scale, shifts, law.scale)
-    return Selection(2 * moved / scale, law.name)
+        return Laplace(moved / scale, shifts, distribution.scale)
+    return Selection(2 * moved / scale, distribution.name)

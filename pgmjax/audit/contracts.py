@@ -65,9 +65,9 @@ def noise_comes_before_counts(backend: NoiseBackend | None = None) -> None:
         def restart(self) -> Source:
             return Source(self._inner.restart())
 
-        def draw(self, law: Any, size: int) -> np.ndarray:
+        def draw(self, distribution: Any, size: int) -> np.ndarray:
             happened.append("noise")
-            return np.asarray(self._inner.draw(law, size))
+            return np.asarray(self._inner.draw(distribution, size))
 
     data = Noting.from_columns(_DOMAIN, {"a": [0, 1]})
     source: Any = Source(default_backend() if backend is None else backend)
@@ -92,8 +92,8 @@ def scales_cover_their_budget(backend: NoiseBackend | None = None) -> None:
             "exponential": lambda scale, moved: 2 * moved / scale,
         }
         for name, cost in costs.items():
-            law = getattr(source, name)(sensitivity, budget)
-            if cost(Fraction(law.scale), Fraction(sensitivity)) > budget:
+            distribution = getattr(source, name)(sensitivity, budget)
+            if cost(Fraction(distribution.scale), Fraction(sensitivity)) > budget:
                 raise AuditFailure(
                     f"The scale that `{name}` gives for {budget} at sensitivity {sensitivity} is rounded "
                     "down: it costs more than that."

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
 
 _ROUNDING = 1e-9  # how far a row may be from summing to one
 
@@ -35,7 +35,7 @@ def channel_epsilon(channel: np.ndarray, neighbours: np.ndarray | None = None) -
         The smallest epsilon that holds, in nats; inf where supports differ.
 
     Raises:
-        ValueError: not a matrix of laws, or a pair names no row.
+        ValueError: not a matrix of distributions, or a pair names no row.
 
     References:
         Dwork and Roth 2014, "The algorithmic foundations of differential privacy", Definition 2.4.
@@ -61,7 +61,7 @@ def channel_delta(channel: np.ndarray, epsilon: float, neighbours: np.ndarray | 
         The smallest delta that holds: the largest sum of max(P - exp(epsilon) Q, 0).
 
     Raises:
-        ValueError: not a matrix of laws, a pair that names no row, a negative epsilon.
+        ValueError: not a matrix of distributions, a pair that names no row, a negative epsilon.
 
     Example:
         >>> channel_delta([[0.75, 0.25], [0.25, 0.75]], 0.0)
@@ -87,7 +87,7 @@ def channel_renyi(channel: np.ndarray, order: float, neighbours: np.ndarray | No
         The divergence of that order, in nats; inf where supports differ.
 
     Raises:
-        ValueError: not a matrix of laws, a pair that names no row, an order that is not above 1.
+        ValueError: not a matrix of distributions, a pair that names no row, an order that is not above 1.
 
     References:
         Mironov 2017, "Renyi differential privacy".
@@ -114,13 +114,13 @@ def metric_epsilon(channel: np.ndarray, distances: np.ndarray) -> float:
 
     Args:
         channel: P(output | input) [inputs, outputs].
-        distances: [inputs, inputs], in the metric's unit; pairs at distance 0 must have one law.
+        distances: [inputs, inputs], in the metric's unit; pairs at distance 0 must have one distribution.
 
     Returns:
         The largest log ratio over distance, in nats per unit; inf where supports differ.
 
     Raises:
-        ValueError: not a matrix of laws, or the distances are negative or not symmetric.
+        ValueError: not a matrix of distributions, or the distances are negative or not symmetric.
 
     References:
         Chatzikokolakis et al. 2013, "Broadening the scope of differential privacy using metrics".
@@ -143,7 +143,7 @@ def metric_epsilon(channel: np.ndarray, distances: np.ndarray) -> float:
 
 
 def same_support(first: np.ndarray, second: np.ndarray) -> bool:
-    """Say whether two laws over the same outputs can produce the same outputs.
+    """Say whether two distributions over the same outputs can produce the same outputs.
 
     Args:
         first: probabilities [outputs] under one input.
@@ -162,15 +162,17 @@ def same_support(first: np.ndarray, second: np.ndarray) -> bool:
     """
     one, other = np.asarray(first), np.asarray(second)
     if one.shape != other.shape:
-        raise ValueError(f"Two laws over the same outputs have one shape, got {one.shape} and {other.shape}.")
+        raise ValueError(
+            f"Two distributions over the same outputs have one shape, got {one.shape} and {other.shape}."
+        )
     return bool(np.array_equal(one > 0, other > 0))
 
 
-def noise_epsilon(law: Law, shift: int) -> float:
+def noise_epsilon(distribution: NoiseDistribution, shift: int) -> float:
     """Return the pure epsilon of integer noise for answers that differ by `shift`.
 
     Args:
-        law: the discrete noise.
+        distribution: the discrete noise.
         shift: distance of one answer between neighbours; for a vector under Laplace noise the L1
             distance of all of it, as the ratios multiply.
 
@@ -179,7 +181,7 @@ def noise_epsilon(law: Law, shift: int) -> float:
         Gaussian, whose ratio is unbounded; 0 where the answers do not differ.
 
     Raises:
-        TypeError: not a law of `measurements.noise`, or the shift is no integer.
+        TypeError: not a distribution of `measurements.noise`, or the shift is no integer.
 
     Example:
         >>> from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
@@ -187,17 +189,17 @@ def noise_epsilon(law: Law, shift: int) -> float:
         (0.5, inf)
     """
     moved = abs(checks.integer("shift", shift))
-    _known(law)
+    _known(distribution)
     if moved == 0:
         return 0.0
-    return moved / law.scale if isinstance(law, DiscreteLaplace) else math.inf
+    return moved / distribution.scale if isinstance(distribution, DiscreteLaplace) else math.inf
 
 
-def noise_delta(law: Law, shift: int, epsilon: float) -> float:
+def noise_delta(distribution: NoiseDistribution, shift: int, epsilon: float) -> float:
     """Return the delta of integer noise at an epsilon for one answer that differs by `shift`.
 
     Args:
-        law: the discrete noise, of a scale up to about a million.
+        distribution: the discrete noise, of a scale up to about a million.
         shift: distance of the answer between neighbours.
         epsilon: >= 0, in nats.
 
@@ -205,7 +207,7 @@ def noise_delta(law: Law, shift: int, epsilon: float) -> float:
         The sum over all integers k of max(P(k) - exp(epsilon) P(k - shift), 0), without cancellation.
 
     Raises:
-        TypeError: not a law of `measurements.noise`, or the shift is no integer.
+        TypeError: not a distribution of `measurements.noise`, or the shift is no integer.
         ValueError: a negative epsilon, or a sum of too many terms.
 
     References:
@@ -218,20 +220,20 @@ def noise_delta(law: Law, shift: int, epsilon: float) -> float:
     """
     moved = abs(checks.integer("shift", shift))
     epsilon = checks.number("epsilon", epsilon, at_least=0)
-    _known(law)
-    lowest = 0 if isinstance(law, DiscreteLaplace) else -math.ceil(40 * law.scale)
+    _known(distribution)
+    lowest = 0 if isinstance(distribution, DiscreteLaplace) else -math.ceil(40 * distribution.scale)
     if moved // 2 - lowest > _WIDEST:
         raise ValueError(
             f"The sum has {moved // 2 - lowest} terms, at most {_WIDEST}: take a smaller scale or shift."
         )
     # beyond half the shift the neighbour is the likelier one
     values = np.arange(lowest, moved // 2 + 1, dtype=np.float64)
-    masses = law.probabilities(values)
-    if isinstance(law, DiscreteLaplace):
-        loss = (moved - 2 * values) / law.scale
-        masses[0] = 1 / (1 + math.exp(-1 / law.scale))  # all values up to 0 have one ratio
+    masses = distribution.probabilities(values)
+    if isinstance(distribution, DiscreteLaplace):
+        loss = (moved - 2 * values) / distribution.scale
+        masses[0] = 1 / (1 + math.exp(-1 / distribution.scale))  # all values up to 0 have one ratio
     else:
-        loss = moved * (moved - 2 * values) / (2 * law.scale**2)
+        loss = moved * (moved - 2 * values) / (2 * distribution.scale**2)
     return math.fsum(masses * np.maximum(-np.expm1(epsilon - loss), 0))
 
 
@@ -246,19 +248,19 @@ def selection_epsilon(
     """Return the largest log ratio of a selection over all small score vectors and their neighbours.
 
     Args:
-        probabilities: the law of selection: int64 scores [candidates] to probabilities [candidates].
+        probabilities: the distribution of selection: int64 scores [candidates] to probabilities [candidates].
         candidates: how many there are, >= 2; cost grows as a power of it.
         sensitivity: how far each score may move between neighbours, a positive integer.
         largest: scores are 0..largest, each candidate by itself.
         monotone: all scores move in one direction, as counts do when a record is added.
 
     Returns:
-        The largest log ratio found, in nats: a lower bound of the law's epsilon, and close to it where
-        `largest` exceeds a few times sensitivity / epsilon. inf where supports differ.
+        The largest log ratio found, in nats: a lower bound of the distribution's epsilon, and close to it
+        where `largest` exceeds a few times sensitivity / epsilon. inf where supports differ.
 
     Raises:
         TypeError: a count that is no integer.
-        ValueError: too many score vectors, or the law returns something that is no law.
+        ValueError: too many score vectors, or the distribution returns something that is no distribution.
 
     References:
         McSherry and Talwar 2007, "Mechanism design via differential privacy" (the 1/2 in the exponent).
@@ -280,7 +282,7 @@ def selection_epsilon(
             f"{count} candidates with scores in {lowest}..{levels - 1 + moved} make {width**count} score "
             f"vectors, at most {_MOST_VECTORS}: take fewer candidates or a smaller `largest`."
         )
-    logs = _log_laws(probabilities, count, lowest, width)
+    logs = _log_probabilities(probabilities, count, lowest, width)
     centre = logs[(slice(-lowest, levels - lowest),) * count]
     worst = 0.0
     for move in itertools.product(range(lowest, moved + 1), repeat=count):
@@ -320,23 +322,28 @@ def _log_ratio(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.max(ratio - np.log(second, where=produced, out=np.zeros_like(second)), initial=0.0))
 
 
-def _known(law: Law) -> None:
-    if not isinstance(law, DiscreteLaplace | DiscreteGaussian):
+def _known(distribution: NoiseDistribution) -> None:
+    if not isinstance(distribution, DiscreteLaplace | DiscreteGaussian):
         raise TypeError(
-            f"Exact figures are known for DiscreteLaplace and DiscreteGaussian, got {type(law).__name__}; "
-            "for another law give its probabilities to channel_epsilon as rows of a channel."
+            "Exact figures are known for DiscreteLaplace and DiscreteGaussian, got "
+            f"{type(distribution).__name__}; for another distribution give its probabilities to "
+            "channel_epsilon as rows of a channel."
         )
 
 
-def _log_laws(
+def _log_probabilities(
     probabilities: Callable[[np.ndarray], np.ndarray], count: int, lowest: int, width: int
 ) -> np.ndarray:
     """Log-probabilities [width, ..., width, count] of every score vector with entries from `lowest` on."""
-    laws = np.empty((width,) * count + (count,))
+    distributions = np.empty((width,) * count + (count,))
     for place in np.ndindex(*(width,) * count):
-        law = np.asarray(probabilities(np.array(place, dtype=np.int64) + lowest), dtype=np.float64)
-        if law.shape != (count,) or not (np.all(law >= 0) and abs(law.sum() - 1) <= 1e-9):
-            raise ValueError(f"The law of selection must return {count} probabilities with a sum of 1.")
-        laws[place] = law
+        distribution = np.asarray(probabilities(np.array(place, dtype=np.int64) + lowest), dtype=np.float64)
+        if distribution.shape != (count,) or not (
+            np.all(distribution >= 0) and abs(distribution.sum() - 1) <= 1e-9
+        ):
+            raise ValueError(
+                f"The distribution of selection must return {count} probabilities with a sum of 1."
+            )
+        distributions[place] = distribution
     with np.errstate(divide="ignore"):
-        return np.log(laws)
+        return np.log(distributions)

@@ -31,7 +31,7 @@ class Goodness:
     """The outcome of a chi-square test.
 
     Attributes:
-        p_value: probability of a deviation at least as large if the draws follow the law.
+        p_value: probability of a deviation at least as large if the draws follow the distribution.
         statistic: sum over bins of (seen - expected)^2 / expected.
         bins: how many; one more than the degrees of freedom.
         draws: how many were tested.
@@ -43,12 +43,12 @@ class Goodness:
     draws: int
 
 
-def goodness_of_fit(samples: np.ndarray, law: IntegerLaw) -> Goodness:
-    """Test integer draws against their exact law by a chi-square test.
+def goodness_of_fit(samples: np.ndarray, distribution: IntegerDistribution) -> Goodness:
+    """Test integer draws against their exact distribution by a chi-square test.
 
     Args:
         samples: draws of noise, integers [n].
-        law: the law they should follow, with mean zero.
+        distribution: the distribution they should follow, with mean zero.
 
     Returns:
         The outcome. Reject at p_value < alpha with an alpha fit for tests that must not cry wolf, such
@@ -56,7 +56,8 @@ def goodness_of_fit(samples: np.ndarray, law: IntegerLaw) -> Goodness:
 
     Raises:
         TypeError: the draws are not integers.
-        ValueError: not one row of draws, too few of them for two bins, or the law does not sum to one.
+        ValueError: not one row of draws, too few of them for two bins, or the distribution does not sum to
+            one.
 
     References:
         Cochran 1954, "Some methods for strengthening the common chi-square tests" (expectations).
@@ -71,7 +72,7 @@ def goodness_of_fit(samples: np.ndarray, law: IntegerLaw) -> Goodness:
         True
     """
     drawn = _integers("samples", samples)
-    first, masses = window(law)
+    first, masses = window(distribution)
     edges = edges_of(masses * drawn.size, drawn.size)
     # values beyond the window belong to the outermost bins
     places = np.clip(drawn, first, first + masses.size - 1) - first
@@ -84,7 +85,7 @@ def categorical_fit(counts: np.ndarray, probabilities: np.ndarray) -> Goodness:
 
     Args:
         counts: how often each category came, integers [categories].
-        probabilities: its law [categories], summing to one.
+        probabilities: its distribution [categories], summing to one.
 
     Returns:
         The outcome; p_value is 0 where a category of probability zero came at all. Rare categories are
@@ -92,31 +93,33 @@ def categorical_fit(counts: np.ndarray, probabilities: np.ndarray) -> Goodness:
 
     Raises:
         TypeError: the counts are not integers.
-        ValueError: shapes differ, a negative count, no law, or too few counts for two groups.
+        ValueError: shapes differ, a negative count, no distribution, or too few counts for two groups.
 
     Example:
         >>> categorical_fit([260, 240, 500], [0.25, 0.25, 0.5]).p_value > 0.1
         True
     """
-    seen, law = _integers("counts", counts), np.asarray(probabilities, dtype=np.float64)
-    if law.shape != seen.shape:
-        raise ValueError(f"counts and probabilities have one shape, got {seen.shape} and {law.shape}.")
+    seen, distribution = _integers("counts", counts), np.asarray(probabilities, dtype=np.float64)
+    if distribution.shape != seen.shape:
+        raise ValueError(
+            f"counts and probabilities have one shape, got {seen.shape} and {distribution.shape}."
+        )
     if np.any(seen < 0):
         raise ValueError("counts must be at least 0.")
-    check_law(law)
+    check_distribution(distribution)
     draws = int(seen.sum())
-    if np.any(seen[law == 0] > 0):
-        return Goodness(0.0, math.inf, int(np.count_nonzero(law)), draws)
-    order = np.argsort(law, kind="stable")[np.count_nonzero(law == 0) :]
-    starts = steps(law[order] * draws, LEAST)[:-1]  # what is left over joins the likeliest
+    if np.any(seen[distribution == 0] > 0):
+        return Goodness(0.0, math.inf, int(np.count_nonzero(distribution)), draws)
+    order = np.argsort(distribution, kind="stable")[np.count_nonzero(distribution == 0) :]
+    starts = steps(distribution[order] * draws, LEAST)[:-1]  # what is left over joins the likeliest
     if starts.size < 2:
         raise ValueError(too_few(draws))
-    groups = [np.add.reduceat(values[order], starts) for values in (seen, law)]
+    groups = [np.add.reduceat(values[order], starts) for values in (seen, distribution)]
     return _chi_square(groups[0], groups[1] * draws)
 
 
 def two_sample(first: np.ndarray, second: np.ndarray) -> Goodness:
-    """Test whether two samples of integers follow one law, whatever it is (homogeneity).
+    """Test whether two samples of integers follow one distribution, whatever it is (homogeneity).
 
     Args:
         first: integers [n].
@@ -144,11 +147,12 @@ def two_sample(first: np.ndarray, second: np.ndarray) -> Goodness:
     return dataclasses.replace(result, bins=edges.size - 1)
 
 
-def draws_needed(law: Any, off_by: float, *, alpha: float = 1e-6, power: float = 0.99) -> int:
+def draws_needed(distribution: Any, off_by: float, *, alpha: float = 1e-6, power: float = 0.99) -> int:
     """Return how many draws `goodness_of_fit` needs to see that a scale is wrong.
 
     Args:
-        law: the claimed law, a frozen dataclass with a `scale` (those of `measurements.noise`).
+        distribution: the claimed distribution, a frozen dataclass with a `scale` (those of
+            `measurements.noise`).
         off_by: the real scale over the claimed one; > 0 and not 1.
         alpha: false-alarm level of the test.
         power: probability with which the wrong scale must be seen.
@@ -169,22 +173,22 @@ def draws_needed(law: Any, off_by: float, *, alpha: float = 1e-6, power: float =
         raise ValueError("off_by must differ from 1: a scale that is right cannot be rejected.")
     alpha = checks.number("alpha", alpha, above=0, below=1)
     power = checks.number("power", power, above=0, below=1)
-    real = dataclasses.replace(law, scale=law.scale * factor)
+    real = dataclasses.replace(distribution, scale=distribution.scale * factor)
     low, high = 10, 20
-    while _power(law, real, high, alpha) < power:
+    while _power(distribution, real, high, alpha) < power:
         low, high = high, 2 * high
         if high > 10**12:
             raise ValueError(f"More than {high // 2} draws would be needed: take a larger difference.")
     while high > 1.01 * low + 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _power(law, real, middle, alpha) >= power else (middle, high)
+        low, high = (low, middle) if _power(distribution, real, middle, alpha) >= power else (middle, high)
     return high
 
 
-def _power(law: IntegerLaw, real: IntegerLaw, draws: int, alpha: float) -> float:
-    """Probability of a rejection, by the mean and variance of the statistic under the real law."""
+def _power(distribution: IntegerDistribution, real: IntegerDistribution, draws: int, alpha: float) -> float:
+    """Probability of a rejection, by the mean and variance of the statistic under the real distribution."""
     stats = checks.optional("scipy.stats", extra="privacy")
-    first, masses = window(law)
+    first, masses = window(distribution)
     try:
         edges = edges_of(masses * draws, draws)
     except ValueError:  # too few draws for a test
@@ -192,7 +196,7 @@ def _power(law: IntegerLaw, real: IntegerLaw, draws: int, alpha: float) -> float
     claimed = np.add.reduceat(masses, edges[:-1])
     values = np.arange(first, first + masses.size)
     true = np.add.reduceat(real.probabilities(values), edges[:-1])
-    true[[0, -1]] += (1 - true.sum()) / 2  # beyond the window of the claimed law
+    true[[0, -1]] += (1 - true.sum()) / 2  # beyond the window of the claimed distribution
     # the statistic is |offset + noise|^2, the noise with covariance diag(spread) - outer(common, common)
     spread, common, offset = true / claimed, true / np.sqrt(claimed), (true - claimed) / np.sqrt(claimed)
     mean = draws * (offset**2).sum() + spread.sum() - (common**2).sum()
@@ -202,8 +206,8 @@ def _power(law: IntegerLaw, real: IntegerLaw, draws: int, alpha: float) -> float
     return float(stats.norm.sf((threshold - mean) / math.sqrt(4 * across + 2 * within)))
 
 
-class IntegerLaw(Protocol):
-    """What is tested against: a law on the integers, such as those of `measurements.noise`."""
+class IntegerDistribution(Protocol):
+    """What is tested against: a distribution on the integers, such as those of `measurements.noise`."""
 
     @property
     def stddev(self) -> float:
@@ -215,15 +219,16 @@ class IntegerLaw(Protocol):
         ...
 
 
-def window(law: IntegerLaw) -> tuple[int, np.ndarray]:
-    """The first of the integers that hold all of the law but 1e-17 or so, and their probabilities."""
-    half = math.ceil(40 * law.stddev) + 10
+def window(distribution: IntegerDistribution) -> tuple[int, np.ndarray]:
+    """The first of the integers that hold all but 1e-17 or so of the distribution, with probabilities."""
+    half = math.ceil(40 * distribution.stddev) + 10
     if half > _WIDEST:
         raise ValueError(
-            f"The law has a standard deviation of {law.stddev:g}, at most {_WIDEST // 40} is tested."
+            f"The distribution has a standard deviation of {distribution.stddev:g}, at most {_WIDEST // 40} "
+            "is tested."
         )
-    masses = np.asarray(law.probabilities(np.arange(-half, half + 1)), dtype=np.float64)
-    check_law(masses)
+    masses = np.asarray(distribution.probabilities(np.arange(-half, half + 1)), dtype=np.float64)
+    check_distribution(masses)
     return -half, masses
 
 
@@ -250,10 +255,10 @@ def steps(expected: np.ndarray, least: float) -> np.ndarray:
     return np.array(edges)
 
 
-def check_law(masses: np.ndarray) -> None:
-    """Refuse what is no law: negative entries, NaN, or a sum that is not one."""
+def check_distribution(masses: np.ndarray) -> None:
+    """Refuse what is no distribution: negative entries, NaN, or a sum that is not one."""
     if not (np.all(masses >= 0) and abs(masses.sum() - 1) <= 1e-9):
-        raise ValueError("The law's probabilities must be at least 0 and sum to one.")
+        raise ValueError("The distribution's probabilities must be at least 0 and sum to one.")
 
 
 def too_few(draws: int) -> str:

@@ -97,13 +97,13 @@ def _relation(mechanism: Any) -> Relation:
 def noise(_: Any) -> None:
     """L2 of Laplace and Gaussian noise through the choke point."""
     for unit in ("epsilon", "rho"):
-        primitives.noise_follows_its_law(unit=unit)
+        primitives.noise_follows_its_distribution(unit=unit)
 
 
 def choices(_: Any) -> None:
     """L2 of both ways of selection through the choke point."""
     for method in ("permute-and-flip", "exponential"):
-        primitives.selection_follows_its_law(method=method)
+        primitives.selection_follows_its_distribution(method=method)
 
 
 def replayed_with_full_weights(_: Any) -> None:

@@ -266,7 +266,10 @@ def half_scale() -> Any:
 
 def _rescaled(factor: float) -> Any:
     def change(true: Any, planned: Any, backend: Any, show: Any) -> list[np.ndarray]:
-        scaled = [dataclasses.replace(each, law=type(each.law)(each.law.scale * factor)) for each in planned]
+        scaled = [
+            dataclasses.replace(each, distribution=type(each.distribution)(each.distribution.scale * factor))
+            for each in planned
+        ]
         return true(scaled, backend, show)
 
     return _drawn(change)
@@ -281,7 +284,7 @@ def fixed_seed() -> Any:
     """A sampler that starts its stream anew at every call."""
 
     def change(true: Any, planned: Any, backend: Any, show: Any) -> list[np.ndarray]:
-        return [SeededBackend(5, insecure=True).draw(each.law, each.rows) for each in planned]
+        return [SeededBackend(5, insecure=True).draw(each.distribution, each.rows) for each in planned]
 
     return _drawn(change)
 
@@ -290,7 +293,9 @@ def tiled_noise() -> Any:
     """A little noise, used 200 times."""
 
     def change(true: Any, planned: Any, backend: Any, show: Any) -> list[np.ndarray]:
-        return [np.resize(backend.draw(each.law, -(-each.rows // 200)), each.rows) for each in planned]
+        return [
+            np.resize(backend.draw(each.distribution, -(-each.rows // 200)), each.rows) for each in planned
+        ]
 
     return _drawn(change)
 
@@ -320,7 +325,9 @@ def sharp_choice() -> Any:
     """Selections drawn at half of their scale."""
 
     def sharpened(true: Any) -> Any:
-        return lambda self, law, values: true(self, type(law)(law.scale / 2), values)
+        return lambda self, distribution, values: true(
+            self, type(distribution)(distribution.scale / 2), values
+        )
 
     return replaced(*((each, "choose", sharpened(each.choose)) for each in (OpenDPBackend, SeededBackend)))
 
@@ -401,8 +408,8 @@ def fixed_lies() -> Any:
 
 
 def _seeded(method: str) -> Any:
-    def drawn(self: Any, law: Any, values: Any) -> Any:
-        return getattr(SeededBackend(5, insecure=True), method)(law, values)
+    def drawn(self: Any, distribution: Any, values: Any) -> Any:
+        return getattr(SeededBackend(5, insecure=True), method)(distribution, values)
 
     return replaced((OpenDPBackend, method, drawn))
 
@@ -465,22 +472,22 @@ def whole_epsilon_a_bit() -> Any:
     """The symmetric encoding spends all of epsilon on each bit, though two bits differ."""
     true = response.unary_for
 
-    def law(size: Any, epsilon: Any, symmetric: bool = False) -> Any:
+    def distribution(size: Any, epsilon: Any, symmetric: bool = False) -> Any:
         return response.UnaryResponse(size, true(size, epsilon).lie, symmetric)
 
     return replaced(
-        (response, "unary_for", law),
-        (opendp, "unary_for", law),
-        (seeded, "unary_for", law),
+        (response, "unary_for", distribution),
+        (opendp, "unary_for", distribution),
+        (seeded, "unary_for", distribution),
     )
 
 
 def shared_coin() -> Any:
     """One coin turns all bits of a record over."""
 
-    def bits(self: Any, law: Any, codes: np.ndarray) -> np.ndarray:
-        lies = SeededBackend(len(codes), insecure=True)._generator.random(len(codes)) < law.lie
-        return (np.arange(law.size) == codes[:, None]) ^ lies[:, None]
+    def bits(self: Any, distribution: Any, codes: np.ndarray) -> np.ndarray:
+        lies = SeededBackend(len(codes), insecure=True)._generator.random(len(codes)) < distribution.lie
+        return (np.arange(distribution.size) == codes[:, None]) ^ lies[:, None]
 
     return replaced((OpenDPBackend, "respond_bits", bits), (SeededBackend, "respond_bits", bits))
 
@@ -494,7 +501,7 @@ def honest_records() -> Any:
     """Records tell the truth."""
 
     def respond(self: Any, backend: Any, codes: np.ndarray) -> np.ndarray:
-        return (np.arange(self.law.size) == codes[:, None]) if self.bits else codes.astype(np.uint8)
+        return (np.arange(self.distribution.size) == codes[:, None]) if self.bits else codes.astype(np.uint8)
 
     return replaced((responding.PlannedResponse, "respond", respond))
 

@@ -35,7 +35,7 @@ from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.responding import ENCODINGS
 from pgmjax.privacy.scores import Counts
 from pgmjax.privacy.seeded import SeededBackend
-from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
+from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionDistribution
 from pgmjax.privacy.tape import Tape
 from pgmjax.queries import marginal
 
@@ -54,23 +54,23 @@ class AuditFailure(Error, AssertionError):
     """A mechanism or a primitive does not keep what it claims."""
 
 
-def noise_follows_its_law(backend: NoiseBackend | None = None, *, unit: str = "epsilon") -> None:
-    """L2: released minus exact counts of a large, nearly empty table follow the released law.
+def noise_follows_its_distribution(backend: NoiseBackend | None = None, *, unit: str = "epsilon") -> None:
+    """L2: released minus exact counts of a large, nearly empty table follow the released distribution.
 
     Args:
         backend: source of noise; None is the secure one.
         unit: "epsilon" checks Laplace noise, "rho" Gaussian noise.
 
     Raises:
-        AuditFailure: another law, noise that repeats, or noise that two queries or two calls share.
+        AuditFailure: another distribution, noise that repeats, or noise that two queries or two calls share.
     """
     noises = []
-    for number, (noise, law) in enumerate(_noise_of_calls(backend, unit), start=1):
-        fit = goodness.goodness_of_fit(noise, law)
+    for number, (noise, distribution) in enumerate(_noise_of_calls(backend, unit), start=1):
+        fit = goodness.goodness_of_fit(noise, distribution)
         if fit.p_value < ALPHA:
             raise AuditFailure(
-                f"Noise of call {number} does not follow its {law.noise} law of scale {law.scale:g}: "
-                f"p = {fit.p_value:.2g} from {noise.size:,} draws."
+                f"Noise of call {number} does not follow its {distribution.noise} distribution of scale "
+                f"{distribution.scale:g}: p = {fit.p_value:.2g} from {noise.size:,} draws."
             )
         if repeated(noise).p_value < ALPHA:
             raise AuditFailure(f"Noise of call {number} repeats itself, or its queries share it.")
@@ -80,7 +80,7 @@ def noise_follows_its_law(backend: NoiseBackend | None = None, *, unit: str = "e
 
 
 def _noise_of_calls(backend: NoiseBackend | None, unit: str) -> list[tuple[np.ndarray, Any]]:
-    """Released minus exact counts of two calls with two queries each, and the law of a call."""
+    """Released minus exact counts of two calls with two queries each, and the distribution of a call."""
     domain = Domain({"a": _DRAWS // 2, "b": _DRAWS // 2})
     data = Dataset.from_columns(domain, {"a": [0, 0, 1], "b": [0, 1, 1]})
     costs = {"epsilons" if unit == "epsilon" else "rhos": [Fraction(1, 4), Fraction(1, 4)]}
@@ -88,12 +88,17 @@ def _noise_of_calls(backend: NoiseBackend | None, unit: str) -> list[tuple[np.nd
     with tape.recording():
         table = PrivateTable(data, Relation.ADD_REMOVE, Budget(1, unit), backend)
         queries = [marginal([name]) for name in domain]
-        laws = [table.measure(queries, **costs, show_progress=False)[0].law for _ in range(2)]
+        distributions = [
+            table.measure(queries, **costs, show_progress=False)[0].distribution for _ in range(2)
+        ]
     noises = [released - call.exact for call, released in zip(tape.calls, tape.releases, strict=True)]
-    return [(np.concatenate(noises[2 * i : 2 * i + 2]), law) for i, law in enumerate(laws)]
+    return [
+        (np.concatenate(noises[2 * i : 2 * i + 2]), distribution)
+        for i, distribution in enumerate(distributions)
+    ]
 
 
-def selection_follows_its_law(
+def selection_follows_its_distribution(
     backend: NoiseBackend | None = None, *, method: str = "permute-and-flip", choices: int = _CHOICES
 ) -> None:
     """L2: candidates are chosen as often as the mechanism's formula says for its epsilon.
@@ -113,12 +118,16 @@ def selection_follows_its_law(
     budget = Budget(choices, relation=Relation.ADD_REMOVE)
     table = PrivateTable(data, Relation.ADD_REMOVE, budget, backend)
     picked = [table.select(score, epsilon=1, method=method) for _ in range(choices)]
-    law: SelectionLaw = PermuteAndFlip(2.0) if method == "permute-and-flip" else ExponentialMechanism(2.0)
-    fit = goodness.categorical_fit(np.bincount(picked, minlength=counts.size), law.probabilities(counts))
+    distribution: SelectionDistribution = (
+        PermuteAndFlip(2.0) if method == "permute-and-flip" else ExponentialMechanism(2.0)
+    )
+    fit = goodness.categorical_fit(
+        np.bincount(picked, minlength=counts.size), distribution.probabilities(counts)
+    )
     if fit.p_value < ALPHA:
         raise AuditFailure(
-            f"Selection by {method} does not follow its law for epsilon 1: p = {fit.p_value:.2g} from "
-            f"{choices:,} choices."
+            f"Selection by {method} does not follow its distribution for epsilon 1: p = {fit.p_value:.2g} "
+            f"from {choices:,} choices."
         )
 
 
@@ -134,20 +143,20 @@ def response_keeps_its_epsilon(backend: NoiseBackend | None = None, *, size: int
     """
     source = _or_default(backend).restart()
     for epsilon in (Fraction(1, 2), Fraction(1), Fraction(3)):
-        law = source.randomized_response(size, epsilon)
+        distribution = source.randomized_response(size, epsilon)
         truths = np.repeat(np.arange(size), _DRAWS // size)
-        answers = source.respond(law, truths)
+        answers = source.respond(distribution, truths)
         said = f"Randomised response of epsilon {epsilon}"
-        _check_channel(law, epsilon, truths, answers, f"{said} has", f"{said} does not follow its")
-        if np.array_equal(answers, source.respond(law, truths)):
+        _check_channel(distribution, epsilon, truths, answers, f"{said} has", f"{said} does not follow its")
+        if np.array_equal(answers, source.respond(distribution, truths)):
             raise AuditFailure("Two calls of randomised response share their lies.")
 
 
 def _check_channel(
-    law: Any, epsilon: Fraction, truths: np.ndarray, answers: np.ndarray, has: str, not_its: str
+    distribution: Any, epsilon: Fraction, truths: np.ndarray, answers: np.ndarray, has: str, not_its: str
 ) -> None:
     """Raise `AuditFailure`, in words that begin as given, if a channel costs too much or is not followed."""
-    channel = law.channel()
+    channel = distribution.channel()
     found = exact.channel_epsilon(channel)
     if not found <= float(epsilon) * (1 + 1e-12):
         raise AuditFailure(f"{has} an exact loss of {found:.6g}.")
@@ -167,8 +176,8 @@ def conversions_hold() -> None:
     for rho in (Fraction(1, 200), Fraction(1, 8), Fraction(1)):
         for delta in (Fraction(1, 10**9), Fraction(1, 10**5), _LARGEST_DELTA):
             epsilon = zcdp.epsilon_of(rho, delta)
-            law = scales.gaussian_for(1, rho)
-            found = exact.noise_delta(DiscreteGaussian(law.scale), 1, epsilon)
+            distribution = scales.gaussian_for(1, rho)
+            found = exact.noise_delta(DiscreteGaussian(distribution.scale), 1, epsilon)
             if not found <= float(delta):
                 raise AuditFailure(
                     f"rho {rho} is converted to epsilon {epsilon:.6g} at delta {float(delta):g}, but the "
@@ -229,9 +238,9 @@ def bad_numbers_are_refused() -> None:
     for value in values:
         must_refuse(functools.partial(Budget, value), f"epsilon {value!r}", (ValueError, TypeError))
     source = _or_default(None).restart()
-    law = source.randomized_response(3, Fraction(1))
+    distribution = source.randomized_response(3, Fraction(1))
     for codes in ([3], [-1], [0, 1, 9]):
-        act: Callable[[], Any] = functools.partial(source.respond, law, np.array(codes))
+        act: Callable[[], Any] = functools.partial(source.respond, distribution, np.array(codes))
         must_refuse(act, "a category outside", ValueError)
     flip = source.permute_and_flip(1, Fraction(1))
     for scores in ([], [0.5], [float("nan")], [float("inf")]):
@@ -264,21 +273,23 @@ def responses_keep_their_epsilon(backend: NoiseBackend | None = None) -> None:
         for epsilon in (Fraction(1, 2), Fraction(2)):
             table = PrivateTable(data, Relation.REPLACE_ONE, Budget(2 * epsilon), source)
             runs = [_answers(table, encoding, epsilon) for _ in range(2)]
-            law = runs[0][0]
+            distribution = runs[0][0]
             said = f"Responses of encoding {encoding!r} and epsilon {epsilon}"
             answers = runs[0][1]
-            _check_channel(law, epsilon, truths, answers, f"{said} have", f"{said} do not follow their")
+            _check_channel(
+                distribution, epsilon, truths, answers, f"{said} have", f"{said} do not follow their"
+            )
             if np.array_equal(answers, runs[1][1]):
                 raise AuditFailure(f"{said} are the same in two calls.")
 
 
 def _answers(table: PrivateTable, encoding: str, epsilon: Fraction) -> tuple[Any, np.ndarray]:
-    """The law of a call, and its answers as columns of the law's channel [records]."""
+    """The distribution of a call, and its answers as columns of the distribution's channel [records]."""
     responses = table.respond([["a"]], epsilons=[epsilon], encodings=[encoding], show_progress=False)
     answers = np.concatenate([block[0] for block in responses])
     if answers.ndim == 2:
         answers = answers @ (1 << np.arange(_SIZE)[::-1])
-    return responses.planned[0].law, answers.astype(np.int64)
+    return responses.planned[0].distribution, answers.astype(np.int64)
 
 
 def records_answer_once() -> None:
@@ -324,7 +335,7 @@ def repeated(noise: np.ndarray) -> Repetition:
     """Search noise for copies of itself at any distance: adjacent copies, repeated blocks, negated ones.
 
     Args:
-        noise: independent draws of a law symmetrical about zero, in the order drawn, numbers [n].
+        noise: independent draws of a distribution symmetrical about zero, in the order drawn, numbers [n].
             Put the draws of two workers, threads or calls one after the other to compare them.
 
     Returns:

@@ -157,10 +157,12 @@ def audit_primitives() -> dict[str, str | None]:
     The false-alarm level of each statistical check is `primitives.ALPHA`.
     """
     primitive_checks: dict[str, Callable[[], None]] = {
-        "Laplace noise (L2)": lambda: primitives.noise_follows_its_law(unit="epsilon"),
-        "Gaussian noise (L2)": lambda: primitives.noise_follows_its_law(unit="rho"),
-        "permute-and-flip selection (L2)": primitives.selection_follows_its_law,
-        "exponential selection (L2)": lambda: primitives.selection_follows_its_law(method="exponential"),
+        "Laplace noise (L2)": lambda: primitives.noise_follows_its_distribution(unit="epsilon"),
+        "Gaussian noise (L2)": lambda: primitives.noise_follows_its_distribution(unit="rho"),
+        "permute-and-flip selection (L2)": primitives.selection_follows_its_distribution,
+        "exponential selection (L2)": lambda: primitives.selection_follows_its_distribution(
+            method="exponential"
+        ),
         "randomised response (L0, L2)": primitives.response_keeps_its_epsilon,
         "responses of records (L0, L2)": primitives.responses_keep_their_epsilon,
         "records answer once": primitives.records_answer_once,

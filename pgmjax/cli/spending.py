@@ -14,12 +14,12 @@ import numpy as np
 
 from pgmjax.cli import process
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
 from pgmjax.mechanisms.base import FitError
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.response import KaryResponse, UnaryResponse
-from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
+from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionDistribution
 from pgmjax.queries.workload import Workload
 from pgmjax.release import folder as release_folder
 from pgmjax.release import tables
@@ -48,61 +48,63 @@ class WatchedBackend:
         return WatchedBackend(self._backend.restart(), self)
 
     def laplace(self, sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
-        """Return the other backend's law."""
+        """Return the other backend's distribution."""
         process.check()
         return self._backend.laplace(sensitivity, epsilon)
 
     def gaussian(self, sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
-        """Return the other backend's law."""
+        """Return the other backend's distribution."""
         process.check()
         return self._backend.gaussian(sensitivity_squared, rho)
 
     def permute_and_flip(self, sensitivity: int, epsilon: Fraction, monotone: bool = False) -> PermuteAndFlip:
-        """Return the other backend's law."""
+        """Return the other backend's distribution."""
         process.check()
         return self._backend.permute_and_flip(sensitivity, epsilon, monotone)
 
     def exponential(
         self, sensitivity: int, epsilon: Fraction, monotone: bool = False
     ) -> ExponentialMechanism:
-        """Return the other backend's law."""
+        """Return the other backend's distribution."""
         process.check()
         return self._backend.exponential(sensitivity, epsilon, monotone)
 
     def randomized_response(self, size: int, epsilon: Fraction) -> KaryResponse:
-        """Return the other backend's law."""
+        """Return the other backend's distribution."""
         process.check()
         return self._backend.randomized_response(size, epsilon)
 
     def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
-        """Return the other backend's law."""
+        """Return the other backend's distribution."""
         process.check()
         return self._backend.unary_response(size, epsilon, symmetric)
 
-    def draw(self, law: Law, size: int) -> np.ndarray:
+    def draw(self, distribution: NoiseDistribution, size: int) -> np.ndarray:
         """Return the other backend's noise, int64 [size]."""
         self._note()
-        return self._backend.draw(law, size)
+        return self._backend.draw(distribution, size)
 
-    def choose(self, law: SelectionLaw, scores: np.ndarray) -> int:
+    def choose(self, distribution: SelectionDistribution, scores: np.ndarray) -> int:
         """Return the other backend's choice."""
         self._note()
-        return self._backend.choose(law, scores)
+        return self._backend.choose(distribution, scores)
 
-    def choose_several(self, law: SelectionLaw, scores: np.ndarray, draws: int) -> np.ndarray:
+    def choose_several(
+        self, distribution: SelectionDistribution, scores: np.ndarray, draws: int
+    ) -> np.ndarray:
         """Return the other backend's choices, int64 [draws]."""
         self._note()
-        return self._backend.choose_several(law, scores, draws)
+        return self._backend.choose_several(distribution, scores, draws)
 
-    def respond(self, law: KaryResponse, codes: np.ndarray) -> np.ndarray:
+    def respond(self, distribution: KaryResponse, codes: np.ndarray) -> np.ndarray:
         """Return the other backend's answers, int64 [n]."""
         self._note()
-        return self._backend.respond(law, codes)
+        return self._backend.respond(distribution, codes)
 
-    def respond_bits(self, law: UnaryResponse, codes: np.ndarray) -> np.ndarray:
+    def respond_bits(self, distribution: UnaryResponse, codes: np.ndarray) -> np.ndarray:
         """Return the other backend's answers, bool [n, size]."""
         self._note()
-        return self._backend.respond_bits(law, codes)
+        return self._backend.respond_bits(distribution, codes)
 
     def _note(self) -> None:
         self.drawn = True

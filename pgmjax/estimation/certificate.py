@@ -34,8 +34,8 @@ def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, floa
     cells = [path.structure.cells(step.union) for step in path.steps] or [1]
     if max(cells) > HOST_CELLS // 4 or sum(cells) > HOST_CELLS:
         point, gap = _on_device(problem, potentials)
-        if float(point.doubt) > negligible(point):
-            point, gap = _on_device(problem.exactly(), potentials)
+        if float(point.error_bound) > negligible(point):
+            point, gap = _on_device(problem.exact(), potentials)
         return point, float(gap)
     model = _Host(path, problem.fixed)
     forward = sweep.forward(path, model.tables(potentials), ops.host_logsumexp)

@@ -324,7 +324,7 @@ def _minimise_in_rounds(
         Bertsekas (1982), Constrained Optimization and Lagrange Multiplier Methods, chapter 2.
     """
     host = bound.on_host()
-    stiffest = STIFFEST / STIFF * host.stiffness
+    stiffest = STIFFEST / STIFF * host.penalty_parameter
     number, done, idle, smoothing = 0, 0, 0, FIRST_SMOOTHING
     lower_bound, missed, least, narrowest = -math.inf, math.inf, math.inf, math.inf
     best: tuple[Solution, Problem] | None = None
@@ -375,9 +375,9 @@ def _repriced(
     found = np.asarray(point.marginals, np.float64)[: len(host.targets)]
     residual = np.where(host.cells, found - host.targets, 0.0)
     off = float(np.abs(residual).max())
-    host = dataclasses.replace(host, multipliers=host.multipliers + host.stiffness * residual)
-    if NEGLIGIBLE < off > missed / 2 and host.stiffness < stiffest:
-        host = dataclasses.replace(host, stiffness=4 * host.stiffness)
+    host = dataclasses.replace(host, multipliers=host.multipliers + host.penalty_parameter * residual)
+    if NEGLIGIBLE < off > missed / 2 and host.penalty_parameter < stiffest:
+        host = dataclasses.replace(host, penalty_parameter=4 * host.penalty_parameter)
     return host, off
 
 
@@ -413,7 +413,7 @@ def _first_stage(
     if isinstance(bound, Augmented):
         inner, curvature = _first_stage(solver, bound.inner, domain, smoothing)
         host = bound.on_host()
-        return dataclasses.replace(bound, inner=inner), curvature + sum(host.held) * host.stiffness
+        return dataclasses.replace(bound, inner=inner), curvature + sum(host.held) * host.penalty_parameter
     curvature = _curvature(solver, bound, domain)
     if bound.smoothing is None:
         return bound, curvature

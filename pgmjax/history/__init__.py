@@ -16,8 +16,8 @@ All but two are post-processing of released numbers: `Session` and `ProductPrior
 from pgmjax._internal.moved import serve_old_names
 from pgmjax.history import builders
 from pgmjax.history.answers import Answers
-from pgmjax.history.bayes.blue import Blue
-from pgmjax.history.bayes.choose import law_of
+from pgmjax.history.bayes.blue import BestLinearUnbiased
+from pgmjax.history.bayes.choose import distribution_of
 from pgmjax.history.bayes.consistent import (
     ConsistentAnswers,
     DeclinedError,
@@ -45,7 +45,7 @@ from pgmjax.history.session.state import SessionAnswer
 __all__ = [
     "AlphaChoice",
     "Answers",
-    "Blue",
+    "BestLinearUnbiased",
     "Claim",
     "ConsistentAnswers",
     "CrossValidation",
@@ -73,9 +73,9 @@ __all__ = [
     "cell_costs",
     "consistent_answers",
     "device_kernel",
+    "distribution_of",
     "kernel",
     "kernel_blocks",
-    "law_of",
     "least_epsilon",
     "posterior",
     "sensitivities",

@@ -23,7 +23,7 @@ _MOST_TARGETS = 64
 _RANK = 1e-12
 
 
-def is_covered(
+def is_estimable(
     asked: Rows, rows: Rows, weights: np.ndarray, prior: ProductPrior | None = None, constants: object = 0.0
 ) -> np.ndarray:
     """Return which queries a combination of rows equals in every cell, bool [asked].
@@ -40,7 +40,7 @@ def is_covered(
         >>> from pgmjax.queries import Product, marginal, point
         >>> domain = Domain({"a": 3, "b": 2})
         >>> asked, rows = (Rows.of(query, domain) for query in (marginal(["b"]), marginal(["a", "b"])))
-        >>> is_covered(asked, rows, np.array([[1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 0.99]])).tolist()
+        >>> is_estimable(asked, rows, np.array([[1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 0.99]])).tolist()
         [True, False]
     """
     return np.asarray(bounds(asked, rows, weights, prior, constants) <= TOLERANCE * asked.largest())
@@ -49,7 +49,7 @@ def is_covered(
 def bounds(
     asked: Rows, rows: Rows, weights: np.ndarray, prior: ProductPrior | None = None, constants: object = 0.0
 ) -> np.ndarray:
-    """Return upper bounds on the largest entries of what is left over [asked]; arguments of `is_covered`.
+    """Return upper bounds on the largest entries of what is left over [asked]; arguments of `is_estimable`.
 
     Where terms name so many vectors that no table holds their combinations, equal terms alone cancel.
     """

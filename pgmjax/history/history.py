@@ -18,7 +18,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.history import storage
 from pgmjax.history.rows import Rows
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.noise import Law
+from pgmjax.measurements.noise import NoiseDistribution
 from pgmjax.queries import Query
 
 _ROUNDING = 1e-9
@@ -94,7 +94,7 @@ class History:
         values: Any,
         *,
         stddev: Any = None,
-        law: Law | None = None,
+        distribution: NoiseDistribution | None = None,
         covariance: Any = None,
         relation: Relation | str | None = None,
         sensitivities: Any = None,
@@ -105,15 +105,15 @@ class History:
             domain: the attributes.
             queries: what was asked.
             values: the noisy answers of all queries' rows (counts) [rows].
-            stddev: standard deviation of the noise (counts), one or [rows]; give this, `law` or
+            stddev: standard deviation of the noise (counts), one or [rows]; give this, `distribution` or
                 `covariance`.
-            law: the discrete law of the noise of every row.
+            distribution: the discrete distribution of the noise of every row.
             covariance: as for the class.
             relation: as for the class.
             sensitivities: as for the class.
 
         Raises:
-            ValueError: not one value a row, or none or several of `stddev`, `law` and `covariance`.
+            ValueError: not one value a row, or none or several of `stddev`, `distribution` and `covariance`.
 
         Example:
             >>> from pgmjax.queries import Product, point
@@ -121,8 +121,10 @@ class History:
             >>> History.from_answers(Domain({"sex": 2}), asked, [10, 7], stddev=2.0).num_rows
             2
         """
-        if sum(given is not None for given in (stddev, law, covariance)) != 1:
-            raise ValueError("give exactly one of stddev, law and covariance: the noise that was added.")
+        if sum(given is not None for given in (stddev, distribution, covariance)) != 1:
+            raise ValueError(
+                "give exactly one of stddev, distribution and covariance: the noise that was added."
+            )
         if covariance is not None:
             stddev = np.sqrt(np.diagonal(np.asarray(covariance, np.float64)))
         queries = checks.several("queries", queries, "queries")
@@ -134,8 +136,8 @@ class History:
         measured = []
         for query, end in zip(queries, ends, strict=True):
             some = slice(int(end) - query.num_rows(domain), int(end))
-            if law is not None:
-                measured.append(LinearMeasurement.released(query, values[some], law))
+            if distribution is not None:
+                measured.append(LinearMeasurement.released(query, values[some], distribution))
                 continue
             spread = np.broadcast_to(np.asarray(stddev, np.float64), values.shape)[some]
             measured.append(LinearMeasurement(query.clique, values[some], spread, query))
@@ -157,10 +159,12 @@ class History:
         return _joined([measurement.row_stddevs() for measurement in self.measurements])
 
     @functools.cached_property
-    def laws(self) -> tuple[Law | None, ...]:
-        """The discrete law of each answer's noise [rows]; None where it is not known."""
+    def distributions(self) -> tuple[NoiseDistribution | None, ...]:
+        """The discrete distribution of each answer's noise [rows]; None where it is not known."""
         return tuple(
-            measurement.law for measurement in self.measurements for _ in range(measurement.values.size)
+            measurement.distribution
+            for measurement in self.measurements
+            for _ in range(measurement.values.size)
         )
 
     @property

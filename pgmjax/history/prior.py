@@ -212,7 +212,7 @@ def positive_counts(measurement: LinearMeasurement, smoothing: str, pseudocount:
 def posterior_mean(values: np.ndarray, stddevs: np.ndarray, noise: str) -> np.ndarray:
     """Return the mean of counts given noisy answers, every count >= 0 being as likely before.
 
-    The continuous law of the same standard deviation stands for the discrete one.
+    The continuous distribution of the same standard deviation stands for the discrete one.
 
     Args:
         values: noisy answers (counts) [n].

@@ -18,13 +18,13 @@ from pgmjax._internal import files
 from pgmjax._version import __version__
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
 from pgmjax.queries import DenseMatrix, Query
 from pgmjax.queries.workload import as_entry
 
 DESCRIPTION = "history.json"
 FOLDER = files.ArrayFolder(DESCRIPTION, "a history of pgmjax", "pgmjax.history", indent=None)
-_LAWS: dict[str, type[DiscreteLaplace] | type[DiscreteGaussian]] = {
+_DISTRIBUTIONS: dict[str, type[DiscreteLaplace] | type[DiscreteGaussian]] = {
     "laplace": DiscreteLaplace,
     "gaussian": DiscreteGaussian,
 }
@@ -111,7 +111,7 @@ def _load(folder: Any, make: Callable[..., _History]) -> _History:
 
 def _described(measurement: LinearMeasurement, dense: list[np.ndarray]) -> dict[str, Any]:
     """Return what is asked and how it was answered; numbers of rows go to the arrays."""
-    query, law = measurement.query, measurement.law
+    query, distribution = measurement.query, measurement.distribution
     if isinstance(query, DenseMatrix):
         entries = query.entries.array
         dense.append(entries)
@@ -124,7 +124,7 @@ def _described(measurement: LinearMeasurement, dense: list[np.ndarray]) -> dict[
         "values": measurement.values.dtype.kind,
         "stddev": list(measurement.stddev.shape),
         "noise": measurement.noise,
-        "scale": None if law is None else law.scale,
+        "scale": None if distribution is None else distribution.scale,
     }
 
 
@@ -139,8 +139,10 @@ class _Reader:
         query = self._query(entry["query"])
         values = self._next("values_" + entry["values"], entry["shape"])
         stddev = self._next("stddevs", entry["stddev"])
-        law: Law | None = None if entry["scale"] is None else _LAWS[entry["noise"]](entry["scale"])
-        return LinearMeasurement(query.clique, values, stddev, query, entry["noise"], law)
+        distribution: NoiseDistribution | None = (
+            None if entry["scale"] is None else _DISTRIBUTIONS[entry["noise"]](entry["scale"])
+        )
+        return LinearMeasurement(query.clique, values, stddev, query, entry["noise"], distribution)
 
     def _query(self, asked: dict[str, Any]) -> Query:
         if "matrix" in asked:

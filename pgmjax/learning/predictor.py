@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import files
+from pgmjax._internal.moved import renamed
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.learning import as_learner
 from pgmjax.learning.base import FittedLearner, Learner
 from pgmjax.learning.encodings import ENCODINGS, CellWeights, Encoding, as_encoding
 from pgmjax.learning.selection import noise_bound
-from pgmjax.learning.training_set import Lesson
+from pgmjax.learning.training_set import TrainingSet
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
 
@@ -31,7 +32,10 @@ MAX_TRACED = 5000
 FOLDER = files.ArrayFolder(
     "predictor.json", "a predictor of pgmjax", "pgmjax-predictor", missing=ValueError, indent=2, newline=True
 )
-_LAWS: dict[str, type[Law]] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
+_DISTRIBUTIONS: dict[str, type[NoiseDistribution]] = {
+    "laplace": DiscreteLaplace,
+    "gaussian": DiscreteGaussian,
+}
 _LEARNED = "learned."
 _TAUGHT = ("encodings", "answers", "stddevs", "scales")
 
@@ -83,14 +87,16 @@ class Predictor:
 
         Raises:
             ValueError: a learner that is not linear in the training answers, training answers of different
-                laws, or more than `MAX_TRACED` of them.
+                distributions, or more than `MAX_TRACED` of them.
         """
         part = self.serving(query)
-        if part.law is None:
-            raise ValueError("the training answers have noise of different laws: no bound is worked out.")
+        if part.distribution is None:
+            raise ValueError(
+                "the training answers have noise of different distributions: no bound is worked out."
+            )
         encodings = self.encoding.encode(query, self.domain, part.clique)
         influence = part.influence(encodings)
-        bounds = np.array([noise_bound(part.law, row / part.scales, beta) for row in influence])
+        bounds = np.array([noise_bound(part.distribution, row / part.scales, beta) for row in influence])
         if not isinstance(self.encoding, CellWeights):
             return bounds, np.zeros(len(bounds), bool)
         missed = np.abs(influence @ part.encodings - encodings).max(axis=1)
@@ -120,6 +126,7 @@ class Predictor:
         return part.fitted.predict(self.encoding.encode(query, self.domain, part.clique))
 
 
+@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
     """One learner with what it was taught.
@@ -131,7 +138,7 @@ class Part:
         stddevs: of their noise [training queries].
         scales: what released answers and their noise were divided by [training queries].
         fitted: what was learned.
-        law: of the noise as released, where all answers have the same; None otherwise.
+        distribution: of the noise as released, where all answers have the same; None otherwise.
     """
 
     clique: Clique
@@ -140,31 +147,43 @@ class Part:
     stddevs: np.ndarray
     scales: np.ndarray
     fitted: FittedLearner
-    law: Law | None = None
+    distribution: NoiseDistribution | None = None
 
     @classmethod
     def fit(
-        cls, lesson: Lesson, measurements: Sequence[LinearMeasurement], learner: Learner, seed: int = 0
+        cls,
+        training_set: TrainingSet,
+        measurements: Sequence[LinearMeasurement],
+        learner: Learner,
+        seed: int = 0,
     ) -> Part:
-        """Learn a lesson from the noisy answers to its queries, in their order.
+        """Learn a training set from the noisy answers to its queries, in their order.
 
         Answers with less noise weigh more, by one over its variance.
 
         Raises:
-            ValueError: answers of another number than the lesson has queries.
+            ValueError: answers of another number than the training set has queries.
         """
         answers = np.concatenate([each.flat_values() for each in measurements])
         stddevs = np.concatenate([each.row_stddevs() for each in measurements])
-        if answers.size != len(lesson.encodings):
+        if answers.size != len(training_set.encodings):
             raise ValueError(
-                f"the lesson on {lesson.clique} has {len(lesson.encodings)} training queries, got "
-                f"{answers.size} answers."
+                f"the training set on {training_set.clique} has {len(training_set.encodings)} training "
+                f"queries, got {answers.size} answers."
             )
-        answers, stddevs = answers / lesson.scales, stddevs / lesson.scales
-        laws = {each.law for each in measurements}
-        law = laws.pop() if len(laws) == 1 else None
-        fitted = learner.fit(lesson.encodings, answers, weights=weights_of(stddevs), seed=seed)
-        return cls(lesson.clique, lesson.encodings, answers, stddevs, lesson.scales, fitted, law)
+        answers, stddevs = answers / training_set.scales, stddevs / training_set.scales
+        distributions = {each.distribution for each in measurements}
+        distribution = distributions.pop() if len(distributions) == 1 else None
+        fitted = learner.fit(training_set.encodings, answers, weights=weights_of(stddevs), seed=seed)
+        return cls(
+            training_set.clique,
+            training_set.encodings,
+            answers,
+            stddevs,
+            training_set.scales,
+            fitted,
+            distribution,
+        )
 
     def influence(self, encodings: np.ndarray) -> np.ndarray:
         """Return how predictions depend on the training answers [queries, training queries].
@@ -221,7 +240,9 @@ def write(predictor: Predictor, folder: str | os.PathLike[str], *, seed: int = 0
                 "clique": list(part.clique),
                 "learner": part.fitted.learner.to_dict(),
                 "learned": learned is not None,
-                "law": None if part.law is None else {"noise": part.law.noise, "scale": part.law.scale},
+                "law": None
+                if part.distribution is None
+                else {"noise": part.distribution.noise, "scale": part.distribution.scale},
             }
         )
     record = {
@@ -271,7 +292,7 @@ def _part(arrays: dict[str, np.ndarray], about: dict[str, Any], seed: int) -> Pa
         fitted = learner.restore(learned, encodings.shape[1])
     else:
         fitted = learner.fit(encodings, answers, weights=weights_of(stddevs), seed=seed)
-    law: Law | None = None
+    distribution: NoiseDistribution | None = None
     if about["law"] is not None:
-        law = _LAWS[about["law"]["noise"]](about["law"]["scale"])
-    return Part(tuple(about["clique"]), encodings, answers, stddevs, scales, fitted, law)
+        distribution = _DISTRIBUTIONS[about["law"]["noise"]](about["law"]["scale"])
+    return Part(tuple(about["clique"]), encodings, answers, stddevs, scales, fitted, distribution)

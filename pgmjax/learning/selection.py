@@ -17,7 +17,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
-from pgmjax.measurements.noise import Law
+from pgmjax.measurements.noise import NoiseDistribution
 from pgmjax.queries import Query
 
 
@@ -91,11 +91,11 @@ def best_of(predictors: Sequence[Any], validations: Sequence[Validation]) -> tup
     return int(np.argmin(errors)), roots
 
 
-def noise_bound(law: Law, coefficients: np.ndarray, beta: float = 0.05) -> float:
+def noise_bound(distribution: NoiseDistribution, coefficients: np.ndarray, beta: float = 0.05) -> float:
     """Return what the size of a weighted sum of independent noises exceeds with probability at most beta.
 
     Args:
-        law: of each noise.
+        distribution: of each noise.
         coefficients: [noises], the weights.
         beta: in (0, 1).
 
@@ -107,7 +107,7 @@ def noise_bound(law: Law, coefficients: np.ndarray, beta: float = 0.05) -> float
     References:
         Zhu et al. 2017, Lemma IV.3, whose right side lacks the square of the scale and one of two tails;
         for equal weights 1 this is P(|sum| > t) <= 2 exp(-t**2 / (8 m b**2)) for t <= 2 sqrt(2) m b. Chan,
-        Shi and Song 2011, Lemma 2.8; Canonne, Kamath and Steinke 2020, for the Gaussian law.
+        Shi and Song 2011, Lemma 2.8; Canonne, Kamath and Steinke 2020, for the Gaussian distribution.
 
     Example:
         >>> from pgmjax.measurements.noise import DiscreteLaplace
@@ -120,19 +120,20 @@ def noise_bound(law: Law, coefficients: np.ndarray, beta: float = 0.05) -> float
     if largest == 0:
         return 0.0
     log = math.log(2 / beta)
-    if law.noise == "gaussian":
-        return float(law.scale) * norm * math.sqrt(2 * log)
+    if distribution.noise == "gaussian":
+        return float(distribution.scale) * norm * math.sqrt(2 * log)
     if log <= (norm / largest) ** 2:
-        return math.sqrt(8 * log) * float(law.scale) * norm
-    return math.sqrt(2) * float(law.scale) * (largest * log + norm**2 / largest)
+        return math.sqrt(8 * log) * float(distribution.scale) * norm
+    return math.sqrt(2) * float(distribution.scale) * (largest * log + norm**2 / largest)
 
 
 def model_bound(records: int, count: int, beta: float = 0.05, hypotheses: float = 1) -> float:
     """Return a bound on how much worse a model does on all queries than on those it was trained on.
 
-    It bounds the mean absolute error over the law that the training queries were drawn from, less the mean
-    absolute error on the training queries without noise, for every one of finitely many hypotheses at once.
-    It says nothing of covering training queries, which are not drawn, nor of a class without a finite size.
+    It bounds the mean absolute error over the distribution that the training queries were drawn from, less
+    the mean absolute error on the training queries without noise, for every one of finitely many hypotheses
+    at once. It says nothing of covering training queries, which are not drawn, nor of a class without a
+    finite size.
 
     Args:
         records: the number of records; errors lie between 0 and it.

@@ -41,7 +41,7 @@ _OTHER_SEED = 1 << 31  # fresh queries are drawn apart from those of training
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Lesson:
+class TrainingSet:
     """Attributes that one learner learns, and what it is taught.
 
     Attributes:
@@ -58,8 +58,8 @@ class Lesson:
     scales: np.ndarray
 
     @classmethod
-    def of(cls, clique: Clique, queries: Sequence[Query], encoding: Encoding, domain: Domain) -> Lesson:
-        """Return a lesson with its queries encoded.
+    def of(cls, clique: Clique, queries: Sequence[Query], encoding: Encoding, domain: Domain) -> TrainingSet:
+        """Return a training set with its queries encoded.
 
         Raises:
             ValueError: queries that cannot be encoded, or different ones with the same vector.
@@ -73,7 +73,7 @@ class Lesson:
         return cls(clique, tuple(queries), encodings, repeated)
 
 
-def learned_together(
+def group_cliques(
     asked: Sequence[Clique], domain: Domain, encoding: Encoding, universe: str = "auto"
 ) -> dict[Clique, tuple[Clique, ...]]:
     """Return for each learner's attributes the sets of attributes that it is trained on.
@@ -91,7 +91,7 @@ def learned_together(
 
     Example:
         >>> domain = Domain({"a": 100, "b": 100, "c": 100})
-        >>> learned_together([("b", "a"), ("a",), ("b", "c")], domain, CellWeights())
+        >>> group_cliques([("b", "a"), ("a",), ("b", "c")], domain, CellWeights())
         {('a', 'b'): (('a', 'b'),), ('b', 'c'): (('b', 'c'),)}
     """
     checks.choice("universe", universe, UNIVERSES)
@@ -268,8 +268,8 @@ def error_terms(
     """Return both errors of least squares of least norm on cells, trained on random queries.
 
     The noise term is exact. The model term is the expectation over histograms whose shares have a symmetric
-    Dirichlet law of parameter c, ``E x x^T = records**2 (I + c 1 1^T) / (k (k c + 1))`` on k cells. Fresh
-    queries are drawn as those of training.
+    Dirichlet distribution of parameter c, ``E x x^T = records**2 (I + c 1 1^T) / (k (k c + 1))`` on k cells.
+    Fresh queries are drawn as those of training.
 
     Args:
         training: "random" or "random_subsets".

@@ -23,12 +23,11 @@ from pgmjax.local.continuous import ContinuousAnswers, Discretisation, Grid, ans
 from pgmjax.local.graphs import PerturbedGraph, VertexPairs
 from pgmjax.local.grouped import GroupHistograms, group_histograms
 from pgmjax.local.marginals import ReleasedResponses, ResponseMarginal, Tally, marginals_of
-from pgmjax.local.proper import Achievable
+from pgmjax.local.proper import ProperEstimator
 from pgmjax.local.statistical import answer_queries, answer_rows
 from pgmjax.local.table import PerturbedTable, ResponseColumn, load
 
 __all__ = [
-    "Achievable",
     "Answers",
     "Channel",
     "ContinuousAnswers",
@@ -39,6 +38,7 @@ __all__ = [
     "PerturbedCodes",
     "PerturbedGraph",
     "PerturbedTable",
+    "ProperEstimator",
     "ReleasedResponses",
     "ResponseColumn",
     "ResponseMarginal",

@@ -1,6 +1,7 @@
 """Answers to statistical queries, with what is known of their error.
 
-`Pieces` turns sums over rows into answers: the one place where values and variances are put together.
+`SufficientStatistics` turns sums over rows into answers: the one place where values and variances are put
+together.
 """
 
 from __future__ import annotations
@@ -168,11 +169,11 @@ class Function:
         )
 
 
-class Pieces:
+class SufficientStatistics:
     """Sums over rows for some queries, added to block by block.
 
     Args:
-        channel: of the law that answered.
+        channel: of the distribution that answered.
         queries: number of queries.
     """
 

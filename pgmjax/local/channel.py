@@ -13,7 +13,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.privacy.response import KaryResponse, ResponseLaw, UnaryResponse
+from pgmjax.privacy.response import KaryResponse, ResponseDistribution, UnaryResponse
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Channel:
 
     References:
         Wang, Ying and Zhang 2016, equations 16 to 18: factor is (e^epsilon + m - 1) / (e^epsilon - 1),
-        offset 1 / (e^epsilon - 1), where epsilon is that of the law that is really drawn.
+        offset 1 / (e^epsilon - 1), where epsilon is that of the distribution that is really drawn.
 
     Example:
         >>> channel = Channel.of(KaryResponse(4, 0.25))
@@ -53,32 +53,36 @@ class Channel:
     bit_variances: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, law: ResponseLaw, domain: Domain | None = None, attributes: Clique = ()) -> Channel:
-        """Return the channel of a law's answers.
+    def of(
+        cls, distribution: ResponseDistribution, domain: Domain | None = None, attributes: Clique = ()
+    ) -> Channel:
+        """Return the channel of a distribution's answers.
 
         Args:
-            law: of the answers about a group of attributes.
+            distribution: of the answers about a group of attributes.
             domain: with the attributes' sizes; needed where attributes are named.
             attributes: some or all of the group's, to whose cells the answers are merged; none keeps the
-                law's categories.
+                distribution's categories.
 
         Raises:
-            TypeError: not a law of randomised response.
+            TypeError: not a distribution of randomised response.
         """
-        if not isinstance(law, KaryResponse | UnaryResponse):
-            raise TypeError(f"law must be a KaryResponse or UnaryResponse, got {type(law).__name__}.")
-        unary = isinstance(law, UnaryResponse)
-        lie = Fraction(law.lie) / (1 if unary else law.size - 1)
-        size = law.size if domain is None else domain.size(attributes)
-        merged = law.size // size  # categories in each cell
-        truth, other, gap = float(law.truth), float(lie), float(law.truth - lie)
+        if not isinstance(distribution, KaryResponse | UnaryResponse):
+            raise TypeError(
+                f"distribution must be a KaryResponse or UnaryResponse, got {type(distribution).__name__}."
+            )
+        unary = isinstance(distribution, UnaryResponse)
+        lie = Fraction(distribution.lie) / (1 if unary else distribution.size - 1)
+        size = distribution.size if domain is None else domain.size(attributes)
+        merged = distribution.size // size  # categories in each cell
+        truth, other, gap = float(distribution.truth), float(lie), float(distribution.truth - lie)
         spread = other * (1 - other)
         variances = (truth * (1 - truth) + (merged - 1) * spread, merged * spread) if unary else None
         return cls(size, truth + (merged - 1) * other, merged * other, gap, attributes, variances)
 
     @classmethod
     def at(cls, size: int, epsilon: float) -> Channel:
-        """Return the channel of direct encoding for a budget, to float64's digits, before any law is made.
+        """Return the channel of direct encoding for a budget, to float64's digits.
 
         Raises:
             ValueError: epsilon not above 0, or fewer than two categories.
@@ -215,13 +219,13 @@ def _of_factor(state: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def predicted_stddev(law: ResponseLaw, rows: int) -> float:
+def predicted_stddev(distribution: ResponseDistribution, rows: int) -> float:
     """Return the largest standard deviation of an answer to a statistical query with values in 0..1.
 
     It is known before anything is drawn: use it to see whether a universe is too large for a table.
 
     Args:
-        law: size and probability of a lie.
+        distribution: size and probability of a lie.
         rows: number of records.
 
     Example:
@@ -231,7 +235,7 @@ def predicted_stddev(law: ResponseLaw, rows: int) -> float:
         [0.0128, 1.3505]
     """
     rows = checks.integer("rows", rows, low=1)
-    return math.sqrt(Channel.of(law).largest_variance() / rows)
+    return math.sqrt(Channel.of(distribution).largest_variance() / rows)
 
 
 def predicted_error(factors: Sequence[Channel], rows: int) -> float:
@@ -252,8 +256,8 @@ def predicted_error(factors: Sequence[Channel], rows: int) -> float:
     Example:
         >>> from fractions import Fraction
         >>> from pgmjax.privacy.response import response_for
-        >>> law = response_for(1024, Fraction(1))
-        >>> round(predicted_error([Channel.of(law, Domain({"a": 1024}), ("a",))], 48842), 2)
+        >>> distribution = response_for(1024, Fraction(1))
+        >>> round(predicted_error([Channel.of(distribution, Domain({"a": 1024}), ("a",))], 48842), 2)
         1.35
     """
     worst = math.expm1(sum(math.log1p(factor.predicate_variance) for factor in factors))

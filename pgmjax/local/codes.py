@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pgmjax._internal.moved import renamed
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import Channel
@@ -20,12 +21,13 @@ from pgmjax.privacy.response import LARGEST_SIZE, KaryResponse
 BLOCK_ROWS = 1 << 20
 
 
+@renamed(law="distribution")
 class Perturbed(Protocol):
     """Released codes of one group of attributes: anything with these two attributes."""
 
     @property
-    def law(self) -> KaryResponse:
-        """The law that drew the codes."""
+    def distribution(self) -> KaryResponse:
+        """The distribution that drew the codes."""
         ...
 
     @property
@@ -34,12 +36,13 @@ class Perturbed(Protocol):
         ...
 
 
+@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class PerturbedCodes:
-    """Perturbed codes with their law.
+    """Perturbed codes with their distribution.
 
     Attributes:
-        law: size of the universe and probability of a lie.
+        distribution: size of the universe and probability of a lie.
         codes: integers in 0..size-1, in the order of the rows [rows]; or a function without arguments
             that returns an iterable of blocks of them, anew at every call.
 
@@ -48,33 +51,36 @@ class PerturbedCodes:
         PerturbedCodes(4 categories, lie 0.25)
     """
 
-    law: KaryResponse
+    distribution: KaryResponse
     codes: Any
 
     def __post_init__(self) -> None:
-        if not isinstance(self.law, KaryResponse):
-            raise TypeError(f"law must be a KaryResponse, got {type(self.law).__name__}.")
+        if not isinstance(self.distribution, KaryResponse):
+            raise TypeError(f"distribution must be a KaryResponse, got {type(self.distribution).__name__}.")
 
     @classmethod
     def of(cls, table: Perturbed) -> PerturbedCodes:
         """Return the codes of a perturbed table, of a stream of responses, or of anything that has them.
 
         Raises:
-            TypeError: something without a law or codes.
+            TypeError: something without a distribution or codes.
             ValueError: a table or stream of several groups of attributes, or of bits.
         """
-        law, codes = getattr(table, "law", None), getattr(table, "codes", None)
-        if not isinstance(law, KaryResponse) or codes is None:
+        distribution, codes = (
+            getattr(table, "distribution", getattr(table, "law", None)),
+            getattr(table, "codes", None),
+        )
+        if not isinstance(distribution, KaryResponse) or codes is None:
             raise TypeError(
-                f"expected a perturbed table with the attributes law and codes, got {type(table).__name__}: "
-                "local.PerturbedCodes(law, codes) makes one."
+                "expected a perturbed table with the attributes distribution and codes, got "
+                f"{type(table).__name__}: local.PerturbedCodes(distribution, codes) makes one."
             )
-        return cls(law, codes)
+        return cls(distribution, codes)
 
     @property
     def channel(self) -> Channel:
         """The channel of the answers."""
-        return Channel.of(self.law)
+        return Channel.of(self.distribution)
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (number of the first row, codes [rows]) of some rows at a time, checked.
@@ -83,7 +89,7 @@ class PerturbedCodes:
             TypeError: codes that are not integers.
             ValueError: codes with several axes or outside the universe.
         """
-        size, start = self.law.size, 0
+        size, start = self.distribution.size, 0
         for block in self.codes() if callable(self.codes) else _cut(self.codes):
             array = np.asarray(block)
             if array.dtype.kind not in "iu" or array.ndim != 1:
@@ -98,7 +104,7 @@ class PerturbedCodes:
             start += array.size
 
     def __repr__(self) -> str:
-        return f"PerturbedCodes({self.law.size:,} categories, lie {self.law.lie:.6g})"
+        return f"PerturbedCodes({self.distribution.size:,} categories, lie {self.distribution.lie:.6g})"
 
 
 def _cut(codes: Any) -> Iterable[Any]:

@@ -231,9 +231,10 @@ def answer_lipschitz(
         ValueError: a table of another size, or a function that moves faster from cell to cell than it may.
         UselessAnswerError: the noise exceeds any use.
     """
-    if seen.law.size != grid.size:
+    if seen.distribution.size != grid.size:
         raise ValueError(
-            f"the histograms are of {seen.law.size:,} categories and the grid has {grid.size:,} cells."
+            f"the histograms are of {seen.distribution.size:,} categories and the grid has {grid.size:,} "
+            "cells."
         )
     points = grid.midpoints()
     each = [functions] if callable(functions) else list(functions)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.moved import renamed
 from pgmjax.local.answers import Answers, refuse_useless
 from pgmjax.local.channel import Channel
 from pgmjax.local.codes import Perturbed, PerturbedCodes
@@ -20,13 +21,14 @@ from pgmjax.privacy.response import KaryResponse, checked_response
 _BLOCK_NUMBERS = 1 << 22
 
 
+@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class PerturbedGraph:
     """The perturbed edges of a graph, one bit for each pair of vertices.
 
     Attributes:
         pairs: the vertices, and how pairs are numbered.
-        law: the law that answered, of two categories.
+        distribution: the distribution that answered, of two categories.
         bits: the answers, packed eight to a byte, uint8 [ceil(pairs / 8)].
 
     Example:
@@ -38,7 +40,7 @@ class PerturbedGraph:
     """
 
     pairs: VertexPairs
-    law: KaryResponse
+    distribution: KaryResponse
     bits: np.ndarray
 
     @classmethod
@@ -46,12 +48,12 @@ class PerturbedGraph:
         """Pack the codes of a perturbed table whose rows are pairs of vertices.
 
         Raises:
-            ValueError: a law of more than two categories, or not one row for each pair.
+            ValueError: a distribution of more than two categories, or not one row for each pair.
         """
         pairs, perturbed = VertexPairs(vertices), PerturbedCodes.of(table)
-        law = perturbed.law
-        if law.size != 2:
-            raise ValueError(f"edges answer with 0 or 1: got {law.size} categories.")
+        distribution = perturbed.distribution
+        if distribution.size != 2:
+            raise ValueError(f"edges answer with 0 or 1: got {distribution.size} categories.")
         answers = np.zeros(pairs.number, dtype=bool)
         rows = 0
         for start, codes in perturbed.blocks():
@@ -60,12 +62,12 @@ class PerturbedGraph:
                 answers[start:rows] = codes
         if rows != pairs.number:
             raise ValueError(f"{vertices} vertices have {pairs.number:,} pairs, got {rows:,} rows.")
-        return cls(pairs, law, np.packbits(answers))
+        return cls(pairs, distribution, np.packbits(answers))
 
     @property
     def channel(self) -> Channel:
         """The channel of the answers."""
-        return Channel.of(checked_response(self.law))
+        return Channel.of(checked_response(self.distribution))
 
     def cuts(self, sources: Any, sinks: Any = None, *, useless: str = "refuse") -> Answers:
         """Return unbiased numbers of edges between sets of vertices.

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.moved import renamed
 from pgmjax._internal.progress import Progress
-from pgmjax.local.answers import Answers, Function, Pieces
+from pgmjax.local.answers import Answers, Function, SufficientStatistics
 from pgmjax.local.channel import Channel
 from pgmjax.local.codes import Perturbed, PerturbedCodes
 from pgmjax.privacy.response import KaryResponse, checked_response
@@ -19,22 +20,23 @@ MAX_CELLS = 1 << 28
 _BLOCK_NUMBERS = 1 << 21
 
 
+@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class GroupHistograms:
     """How often every category was answered in every group of rows.
 
     Attributes:
-        law: the law that answered.
+        distribution: the distribution that answered.
         counts: int64 [groups, size].
     """
 
-    law: KaryResponse
+    distribution: KaryResponse
     counts: np.ndarray
 
     @property
     def channel(self) -> Channel:
         """The channel of the answers."""
-        return Channel.of(checked_response(self.law))
+        return Channel.of(checked_response(self.distribution))
 
     @property
     def groups(self) -> int:
@@ -79,10 +81,10 @@ class GroupHistograms:
         if assignment is not None:
             return self._assigned(functions, assignment, useless)
         if functions.ndim == 2:
-            return GroupHistograms(self.law, self.counts.sum(axis=0, keepdims=True)).answer(
+            return GroupHistograms(self.distribution, self.counts.sum(axis=0, keepdims=True)).answer(
                 functions[:, None, :], useless=useless
             )
-        pieces = Pieces(self.channel, len(functions))
+        pieces = SufficientStatistics(self.channel, len(functions))
         pieces.rows = int(self.counts.sum())
         counts = self.counts.astype(np.float64)
         step = max(1, _BLOCK_NUMBERS // max(counts.size, 1))
@@ -109,7 +111,7 @@ class GroupHistograms:
         counts = self.counts.astype(np.float64)
         seen, squares = functions @ counts.T, functions**2 @ counts.T
         about = Function.of(functions)
-        pieces = Pieces(self.channel, len(chosen))
+        pieces = SufficientStatistics(self.channel, len(chosen))
         pieces.rows = int(self.counts.sum())
         step = max(1, _BLOCK_NUMBERS // max(self.groups, 1))
         every = np.arange(self.groups)
@@ -125,7 +127,7 @@ class GroupHistograms:
         array = np.asarray(functions)
         if array.dtype.kind not in "buif":
             raise TypeError(f"functions must hold real numbers, got {array.dtype}.")
-        size = self.law.size
+        size = self.distribution.size
         expected = f"[queries, {size}] or [queries, {self.groups} groups, {size}]"
         fits = array.ndim == 2 or (
             array.ndim == 3 and assignment is None and array.shape[1] in (1, self.groups)
@@ -137,7 +139,7 @@ class GroupHistograms:
         return array if array.ndim == 3 else array.astype(np.float64)
 
     def __repr__(self) -> str:
-        return f"GroupHistograms({self.groups:,} groups of {self.law.size:,} categories)"
+        return f"GroupHistograms({self.groups:,} groups of {self.distribution.size:,} categories)"
 
 
 def group_histograms(
@@ -150,7 +152,7 @@ def group_histograms(
     """Count the answers of every group of rows, block by block.
 
     Args:
-        table: perturbed codes and their law; see `PerturbedCodes`.
+        table: perturbed codes and their distribution; see `PerturbedCodes`.
         groups: which group each row belongs to, which must be public: integers [rows], or a function of
             (first row, last row + 1) that returns them; None is one group of all rows.
         number: how many groups there are; needed for a function, else the largest given plus one.
@@ -161,7 +163,7 @@ def group_histograms(
         ValueError: too many cells, groups outside 0..number-1, or not one for each row.
     """
     perturbed = PerturbedCodes.of(table)
-    law, size = perturbed.law, perturbed.law.size
+    distribution, size = perturbed.distribution, perturbed.distribution.size
     given = groups if groups is None or callable(groups) else np.asarray(groups)
     number = _number(given, number)
     if number * size > MAX_CELLS:
@@ -182,7 +184,7 @@ def group_histograms(
             bar.advance(codes.size)
     if isinstance(given, np.ndarray) and len(given) != rows:
         raise ValueError(f"groups must name a group for each of the {rows:,} rows, got {len(given):,}.")
-    return GroupHistograms(law, counts.reshape(number, size))
+    return GroupHistograms(distribution, counts.reshape(number, size))
 
 
 def _number(groups: Any, number: int | None) -> int:

@@ -20,7 +20,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.local.channel import Channel, predicted_error
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.responding import Block
-from pgmjax.privacy.response import ResponseLaw
+from pgmjax.privacy.response import ResponseDistribution
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, identity, matrix
 
 LARGEST_COVARIANCE = 4096
@@ -133,8 +133,9 @@ class ResponseMarginal:
     def measurement(self) -> LinearMeasurement:
         """Return the counts as a measurement for an estimator.
 
-        The standard deviation of a count is that of its exact law (a sum of independent bits, one a record)
-        for the table that is estimated, negative counts taken for 0. Correlations of counts are left out.
+        The standard deviation of a count is that of its exact distribution (a sum of independent bits, one a
+        record) for the table that is estimated, negative counts taken for 0. Correlations of counts are left
+        out.
         """
         return LinearMeasurement(
             self.clique, self.counts().reshape(-1), self._stddev().reshape(-1), self.query(), NOISE
@@ -224,8 +225,8 @@ class ReleasedResponses(Protocol):
         ...
 
     @property
-    def laws(self) -> tuple[ResponseLaw, ...]:
-        """The law of each group's answers."""
+    def distributions(self) -> tuple[ResponseDistribution, ...]:
+        """The distribution of each group's answers."""
         ...
 
     @property
@@ -252,7 +253,7 @@ def marginals_of(
         ValueError: an attribute that no group has.
     """
     wanted: list[Clique] = [as_clique(responses.domain, clique) for clique in cliques]
-    tally = Tally(responses.domain, responses.groups, responses.laws, wanted)
+    tally = Tally(responses.domain, responses.groups, responses.distributions, wanted)
     with Progress("counting", responses.rows, show_progress) as progress:
         for block in responses.blocks():
             tally.add(block)
@@ -266,7 +267,7 @@ class Tally:
     Args:
         domain: the domain of the records.
         groups: the groups of attributes that were answered for.
-        laws: the law of each group's answers.
+        distributions: the distribution of each group's answers.
         cliques: lists of attributes, each of which lies in one of the groups.
 
     Raises:
@@ -277,14 +278,14 @@ class Tally:
         self,
         domain: Domain,
         groups: Sequence[Clique],
-        laws: Sequence[ResponseLaw],
+        distributions: Sequence[ResponseDistribution],
         cliques: Sequence[Clique],
     ):
         self._domain = domain
         self._groups = tuple(groups)
-        self._laws = tuple(laws)
+        self._distributions = tuple(distributions)
         self._parts = [(clique, parts_of(self._groups, clique)) for clique in cliques]
-        self._factors = [factors_of(domain, self._groups, self._laws, clique) for clique in cliques]
+        self._factors = [factors_of(domain, self._groups, self._distributions, clique) for clique in cliques]
         self._sums = [
             np.zeros([factor.size + 1 for factor in factors], np.int64) for factors in self._factors
         ]
@@ -342,14 +343,14 @@ def parts_of(groups: Sequence[Clique], clique: Clique) -> tuple[tuple[int, Cliqu
 
 
 def factors_of(
-    domain: Domain, groups: Sequence[Clique], laws: Sequence[ResponseLaw], clique: Clique
+    domain: Domain, groups: Sequence[Clique], distributions: Sequence[ResponseDistribution], clique: Clique
 ) -> tuple[Channel, ...]:
     """Return the channels of the groups that a clique's attributes lie in, merged to these attributes.
 
     Raises:
         ValueError: an attribute that no group has.
     """
-    return tuple(Channel.of(laws[group], domain, part) for group, part in parts_of(groups, clique))
+    return tuple(Channel.of(distributions[group], domain, part) for group, part in parts_of(groups, clique))
 
 
 def _count_codes(sums: np.ndarray, answers: Sequence[np.ndarray]) -> None:

@@ -16,7 +16,7 @@ _OFF = 1e-6  # of a step
 
 
 @dataclasses.dataclass(frozen=True)
-class Achievable:
+class ProperEstimator:
     """The sums that a statistical query can have: of one value for each row, out of its function's values.
 
     Values must be the least one plus multiples of a step, so that sums can be numbered.
@@ -34,7 +34,7 @@ class Achievable:
         Wang, Ying and Zhang 2016, equation 21 and Lemma 3.
 
     Example:
-        >>> votes = Achievable([0, 2, 5], rows=3)
+        >>> votes = ProperEstimator([0, 2, 5], rows=3)
         >>> votes.sums().tolist()
         [0.0, 2.0, 4.0, 5.0, 6.0, 7.0, 9.0, 10.0, 12.0, 15.0]
         >>> votes.nearest([2.7, -1.0]).tolist()  # means

@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.history.rows import Rows
-from pgmjax.local.answers import Answers, Function, Pieces
+from pgmjax.local.answers import Answers, Function, SufficientStatistics
 from pgmjax.local.codes import Perturbed, PerturbedCodes, Universe
 from pgmjax.queries import Query
 
@@ -29,13 +29,13 @@ def answer_queries(
     to the product of their sums. So the work does not grow with the number of cells.
 
     Args:
-        table: perturbed codes of the universe's cells, and their law.
+        table: perturbed codes of the universe's cells, and their distribution.
         universe: which attributes a code stands for.
         queries: of `pgmjax.queries`; every row of each is one answer.
         useless: "refuse" answers whose noise exceeds any use, or "answer" them too.
 
     Raises:
-        ValueError: a law of another size, or a query that does not fit the universe.
+        ValueError: a distribution of another size, or a query that does not fit the universe.
         UselessAnswerError: the noise exceeds any use.
 
     References:
@@ -53,7 +53,7 @@ def answer_queries(
         [1.0076]
     """
     perturbed = PerturbedCodes.of(table)
-    size = perturbed.law.size
+    size = perturbed.distribution.size
     if size != universe.size:
         raise ValueError(
             f"the codes are of {size:,} categories and the universe has {universe.size:,} cells: "
@@ -62,7 +62,7 @@ def answer_queries(
     rows = queries if isinstance(queries, Rows) else Rows.of(queries, universe.domain)
     if rows.domain != universe.domain:
         raise ValueError("the rows of queries are over another domain than the universe.")
-    pieces = Pieces(perturbed.channel, rows.num_rows)
+    pieces = SufficientStatistics(perturbed.channel, rows.num_rows)
     seen, squares = np.zeros(rows.num_rows), np.zeros(rows.num_rows)
     counts = np.zeros(universe.size, np.int64) if universe.size <= _BLOCK_NUMBERS else None
     for _, codes in perturbed.blocks():
@@ -140,7 +140,7 @@ def answer_rows(
     The rows' order must be public: the functions say whose answer they are applied to.
 
     Args:
-        table: perturbed codes and their law; see `PerturbedCodes`.
+        table: perturbed codes and their distribution; see `PerturbedCodes`.
         functions: values at every category: an array [rows, size] (one query) or [queries, rows, size], or
             a function of (first row, last row + 1) that returns those rows' values, for tables whose
             functions do not fit in memory.
@@ -164,9 +164,9 @@ def answer_rows(
         [0.667]
     """
     perturbed = PerturbedCodes.of(table)
-    size = perturbed.law.size
+    size = perturbed.distribution.size
     made, queries = _source(functions, queries)
-    pieces = Pieces(perturbed.channel, queries)
+    pieces = SufficientStatistics(perturbed.channel, queries)
     step = max(1, _BLOCK_NUMBERS // (queries * size))
     whole = slice(0, queries)
     for first, block in perturbed.blocks():

@@ -17,6 +17,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.files import ArrayFolder, reserve
+from pgmjax._internal.moved import renamed
 from pgmjax._version import __version__
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
@@ -25,7 +26,7 @@ from pgmjax.local.marginals import ResponseMarginal, marginals_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.exact import as_text, exact_epsilon
 from pgmjax.privacy.responding import ENCODINGS, PlannedResponse, Responses
-from pgmjax.privacy.response import KaryResponse, ResponseLaw, UnaryResponse
+from pgmjax.privacy.response import KaryResponse, ResponseDistribution, UnaryResponse
 
 FOLDER = ArrayFolder(
     "perturbed.json",
@@ -37,6 +38,7 @@ FOLDER = ArrayFolder(
 _BLOCK_ROWS = 1 << 17
 
 
+@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class PerturbedTable:
     """The answers of all records, in the order of the table; made by `mechanisms.RandomizedResponse.perturb`.
@@ -72,9 +74,9 @@ class PerturbedTable:
         return tuple(column.attributes for column in self.columns)
 
     @property
-    def laws(self) -> tuple[ResponseLaw, ...]:
-        """The law of each column's answers."""
-        return tuple(column.law for column in self.columns)
+    def distributions(self) -> tuple[ResponseDistribution, ...]:
+        """The distribution of each column's answers."""
+        return tuple(column.distribution for column in self.columns)
 
     @property
     def column(self) -> ResponseColumn:
@@ -91,11 +93,11 @@ class PerturbedTable:
         return self.columns[0]
 
     @property
-    def law(self) -> KaryResponse:
-        """The law of the one column's answers, of direct encoding; see `ResponseColumn`."""
+    def distribution(self) -> KaryResponse:
+        """The distribution of the one column's answers, of direct encoding; see `ResponseColumn`."""
         column = self.column
         assert column.codes is not None  # refuses bits
-        return column.law  # type: ignore[return-value]
+        return column.distribution  # type: ignore[return-value]
 
     @property
     def codes(self) -> np.ndarray:
@@ -171,11 +173,12 @@ def load(folder: str | os.PathLike[str]) -> PerturbedTable:
         )
         rows = checks.integer("rows", record["rows"], low=1)
         for column in columns:
-            if domain.size(column.attributes) != column.law.size or len(column.answers) != rows:
+            if domain.size(column.attributes) != column.distribution.size or len(column.answers) != rows:
                 raise ValueError("its columns do not fit its domain or its number of rows.")
         return PerturbedTable(domain, columns, rows, record["secure"], record["seed"], record["ledger"])
 
 
+@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ResponseColumn:
     """Released answers about a group of attributes.
@@ -183,7 +186,7 @@ class ResponseColumn:
     Attributes:
         attributes: the group; a record's category is its cell, row-major in this order.
         encoding: "direct", "optimal-unary" or "symmetric-unary".
-        law: the law of an answer, with its size and lie.
+        distribution: the distribution of an answer, with its size and lie.
         epsilon: what the answers cost.
         answers: in memory or mapped from a file: categories of the smallest unsigned type [rows], or of
             unary encodings a record's bits packed into bytes, uint8 [rows, ceil(size / 8)].
@@ -191,14 +194,14 @@ class ResponseColumn:
 
     attributes: Clique
     encoding: str
-    law: ResponseLaw
+    distribution: ResponseDistribution
     epsilon: Fraction
     answers: np.ndarray
 
     @property
     def unary(self) -> bool:
         """Whether records answered with a bit a category."""
-        return isinstance(self.law, UnaryResponse)
+        return isinstance(self.distribution, UnaryResponse)
 
     @property
     def codes(self) -> np.ndarray:
@@ -222,33 +225,33 @@ class ResponseColumn:
         """
         some = self.answers[start:stop]
         if not self.unary:
-            if some.size and some.max() >= self.law.size:
+            if some.size and some.max() >= self.distribution.size:
                 raise ValueError(
                     f"the answers about {self.attributes} are damaged: expected categories from 0 to "
-                    f"{self.law.size - 1:,}. Make or copy the table again."
+                    f"{self.distribution.size - 1:,}. Make or copy the table again."
                 )
             return np.asarray(some)
-        return np.unpackbits(some, axis=1, count=self.law.size).view(np.bool_)
+        return np.unpackbits(some, axis=1, count=self.distribution.size).view(np.bool_)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `read_column` reads, beside the answers."""
         return {
             "attributes": list(self.attributes),
             "encoding": self.encoding,
-            "size": self.law.size,
-            "lie": repr(self.law.lie),
+            "size": self.distribution.size,
+            "lie": repr(self.distribution.lie),
             "epsilon": as_text(self.epsilon),
         }
 
     def __repr__(self) -> str:
         return (
-            f"ResponseColumn({self.attributes}, {self.law.size:,} categories, {self.encoding}, epsilon "
-            f"{as_text(self.epsilon)})"
+            f"ResponseColumn({self.attributes}, {self.distribution.size:,} categories, {self.encoding}, "
+            f"epsilon {as_text(self.epsilon)})"
         )
 
 
-def law_of_encoding(encoding: str, size: int, lie: float) -> ResponseLaw:
-    """Return the law of an encoding's answers.
+def distribution_of_encoding(encoding: str, size: int, lie: float) -> ResponseDistribution:
+    """Return the distribution of an encoding's answers.
 
     Raises:
         ValueError: no such encoding, or numbers out of range.
@@ -266,12 +269,12 @@ def read_column(record: dict[str, Any], answers: np.ndarray) -> ResponseColumn:
         KeyError: something is missing.
         ValueError: a number out of range, or answers of another shape; categories are checked when used.
     """
-    law = law_of_encoding(record["encoding"], record["size"], float(record["lie"]))
+    distribution = distribution_of_encoding(record["encoding"], record["size"], float(record["lie"]))
     epsilon = exact_epsilon(record["epsilon"])
-    if law.epsilon_bound > epsilon:
-        raise ValueError("the law of some answers costs more than their epsilon.")
-    column = ResponseColumn(tuple(record["attributes"]), record["encoding"], law, epsilon, answers)
-    expected = (len(answers), -(-law.size // 8)) if column.unary else (len(answers),)
+    if distribution.epsilon_bound > epsilon:
+        raise ValueError("the distribution of some answers costs more than their epsilon.")
+    column = ResponseColumn(tuple(record["attributes"]), record["encoding"], distribution, epsilon, answers)
+    expected = (len(answers), -(-distribution.size // 8)) if column.unary else (len(answers),)
     if answers.dtype.kind != "u" or answers.shape != expected:
         raise ValueError(f"the answers about {column.attributes} have another shape or type than written.")
     return column
@@ -296,13 +299,13 @@ def columns_of(responses: Responses, folder: pathlib.Path | None = None) -> tupl
         if isinstance(array, np.memmap):
             array.flush()
     return tuple(
-        ResponseColumn(each.attributes, each.encoding, each.law, each.event.epsilon, array)
+        ResponseColumn(each.attributes, each.encoding, each.distribution, each.event.epsilon, array)
         for each, array in zip(planned, arrays, strict=True)
     )
 
 
 def _array(planned: PlannedResponse, rows: int, folder: pathlib.Path | None, number: int) -> Any:
-    size = planned.law.size
+    size = planned.distribution.size
     shape = (rows, -(-size // 8)) if planned.bits else (rows,)
     dtype = np.dtype(np.uint8) if planned.bits else code_dtype(size)
     if folder is None:

@@ -6,9 +6,9 @@ the strategies' baselines, error bars and the inference from a history all impor
 Answers are whitened first: divided by their standard deviations. `shortest_combinations` then solves for
 rows that are written out, and tells the estimable targets; `Information` keeps the covariance of the
 estimates and is updated row by row; `WhitenedAnswers` multiplies only. A linear function of a table's records
-is a vector in one of two coordinate systems: `JointCells` writes out every cell, `Effects` are orthogonal
-parts of cliques. What is known without noise is no row: it is projected out of rows and targets before, as
-`uncertainty.linear.Noiseless` does.
+is a vector in one of two coordinate systems: `JointCells` writes out every cell, `ResidualBasis` are
+orthogonal parts of cliques. What is known without noise is no row: it is projected out of rows and targets
+before, as `uncertainty.linear.Noiseless` does.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ class WhitenedAnswers:
         values: the measured values over their standard deviations [answers].
     """
 
-    def __init__(self, measurements: Sequence[LinearMeasurement], coordinates: JointCells | Effects) -> None:
+    def __init__(
+        self, measurements: Sequence[LinearMeasurement], coordinates: JointCells | ResidualBasis
+    ) -> None:
         self.measurements, self.coordinates = tuple(measurements), coordinates
         self.values = np.concatenate([m.flat_values() / m.row_stddevs() for m in measurements])
         self._ends = np.cumsum([m.values.size for m in measurements])
@@ -255,7 +257,7 @@ class JointCells:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Effects:
+class ResidualBasis:
     """Coordinates of functions on some cliques in orthogonal parts, the residual basis.
 
     The parts are the mean, the effect of each attribute, of each pair, and so on. A linear function of a
@@ -272,7 +274,7 @@ class Effects:
         Darroch and Speed 1983, "Additive and multiplicative models and interactions".
 
     Example:
-        >>> effects = Effects.of(Domain({"a": 2, "b": 2}), [("a", "b")])
+        >>> effects = ResidualBasis.of(Domain({"a": 2, "b": 2}), [("a", "b")])
         >>> [np.round(effects.coordinates(("a",), np.array([3.0, 1.0]))[part], 3).tolist()
         ...  for part in effects.places.values()]
         [[2.0], [0.707, -0.707], [0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
@@ -283,7 +285,7 @@ class Effects:
     length: int
 
     @classmethod
-    def of(cls, domain: Domain, cliques: Iterable[Clique]) -> Effects:
+    def of(cls, domain: Domain, cliques: Iterable[Clique]) -> ResidualBasis:
         """Return coordinates for functions on these cliques and on their subsets."""
         places: dict[Clique, slice] = {}
         start = 0

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, html
+from pgmjax._internal.moved import renamed
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.measurements.noise import Law
+from pgmjax.measurements.noise import NoiseDistribution
 from pgmjax.queries import Query, as_query
 from pgmjax.queries.query import attribute_names
 from pgmjax.queries.spec import in_words
 
-NOISE_LAWS = ("gaussian", "laplace", "response")
+NOISE_DISTRIBUTIONS = ("gaussian", "laplace", "response")
 
 
+@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class LinearMeasurement:
     """Answers to a query on a clique, each with added noise of a stated standard deviation.
@@ -26,14 +28,14 @@ class LinearMeasurement:
         clique: the attributes, in the order of the values' axes.
         values: one number (counts) a query row, flat in the clique's row-major order or in the shape
             of the query's rows (without query: the clique's shape). Integers are kept as int64.
-        stddev: standard deviation (counts) of the noise really added, of the discrete law where it
-            was discrete: one for all rows, or one a row. Never the scale of a Laplace law.
+        stddev: standard deviation (counts) of the noise really added, of the discrete distribution where it
+            was discrete: one for all rows, or one a row. Never the scale of a Laplace distribution.
         query: what was asked: None for every cell, or anything `queries.as_query` takes.
-        noise: the family of the law, `gaussian` or `laplace`; `response` for counts of randomised responses,
-            which have no noise added: their spread about the query's answers is that of a sum of independent
-            bits, nearly Gaussian.
-        law: the discrete law that the noise was really drawn from, where it is known; `stddev` and `noise`
-            must be its own.
+        noise: the family of the distribution, `gaussian` or `laplace`; `response` for counts of randomised
+            responses, which have no noise added: their spread about the query's answers is that of a sum of
+            independent bits, nearly Gaussian.
+        distribution: the discrete distribution that the noise was really drawn from, where it is known;
+            `stddev` and `noise` must be its own.
 
     Raises:
         TypeError: something that is not a number, a name or a query.
@@ -50,7 +52,7 @@ class LinearMeasurement:
     stddev: np.ndarray
     query: Query
     noise: str
-    law: Law | None
+    distribution: NoiseDistribution | None
 
     def __init__(
         self,
@@ -59,7 +61,7 @@ class LinearMeasurement:
         stddev: Any,
         query: Any = None,
         noise: str = "gaussian",
-        law: Law | None = None,
+        distribution: NoiseDistribution | None = None,
     ) -> None:
         clique = attribute_names(clique)
         said = f"measurement on {clique}"
@@ -67,12 +69,14 @@ class LinearMeasurement:
         object.__setattr__(self, "query", as_query(clique, query))
         object.__setattr__(self, "values", _numbers(f"the values of the {said}", values))
         object.__setattr__(self, "stddev", _stddev(said, stddev, self.values))
-        object.__setattr__(self, "noise", checks.choice(f"the noise of the {said}", noise, NOISE_LAWS))
-        object.__setattr__(self, "law", _law(said, law, self.stddev, noise))
+        object.__setattr__(
+            self, "noise", checks.choice(f"the noise of the {said}", noise, NOISE_DISTRIBUTIONS)
+        )
+        object.__setattr__(self, "distribution", _distribution(said, distribution, self.stddev, noise))
 
     @classmethod
-    def released(cls, query: Query, values: Any, law: Law) -> LinearMeasurement:
-        """Return answers to a query with noise of a known law, which says its standard deviation.
+    def released(cls, query: Query, values: Any, distribution: NoiseDistribution) -> LinearMeasurement:
+        """Return answers to a query with noise of a known distribution, which says its standard deviation.
 
         Example:
             >>> from pgmjax.measurements.noise import DiscreteLaplace
@@ -81,7 +85,7 @@ class LinearMeasurement:
             array([[ 4, 16],
                    [ 1, 13]])
         """
-        return cls(query.clique, values, law.stddev, query, law.noise, law)
+        return cls(query.clique, values, distribution.stddev, query, distribution.noise, distribution)
 
     def interval(self, level: float = 0.95) -> np.ndarray:
         """Return for every value the interval that holds the true answer with a stated confidence.
@@ -93,14 +97,16 @@ class LinearMeasurement:
             Both ends, included [rows, 2], int64 where the values are integers (counts).
 
         Raises:
-            ValueError: the law of the noise is not known: a standard deviation alone gives no interval.
+            ValueError: the distribution of the noise is not known: a standard deviation alone gives no
+                interval.
         """
-        if self.law is None:
+        if self.distribution is None:
             raise ValueError(
-                f"the law of the noise of the measurement on {self.clique} is not known: make it with "
-                "LinearMeasurement.released, or give law=DiscreteLaplace(scale) or DiscreteGaussian(scale)."
+                f"the distribution of the noise of the measurement on {self.clique} is not known: make it "
+                "with LinearMeasurement.released, or give distribution=DiscreteLaplace(scale) or "
+                "DiscreteGaussian(scale)."
             )
-        width = self.law.half_width(level)
+        width = self.distribution.half_width(level)
         values = self.values.reshape(-1)
         return np.stack([values - width, values + width], axis=1)
 
@@ -174,19 +180,20 @@ def _numbers(said: str, values: Any) -> np.ndarray:
     return array
 
 
-def _law(said: str, law: Any, stddev: np.ndarray, noise: str) -> Law | None:
-    if law is None:
+def _distribution(said: str, distribution: Any, stddev: np.ndarray, noise: str) -> NoiseDistribution | None:
+    if distribution is None:
         return None
-    if not isinstance(law, Law):
+    if not isinstance(distribution, NoiseDistribution):
         raise TypeError(
-            f"the law of the {said} must be a DiscreteLaplace or DiscreteGaussian, got {type(law).__name__}."
+            f"the distribution of the {said} must be a DiscreteLaplace or DiscreteGaussian, got "
+            f"{type(distribution).__name__}."
         )
-    if law.noise != noise or stddev.ndim or float(stddev) != law.stddev:
+    if distribution.noise != noise or stddev.ndim or float(stddev) != distribution.stddev:
         raise ValueError(
-            f"the {said} must have the noise and stddev of its law, {law.noise!r} and {law.stddev:g}: use "
-            "LinearMeasurement.released, which takes them from there."
+            f"the {said} must have the noise and stddev of its distribution, {distribution.noise!r} and "
+            f"{distribution.stddev:g}: use LinearMeasurement.released, which takes them from there."
         )
-    return law
+    return distribution
 
 
 def _stddev(said: str, stddev: Any, values: np.ndarray) -> np.ndarray:

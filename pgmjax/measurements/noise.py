@@ -1,6 +1,6 @@
-"""The discrete noise laws that are really drawn: their probabilities and exact standard deviations.
+"""The discrete noise distributions that are really drawn: their probabilities and exact standard deviations.
 
-Released noise is a discrete Laplace or a discrete Gaussian on the integers, not the continuous law
+Released noise is a discrete Laplace or a discrete Gaussian on the integers, not the continuous distribution
 of the same scale: at scale 1 the Laplace variance is 1.841 and not 2. Whatever weighs an answer by
 its noise must take the figure from here.
 """
@@ -112,7 +112,7 @@ class DiscreteGaussian:
 
     @property
     def variance(self) -> float:
-        """The exact variance: a sum over the law, which equals scale^2 to float64 from scale 4 on."""
+        """The exact variance: a sum over probabilities, which equals scale^2 to float64 from scale 4 on."""
         if self.scale >= 4:
             return self.scale * self.scale
         ends, masses = self._support()
@@ -130,8 +130,8 @@ class DiscreteGaussian:
     def outside(self, half_width: int) -> float:
         """Return the probability that noise is larger than `half_width` >= 0 in size.
 
-        A sum over the law; above scale 2000 the integral of the continuous law from `half_width` + 1/2 on,
-        which differs by less than 1e-7.
+        A sum over the distribution; above scale 2000 the integral of the continuous distribution from
+        `half_width` + 1/2 on, which differs by less than 1e-7.
         """
         if self.scale > 2000:
             return math.erfc((half_width + 0.5) / (self.scale * math.sqrt(2)))
@@ -157,7 +157,7 @@ class DiscreteGaussian:
         return _smallest(self.outside, checks.number("delta", delta, above=0, below=1))
 
 
-Law = DiscreteLaplace | DiscreteGaussian
+NoiseDistribution = DiscreteLaplace | DiscreteGaussian
 
 
 def _outside_of(level: float) -> float:

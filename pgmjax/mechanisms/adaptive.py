@@ -188,11 +188,11 @@ def is_noise(before: np.ndarray, after: np.ndarray, measurement: LinearMeasureme
     Args:
         before: the model's marginal without the measurement (counts).
         after: that with it (counts).
-        measurement: with the law of its noise. All three are released numbers.
+        measurement: with the distribution of its noise. All three are released numbers.
     """
-    assert measurement.law is not None
+    assert measurement.distribution is not None
     moved = float(np.abs(np.asarray(after) - np.asarray(before)).sum())
-    return moved <= expected_size(measurement.law) * measurement.values.size
+    return moved <= expected_size(measurement.distribution) * measurement.values.size
 
 
 def downward_closure(domain: Domain, workload: Workload) -> dict[Clique, Fraction]:

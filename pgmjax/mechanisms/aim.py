@@ -25,9 +25,9 @@ from pgmjax.mechanisms.adaptive import (
 from pgmjax.mechanisms.base import Mechanism, Request, Run
 from pgmjax.mechanisms.noise_sizes import (
     distances,
+    distribution_for,
     expected_size,
     grid_for,
-    law_for,
     most_moved,
     whole_weights,
 )
@@ -96,7 +96,7 @@ class AIM(Mechanism):
         first = Round.first(budget, self.rounds, len(attributes), self.share)
         moves = most_moved(attributes, domain, self.relation, budget.unit, request.max_weight)
         for cost in (first.measure, budget.cap - first.cost):  # the least and the most a measurement may get
-            law_for(moves, budget.unit, cost)
+            distribution_for(moves, budget.unit, cost)
         self._grid(request, candidates, first.choose)
         return candidates
 
@@ -135,7 +135,7 @@ class AIM(Mechanism):
         request, candidates = run.request, run.plan
         unit = request.budget.unit
         moves = most_moved(estimates, request.domain, self.relation, unit, request.max_weight)
-        noise = expected_size(law_for(moves, unit, now.measure))
+        noise = expected_size(distribution_for(moves, unit, now.measure))
         bits = self._grid(request, candidates, now.choose)
         score = distances(estimates, bits, candidates, noise)
         return list(estimates)[run.select(score, now.choose)]

@@ -129,7 +129,7 @@ class HDMM(MeasureOnce):
         """Return what error the answers will have, before any budget is spent.
 
         The figures are exact expectations for answers by least squares, local ones but for the strategy
-        "marginals" unless `answer` is "local", from the discrete laws and the rounded queries that a run
+        "marginals" unless `answer` is "local", from the discrete noise and the rounded queries that a run
         would use. Global ones do as well or better. A fitted model mostly does better, since it never
         counts below zero and lets measurements help each other; where noise is small it may do worse.
 

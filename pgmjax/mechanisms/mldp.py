@@ -13,7 +13,7 @@ from pgmjax.learning import Learner, as_learner
 from pgmjax.learning.encodings import Encoding, as_encoding
 from pgmjax.learning.predictor import Predictor
 from pgmjax.learning.selection import Validation
-from pgmjax.learning.training_set import COVERING, RANDOM, UNIVERSES, Lesson
+from pgmjax.learning.training_set import COVERING, RANDOM, UNIVERSES, TrainingSet
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.base import Mechanism, Request, Run, carry_measurements
@@ -38,7 +38,7 @@ class MLDP(Mechanism):
         learner: a name, a `learning.Learner`, or several of them, of which the one is taken that errs least
             on validation queries.
         encoding: of queries as vectors: "cells", "factors", "corners", or a `learning.encodings.Encoding`.
-        universe: what is learned together, see `learning.training_set.learned_together`.
+        universe: what is learned together, see `learning.training_set.group_cliques`.
         validation: for several learners: "private" buys answers to a few ranges; or a
             `learning.selection.Validation` with answers that are public.
         validation_share: of the budget, what private validation costs; nothing for a single learner.
@@ -111,17 +111,17 @@ class MLDP(Mechanism):
     def execute(self, run: Run) -> TrainedRelease:
         """Measure the training queries, learn from the answers, and fit the engine's model to them."""
         choice, encoding, domain = run.plan.choice, run.plan.encoding, run.request.domain
-        lessons = choice.lessons(run.plan.cliques, run.table, run.request.workload, encoding)
-        self._rehearse(lessons, encoding, run.request)
-        trained = [query for lesson in lessons for query in lesson.queries]
-        bought = validation_queries(lessons, domain) if choice.share else []
+        training_sets = choice.training_sets(run.plan.cliques, run.table, run.request.workload, encoding)
+        self._rehearse(training_sets, encoding, run.request)
+        trained = [query for training_set in training_sets for query in training_set.queries]
+        bought = validation_queries(training_sets, domain) if choice.share else []
         weights = [(1 - choice.share) / len(trained)] * len(trained)
         weights += [choice.share / len(bought) for _ in bought]
         measured = run.measure([*trained, *bought], run.budget.split(weights))
         answers, validations = measured[: len(trained)], self._validations(measured[len(trained) :])
         with carry_measurements(measured):
             predictor, selection = train(
-                domain, encoding, lessons, answers, self._learners(), validations, self.training_seed
+                domain, encoding, training_sets, answers, self._learners(), validations, self.training_seed
             )
             total = _total(predictor, measured) if run.total is None else run.total
             fit = run.request.estimator.fit(domain, measured, total=total)
@@ -138,7 +138,7 @@ class MLDP(Mechanism):
         )
         return cast(TrainedRelease, made)
 
-    def _rehearse(self, lessons: Sequence[Lesson], encoding: Encoding, request: Request) -> None:
+    def _rehearse(self, training_sets: Sequence[TrainingSet], encoding: Encoding, request: Request) -> None:
         """Refuse, before anything is spent, what could not be answered or compared afterwards."""
         domain = request.domain
         asked = [entry.query for entry in request.workload.entries]
@@ -146,7 +146,11 @@ class MLDP(Mechanism):
             asked.append(self.validation.query)
             self.validation.check(domain)
         for query in asked:
-            able = [lesson.clique for lesson in lessons if set(query.clique) <= set(lesson.clique)]
+            able = [
+                training_set.clique
+                for training_set in training_sets
+                if set(query.clique) <= set(training_set.clique)
+            ]
             if not able:
                 raise ValueError(f"the validation asks for {query.clique}, which no learner learns together.")
             encoding.encode(query, domain, min(able, key=domain.size))

@@ -16,9 +16,9 @@ from pgmjax.learning.predictor import Part, Predictor
 from pgmjax.learning.selection import Validation, best_of
 from pgmjax.learning.training_set import (
     RANDOM,
-    Lesson,
+    TrainingSet,
     error_terms,
-    learned_together,
+    group_cliques,
     training_query,
     validation_query,
 )
@@ -71,17 +71,17 @@ class Choice:
         """Return for each learner's attributes those that it is trained on."""
         if isinstance(self.training, Query):
             self.training.check(domain)
-            (clique,) = learned_together([*asked, self.training.clique], domain, encoding, "joint")
+            (clique,) = group_cliques([*asked, self.training.clique], domain, encoding, "joint")
             return {clique: (self.training.clique,)}
-        return learned_together(asked, domain, encoding, self.universe)
+        return group_cliques(asked, domain, encoding, self.universe)
 
-    def lessons(
+    def training_sets(
         self,
         cliques: dict[Clique, tuple[Clique, ...]],
         table: PrivateTable,
         workload: Workload,
         encoding: Encoding,
-    ) -> list[Lesson]:
+    ) -> list[TrainingSet]:
         """Return what is to be learned, with the training queries of each learner.
 
         Raises:
@@ -104,7 +104,7 @@ class Choice:
             )
 
         return [
-            Lesson.of(clique, [choose(each) for each in trained], encoding, table.domain)
+            TrainingSet.of(clique, [choose(each) for each in trained], encoding, table.domain)
             for clique, trained in cliques.items()
         ]
 
@@ -138,16 +138,16 @@ def _variance(table: PrivateTable, part: Fraction) -> Callable[[int], float]:
     return lambda cover: moves * table.max_weight**2 * cover / (2 * cost)
 
 
-def validation_queries(lessons: Sequence[Lesson], domain: Domain) -> list[Query]:
+def validation_queries(training_sets: Sequence[TrainingSet], domain: Domain) -> list[Query]:
     """Return queries of low sensitivity on each learner's training attributes, for private validation."""
-    cliques = dict.fromkeys(query.clique for lesson in lessons for query in lesson.queries)
+    cliques = dict.fromkeys(query.clique for training_set in training_sets for query in training_set.queries)
     return [validation_query(clique, domain) for clique in cliques]
 
 
 def train(
     domain: Domain,
     encoding: Encoding,
-    lessons: Sequence[Lesson],
+    training_sets: Sequence[TrainingSet],
     measurements: Sequence[LinearMeasurement],
     learners: Sequence[Learner],
     validations: Sequence[Validation],
@@ -158,19 +158,22 @@ def train(
     Args:
         domain: the attributes.
         encoding: of queries.
-        lessons: what is to be learned.
+        training_sets: what is to be learned.
         measurements: the noisy answers to their queries, in their order.
         learners: those that are tried; a single one is taken as it is.
         validations: what several are compared on.
         seed: of starts and orders of learning, which are no noise.
     """
     parts, start = [], 0
-    for lesson in lessons:
-        parts.append(measurements[start : start + len(lesson.queries)])
-        start += len(lesson.queries)
+    for training_set in training_sets:
+        parts.append(measurements[start : start + len(training_set.queries)])
+        start += len(training_set.queries)
     predictors = []
     for learner in learners:
-        fitted = (Part.fit(lesson, part, learner, seed) for lesson, part in zip(lessons, parts, strict=True))
+        fitted = (
+            Part.fit(training_set, part, learner, seed)
+            for training_set, part in zip(training_sets, parts, strict=True)
+        )
         predictors.append(Predictor(domain, encoding, tuple(fitted)))
     if len(predictors) == 1:
         return predictors[0], ()

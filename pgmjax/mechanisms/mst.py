@@ -16,7 +16,7 @@ from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import check_largest_clique
 from pgmjax.mechanisms.base import Mechanism, Request, Run, carry_measurements
-from pgmjax.mechanisms.noise_sizes import grid_for, law_for, most_moved, on_grid
+from pgmjax.mechanisms.noise_sizes import distribution_for, grid_for, most_moved, on_grid
 from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.privacy.scores import Distances
@@ -83,7 +83,7 @@ class MST(Mechanism):
         parts = _parts(request.budget.cap, len(domain), edges, len(given))
         moves = most_moved(attributes, domain, self.relation, unit, weight)
         for cost in (parts.attributes[0], *parts.measured):
-            law_for(moves, unit, cost)
+            distribution_for(moves, unit, cost)
         if parts.choices:
             grid_for(most_moved(pairs, domain, self.relation, "epsilon", weight), unit, parts.choices[0])
         return given

@@ -23,7 +23,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.base import Request, Run, carry_measurements
 from pgmjax.mechanisms.mwem_baselines import Estimate
-from pgmjax.mechanisms.noise_sizes import expected_size, law_for, whole_weights
+from pgmjax.mechanisms.noise_sizes import distribution_for, expected_size, whole_weights
 from pgmjax.privacy import measuring
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
@@ -86,9 +86,9 @@ class Rounds:
                 score, epsilon, rho, None, unit, domain, self.request.relation, weight, backend
             )
         for moves in {self._moves(query) for query in self.candidates.queries}:
-            law_for(moves, unit, self.costs.answers[0])
+            distribution_for(moves, unit, self.costs.answers[0])
         if self.costs.total is not None:
-            law_for(self._moves(_total_query(domain)), unit, self.costs.total)
+            distribution_for(self._moves(_total_query(domain)), unit, self.costs.total)
 
     def make(self, run: Run) -> list[LinearMeasurement]:
         """Make all rounds and return all that was measured, the total first where it is private.
@@ -146,7 +146,7 @@ class Rounds:
         rows = query.num_rows(self.request.domain)
         if self.penalty == "cells":
             return float(rows)
-        return rows * expected_size(law_for(self._moves(query), self.request.budget.unit, cost))
+        return rows * expected_size(distribution_for(self._moves(query), self.request.budget.unit, cost))
 
     def _moves(self, query: Query) -> int:
         """Return the sensitivity: of all rows in L1 or squared L2, or of any single one."""

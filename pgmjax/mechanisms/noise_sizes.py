@@ -1,4 +1,4 @@
-"""Noise that a cost buys, in public numbers: laws, expected sizes, grids and weights of scores."""
+"""Noise that a cost buys, in public numbers: distributions, expected sizes, grids and weights of scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.measurements.noise import DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteLaplace, NoiseDistribution
 from pgmjax.privacy import scales
 from pgmjax.privacy.scores import Distances
 from pgmjax.privacy.scores.base import DEFAULT_BITS
@@ -32,8 +32,8 @@ def most_moved(
     return max(1, *(Sensitivity.of(marginal(c), domain, relation, norm, max_weight).value for c in cliques))
 
 
-def law_for(sensitivity: int, unit: str, cost: Fraction) -> Law:
-    """Return the law of noise that a cost buys.
+def distribution_for(sensitivity: int, unit: str, cost: Fraction) -> NoiseDistribution:
+    """Return the distribution of noise that a cost buys.
 
     Raises:
         ValueError: noise too large to add or none at all.
@@ -43,22 +43,25 @@ def law_for(sensitivity: int, unit: str, cost: Fraction) -> Law:
     return scales.gaussian_for(sensitivity, cost)
 
 
-def expected_size(law: Law) -> float:
-    """Return the expected absolute value of noise (counts), of the discrete law that is really drawn.
+def expected_size(distribution: NoiseDistribution) -> float:
+    """Return the expected absolute value of noise (counts), of the discrete distribution that is drawn.
 
-    About sqrt(2 / pi) * scale for a Gaussian law and the scale for a Laplace law, but for small scales.
+    About sqrt(2 / pi) * scale for a Gaussian distribution and the scale for a Laplace distribution, but for
+    small scales.
 
     Example:
         >>> round(expected_size(DiscreteLaplace(10.0)), 3), round(expected_size(DiscreteLaplace(0.5)), 3)
         (9.983, 0.276)
     """
-    if isinstance(law, DiscreteLaplace):
-        inverse = 1 / law.scale
+    if isinstance(distribution, DiscreteLaplace):
+        inverse = 1 / distribution.scale
         return 1 / math.sinh(inverse) if inverse < 700 else 0.0
-    if law.scale >= GAUSSIAN_FROM:
-        return math.sqrt(2 / math.pi) * (law.scale - 1 / (12 * law.scale))  # Euler-Maclaurin
-    values = np.arange(1, math.ceil(40 * law.scale) + 2)
-    return float(2 * (values * law.probabilities(values)).sum())
+    if distribution.scale >= GAUSSIAN_FROM:
+        return math.sqrt(2 / math.pi) * (
+            distribution.scale - 1 / (12 * distribution.scale)
+        )  # Euler-Maclaurin
+    values = np.arange(1, math.ceil(40 * distribution.scale) + 2)
+    return float(2 * (values * distribution.probabilities(values)).sum())
 
 
 def whole_weights(weights: Sequence[Fraction], most: int = 4096) -> list[int]:

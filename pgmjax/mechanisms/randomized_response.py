@@ -37,7 +37,7 @@ USELESS = ("refuse", "answer")
 
 @dataclasses.dataclass(frozen=True)
 class RandomizedResponse(Mechanism):
-    """Have every record answer for itself, with lies of a known law.
+    """Have every record answer for itself, with lies of a known distribution.
 
     `run` fits a model to counts of the answers; `perturb` releases the answers themselves, row by row.
 
@@ -74,7 +74,9 @@ class RandomizedResponse(Mechanism):
     useless: str = "refuse"
 
     name: ClassVar[str] = "randomized-response"
-    summary: ClassVar[str] = "have each record answer for itself with lies of a known law, and fit the counts"
+    summary: ClassVar[str] = (
+        "have each record answer for itself with lies of a known distribution, and fit the counts"
+    )
     relations: ClassVar[tuple[Relation, ...]] = (Relation.REPLACE_ONE,)
     accepts_weights: ClassVar[bool] = False
     restriction: ClassVar[str] = (
@@ -236,14 +238,15 @@ class Universes:
 
     def predicted_errors(self, domain: Domain, cliques: Sequence[Clique], rows: int) -> dict[Clique, float]:
         """Return for each clique a bound of the standard deviation of an estimated fraction."""
-        laws = [
+        distributions = [
             response_for(domain.size(group), epsilon)
             if encoding == "direct"
             else unary_for(domain.size(group), epsilon, encoding == "symmetric-unary")
             for group, encoding, epsilon in zip(self.groups, self.encodings, self.epsilons, strict=True)
         ]
         return {
-            clique: predicted_error(factors_of(domain, self.groups, laws, clique), rows) for clique in cliques
+            clique: predicted_error(factors_of(domain, self.groups, distributions, clique), rows)
+            for clique in cliques
         }
 
 

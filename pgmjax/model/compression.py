@@ -135,8 +135,8 @@ class Compression:
         """Return a measurement over the original domain as one of a whole marginal of the compressed domain.
 
         Rows that become one are added: their values, and the squares of their standard deviations. A sum of
-        Laplace noises is no Laplace noise; `noise` stays what it was, `stddev` is right, and the law is
-        no longer known.
+        Laplace noises is no Laplace noise; `noise` stays what it was, `stddev` is right, and the distribution
+        is no longer known.
 
         Args:
             measurement: of a whole marginal, or of what `query` asks for.
@@ -159,7 +159,12 @@ class Compression:
             if whole == measurement.query:
                 return measurement
             return LinearMeasurement(
-                clique, measurement.values, measurement.stddev, None, measurement.noise, measurement.law
+                clique,
+                measurement.values,
+                measurement.stddev,
+                None,
+                measurement.noise,
+                measurement.distribution,
             )
         shape = measurement.query.shape(self.original)
         variances = np.square(measurement.row_stddevs()).reshape(shape)

@@ -1,4 +1,4 @@
-"""Synthetic rows drawn on JAX's device: the law of `model.sampling`, by one small program for any structure.
+"""Synthetic rows drawn on JAX's device, distributed as in `model.sampling`, by one program for any structure.
 
 Structure is data here: which variables a table has, where it lies and how far its search goes are integers
 that a loop over the variables reads. So nothing is compiled anew for another model, unless the numbers of

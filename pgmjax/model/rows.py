@@ -58,8 +58,8 @@ class ModelRows:
                 nothing and needs no secrecy.
             method: `multinomial` (independent rows) or `round` (less sampling error: the rows are
                 dealt to the cells of each clique as evenly as whole numbers allow).
-            device: draw `multinomial` rows on JAX's default device: rows of the same law, but not the
-                rows that the host draws for this seed. Any device draws the same ones.
+            device: draw `multinomial` rows on JAX's default device: rows of the same distribution, but not
+                the rows that the host draws for this seed. Any device draws the same ones.
 
         Returns:
             For each attribute the codes [rows]; `domain.decode` turns them into labels. Rows of records

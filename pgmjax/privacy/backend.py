@@ -1,7 +1,7 @@
 """Noise backends: one small interface with two implementations.
 
 `OpenDPBackend` is the default and the only one whose releases are secure. `SeededBackend` draws the
-same laws from a seed, for research that must be repeatable, and marks what it makes as not secure.
+same distributions from a seed, for research that must be repeatable, and marks what it makes as not secure.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Protocol
 
 import numpy as np
 
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
 from pgmjax.privacy.response import KaryResponse, UnaryResponse
-from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
+from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionDistribution
 
 
 class NoiseBackend(Protocol):
@@ -34,36 +34,36 @@ class NoiseBackend(Protocol):
         ...
 
     def laplace(self, sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
-        """Return the law this backend draws for an exact L1 sensitivity and epsilon."""
+        """Return the distribution this backend draws for an exact L1 sensitivity and epsilon."""
         ...
 
     def gaussian(self, sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
-        """Return the law this backend draws for an exact squared L2 sensitivity and rho."""
+        """Return the distribution this backend draws for an exact squared L2 sensitivity and rho."""
         ...
 
     def permute_and_flip(self, sensitivity: int, epsilon: Fraction, monotone: bool = False) -> PermuteAndFlip:
-        """Return the law this backend chooses by, for scores of a sensitivity and epsilon."""
+        """Return the distribution this backend chooses by, for scores of a sensitivity and epsilon."""
         ...
 
     def exponential(
         self, sensitivity: int, epsilon: Fraction, monotone: bool = False
     ) -> ExponentialMechanism:
-        """Return the law this backend chooses by: epsilon-DP and epsilon^2/8-zCDP."""
+        """Return the distribution this backend chooses by: epsilon-DP and epsilon^2/8-zCDP."""
         ...
 
     def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
-        """Return the law of least lie, a bit a category, that is epsilon-DP."""
+        """Return the distribution of least lie, a bit a category, that is epsilon-DP."""
         ...
 
     def randomized_response(self, size: int, epsilon: Fraction) -> KaryResponse:
-        """Return the law by which a record answers with one of `size` categories."""
+        """Return the distribution by which a record answers with one of `size` categories."""
         ...
 
-    def draw(self, law: Law, size: int) -> np.ndarray:
+    def draw(self, distribution: NoiseDistribution, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
         ...
 
-    def choose(self, law: SelectionLaw, scores: np.ndarray) -> int:
+    def choose(self, distribution: SelectionDistribution, scores: np.ndarray) -> int:
         """Return the index of one candidate; scores are int64 [candidates], larger is better.
 
         Raises:
@@ -72,11 +72,13 @@ class NoiseBackend(Protocol):
         """
         ...
 
-    def choose_several(self, law: SelectionLaw, scores: np.ndarray, draws: int) -> np.ndarray:
+    def choose_several(
+        self, distribution: SelectionDistribution, scores: np.ndarray, draws: int
+    ) -> np.ndarray:
         """Return the indices of independent choices by the same scores, int64 [draws]."""
         ...
 
-    def respond(self, law: KaryResponse, codes: np.ndarray) -> np.ndarray:
+    def respond(self, distribution: KaryResponse, codes: np.ndarray) -> np.ndarray:
         """Return an answer for each true category, int64 [records].
 
         Raises:
@@ -85,7 +87,7 @@ class NoiseBackend(Protocol):
         """
         ...
 
-    def respond_bits(self, law: UnaryResponse, codes: np.ndarray) -> np.ndarray:
+    def respond_bits(self, distribution: UnaryResponse, codes: np.ndarray) -> np.ndarray:
         """Return a bit of each category for each true category, bool [records, size].
 
         Raises:

@@ -21,12 +21,12 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.measurements.noise import Law
+from pgmjax.measurements.noise import NoiseDistribution
 from pgmjax.privacy.accounting.events import Event, Gaussian, Laplace, Selection
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import exact_epsilon, exact_rho
 from pgmjax.privacy.scores import Score
-from pgmjax.privacy.selection import SelectionLaw
+from pgmjax.privacy.selection import SelectionDistribution
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable, shifts_of
 from pgmjax.queries import Query, integers
 
@@ -43,25 +43,29 @@ class TableReadError(Error, RuntimeError):
 
 @dataclasses.dataclass(frozen=True)
 class PlannedMeasurement:
-    """A query with its law and its cost, everything about it public.
+    """A query with its distribution and its cost, everything about it public.
 
     Attributes:
         query: what is asked.
-        law: what noise it is answered with.
+        distribution: what noise it is answered with.
         sensitivity: how far its answers move between neighbours.
         event: what it costs.
         rows: the number of its answers.
     """
 
     query: Query
-    law: Law
+    distribution: NoiseDistribution
     sensitivity: Sensitivity
     event: Event
     rows: int
 
     def describe(self) -> dict[str, Any]:
         """Return what was asked, for the records."""
-        return {"query": self.query.to_spec(), "noise": self.law.noise, "scale": self.law.scale}
+        return {
+            "query": self.query.to_spec(),
+            "noise": self.distribution.noise,
+            "scale": self.distribution.scale,
+        }
 
 
 def plan_measurements(
@@ -83,15 +87,15 @@ def plan_measurements(
     norm = "l1" if unit == "epsilon" else "l2_squared"
     sensitivity = Sensitivity.of(query, domain, relation, norm, max_weight)
     moves = shifts_of(query, domain, relation, max_weight)
-    law: Law
+    distribution: NoiseDistribution
     event: Event
     if unit == "epsilon":
-        law = backend.laplace(sensitivity.value, cost)
-        event = Laplace(cost, moves, law.scale)
+        distribution = backend.laplace(sensitivity.value, cost)
+        event = Laplace(cost, moves, distribution.scale)
     else:
-        law = backend.gaussian(sensitivity.value, cost)
-        event = Gaussian(cost, moves, law.scale)
-    return PlannedMeasurement(query, law, sensitivity, event, query.num_rows(domain))
+        distribution = backend.gaussian(sensitivity.value, cost)
+        event = Gaussian(cost, moves, distribution.scale)
+    return PlannedMeasurement(query, distribution, sensitivity, event, query.num_rows(domain))
 
 
 def costs(
@@ -116,15 +120,15 @@ def costs(
 def draw(
     planned: Sequence[PlannedMeasurement], backend: NoiseBackend, show_progress: bool | None
 ) -> list[np.ndarray]:
-    """Draw the noise of every query, int64 [rows] each; queries of one law are drawn together."""
+    """Draw the noise of every query, int64 [rows] each; queries of one distribution are drawn together."""
     noise = [np.empty(each.rows, dtype=np.int64) for each in planned]
     with Progress("measuring", sum(each.rows for each in planned), show_progress) as progress:
-        for law in dict.fromkeys(each.law for each in planned):
-            places = [i for i, each in enumerate(planned) if each.law == law]
+        for distribution in dict.fromkeys(each.distribution for each in planned):
+            places = [i for i, each in enumerate(planned) if each.distribution == distribution]
             drawn = np.empty(sum(planned[i].rows for i in places), dtype=np.int64)
             for start in range(0, drawn.size, _CHUNK):
                 part = drawn[start : start + _CHUNK]
-                part[:] = backend.draw(law, part.size)
+                part[:] = backend.draw(distribution, part.size)
                 progress.advance(part.size)
             ends = np.cumsum([planned[i].rows for i in places])
             for i, part in zip(places, np.split(drawn, ends[:-1]), strict=True):
@@ -155,12 +159,12 @@ def noisy(exact: np.ndarray, noise: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class PlannedSelection:
-    """A score with the law of its selection and its cost, everything about it public.
+    """A score with the distribution of its selection and its cost, everything about it public.
 
     Attributes:
         score: what is chosen from.
         domain: of the tables it is asked of.
-        law: with which probabilities, given the scores.
+        distribution: with which probabilities, given the scores.
         sensitivity: how far a score moves between neighbours.
         event: what one draw costs.
         draws: how many independent choices are made from the same scores.
@@ -168,7 +172,7 @@ class PlannedSelection:
 
     score: Score
     domain: Domain
-    law: SelectionLaw
+    distribution: SelectionDistribution
     sensitivity: Sensitivity
     event: Selection
     draws: int = 1
@@ -183,8 +187,8 @@ class PlannedSelection:
         several = {} if self.draws == 1 else {"draws": self.draws}
         return {
             "score": self.score.to_dict(),
-            "method": self.law.name,
-            "scale": self.law.scale,
+            "method": self.distribution.name,
+            "scale": self.distribution.scale,
             **several,
         }
 
@@ -201,7 +205,7 @@ def plan_selection(
     backend: NoiseBackend,
     draws: int = 1,
 ) -> PlannedSelection:
-    """Return a score with the law that its cost buys.
+    """Return a score with the distribution that its cost buys.
 
     Raises:
         TypeError: not a score, or a cost or number of draws that is no number.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
 from pgmjax.privacy import response, scales, selection
 from pgmjax.privacy.response import (
     UnaryResponse,
@@ -60,71 +60,77 @@ class OpenDPBackend:
         return self
 
     def laplace(self, sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
-        """Return the law for an L1 sensitivity and epsilon, its scale confirmed by OpenDP.
+        """Return the distribution for an L1 sensitivity and epsilon, its scale confirmed by OpenDP.
 
         Guarantees:
             OpenDP's map for answers that differ by `sensitivity` in L1 is at most epsilon.
         """
-        law = scales.laplace_for(sensitivity, epsilon)
+        distribution = scales.laplace_for(sensitivity, epsilon)
         distance = max(sensitivity, 1)
         return DiscreteLaplace(
-            _confirmed(law.scale, epsilon, lambda scale: laplace_sampler(scale).map(distance))
+            _confirmed(distribution.scale, epsilon, lambda scale: laplace_sampler(scale).map(distance))
         )
 
     def gaussian(self, sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
-        """Return the law for a squared L2 sensitivity and rho, its scale confirmed by OpenDP.
+        """Return the distribution for a squared L2 sensitivity and rho, its scale confirmed by OpenDP.
 
         Guarantees:
             OpenDP's map for answers that differ by the sensitivity in L2 is at most rho (zCDP).
         """
-        law = scales.gaussian_for(sensitivity_squared, rho)
+        distribution = scales.gaussian_for(sensitivity_squared, rho)
         distance = scales.ceil_sqrt(Fraction(max(sensitivity_squared, 1)))
         return DiscreteGaussian(
-            _confirmed(law.scale, rho, lambda scale: gaussian_sampler(scale).map(distance))
+            _confirmed(distribution.scale, rho, lambda scale: gaussian_sampler(scale).map(distance))
         )
 
     def permute_and_flip(
         self, sensitivity: int, epsilon: Fraction, monotone: bool = False
     ) -> selection.PermuteAndFlip:
-        """Return the law for scores of a sensitivity and epsilon, its scale confirmed by OpenDP.
+        """Return the distribution for scores of a sensitivity and epsilon, its scale confirmed by OpenDP.
 
         Guarantees:
             OpenDP's map for scores that differ by `sensitivity` at most is at most epsilon.
         """
-        law = selection.permute_and_flip_for(sensitivity, epsilon, monotone)
+        distribution = selection.permute_and_flip_for(sensitivity, epsilon, monotone)
         distance = max(sensitivity, 1)
         return selection.PermuteAndFlip(
             _confirmed(
-                law.scale, epsilon, lambda scale: permute_and_flip_sampler(scale, monotone).map(distance)
+                distribution.scale,
+                epsilon,
+                lambda scale: permute_and_flip_sampler(scale, monotone).map(distance),
             )
         )
 
     def exponential(
         self, sensitivity: int, epsilon: Fraction, monotone: bool = False
     ) -> selection.ExponentialMechanism:
-        """Return the law for scores of a sensitivity and epsilon, its scale confirmed by OpenDP.
+        """Return the distribution for scores of a sensitivity and epsilon, its scale confirmed by OpenDP.
 
         Guarantees:
             OpenDP's map, which speaks of zCDP for this mechanism, is at most epsilon^2 / 8.
         """
-        law = selection.exponential_for(sensitivity, epsilon, monotone)
+        distribution = selection.exponential_for(sensitivity, epsilon, monotone)
         distance, rho = max(sensitivity, 1), epsilon**2 / 8
         return selection.ExponentialMechanism(
-            _confirmed(law.scale, rho, lambda scale: exponential_sampler(scale, monotone).map(distance))
+            _confirmed(
+                distribution.scale, rho, lambda scale: exponential_sampler(scale, monotone).map(distance)
+            )
         )
 
     def randomized_response(self, size: int, epsilon: Fraction) -> response.KaryResponse:
-        """Return the law of least lie whose loss is proven to be at most epsilon."""
+        """Return the distribution of least lie whose loss is proven to be at most epsilon."""
         return response.response_for(size, epsilon)
 
     def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
-        """Return the law of least lie whose loss is proven to be at most epsilon."""
+        """Return the distribution of least lie whose loss is proven to be at most epsilon."""
         return unary_for(size, epsilon, symmetric)
 
-    def draw(self, law: Law, size: int) -> np.ndarray:
+    def draw(self, distribution: NoiseDistribution, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
-        law = checked_noise(law)
-        sampler = (laplace_sampler if isinstance(law, DiscreteLaplace) else gaussian_sampler)(law.scale)
+        distribution = checked_noise(distribution)
+        sampler = (laplace_sampler if isinstance(distribution, DiscreteLaplace) else gaussian_sampler)(
+            distribution.scale
+        )
         noise = np.empty(size, dtype=np.int64)
 
         def fill(start: int, stop: int) -> None:
@@ -133,15 +139,17 @@ class OpenDPBackend:
         _in_pieces(size, _NOISE_PIECE, fill)
         return noise
 
-    def choose(self, law: selection.SelectionLaw, scores: np.ndarray) -> int:
+    def choose(self, distribution: selection.SelectionDistribution, scores: np.ndarray) -> int:
         """Return the index of one candidate; scores are int64 [candidates], larger is better."""
-        return int(self.choose_several(law, scores, 1)[0])
+        return int(self.choose_several(distribution, scores, 1)[0])
 
-    def choose_several(self, law: selection.SelectionLaw, scores: np.ndarray, draws: int) -> np.ndarray:
+    def choose_several(
+        self, distribution: selection.SelectionDistribution, scores: np.ndarray, draws: int
+    ) -> np.ndarray:
         """Return the indices of independent choices by the same scores, int64 [draws]."""
-        law, scores = checked_selection(law), selection.checked_scores(scores)
-        pure = isinstance(law, selection.PermuteAndFlip)
-        chooser = (permute_and_flip_sampler if pure else exponential_sampler)(law.scale)
+        distribution, scores = checked_selection(distribution), selection.checked_scores(scores)
+        pure = isinstance(distribution, selection.PermuteAndFlip)
+        chooser = (permute_and_flip_sampler if pure else exponential_sampler)(distribution.scale)
         chosen = np.empty(draws, dtype=np.int64)
 
         def fill(start: int, stop: int) -> None:
@@ -150,41 +158,41 @@ class OpenDPBackend:
         _in_pieces(draws, max(1, _SCORES_PIECE // scores.size), fill)
         return chosen
 
-    def respond(self, law: response.KaryResponse, codes: np.ndarray) -> np.ndarray:
+    def respond(self, distribution: response.KaryResponse, codes: np.ndarray) -> np.ndarray:
         """Return an answer for each true category, int64 [records].
 
         OpenDP draws who lies, bit by bit, before a category is looked at; what a lie says is uniform
         over the other categories, by rejection from the system's entropy.
         """
-        law = checked_response(law)
-        codes = response.checked_codes(law.size, codes)
+        distribution = checked_response(distribution)
+        codes = response.checked_codes(distribution.size, codes)
         answers = np.empty(codes.size, dtype=np.int64)
 
         def fill(start: int, stop: int) -> None:
-            lies = coins(law.lie, stop - start)
-            others = uniform(law.size - 1, int(np.count_nonzero(lies)))
+            lies = coins(distribution.lie, stop - start)
+            others = uniform(distribution.size - 1, int(np.count_nonzero(lies)))
             answers[start:stop] = response.answered(codes[start:stop], lies, others)
 
         _in_pieces(codes.size, _BITS_PIECE, fill)
         return answers
 
-    def respond_bits(self, law: UnaryResponse, codes: np.ndarray) -> np.ndarray:
+    def respond_bits(self, distribution: UnaryResponse, codes: np.ndarray) -> np.ndarray:
         """Return a bit of each category for each true category, bool [records, size].
 
         All bits are OpenDP's, drawn before a category is looked at.
         """
-        law = checked_bits(law)
-        codes = response.checked_codes(law.size, codes)
-        answers = np.empty((codes.size, law.size), dtype=np.bool_)
+        distribution = checked_bits(distribution)
+        codes = response.checked_codes(distribution.size, codes)
+        answers = np.empty((codes.size, distribution.size), dtype=np.bool_)
 
         def fill(start: int, stop: int) -> None:
             count = stop - start
-            bits = coins(law.lie, count * law.size).reshape(count, law.size)
-            own = ~coins(law.lie, count) if law.symmetric else coins(0.5, count)
+            bits = coins(distribution.lie, count * distribution.size).reshape(count, distribution.size)
+            own = ~coins(distribution.lie, count) if distribution.symmetric else coins(0.5, count)
             bits[np.arange(count), codes[start:stop]] = own
             answers[start:stop] = bits
 
-        _in_pieces(codes.size, max(1, _BITS_PIECE // law.size), fill)
+        _in_pieces(codes.size, max(1, _BITS_PIECE // distribution.size), fill)
         return answers
 
     def __repr__(self) -> str:

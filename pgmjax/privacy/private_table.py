@@ -135,7 +135,7 @@ class PrivateTable:
             show_progress: None shows a bar in terminals only, False never.
 
         Returns:
-            One measurement a query; values int64 [rows], with the discrete law that was drawn.
+            One measurement a query; values int64 [rows], with the discrete distribution that was drawn.
 
         Raises:
             ValueError: bad queries or parameters; nothing was spent.
@@ -161,7 +161,7 @@ class PrivateTable:
         released = self._kept(request, lambda: np.concatenate(self._answer(planned, show_progress)))
         parts = np.split(released, np.cumsum([each.rows for each in planned])[:-1])
         return tuple(
-            LinearMeasurement.released(each.query, part, each.law)
+            LinearMeasurement.released(each.query, part, each.distribution)
             for each, part in zip(planned, parts, strict=True)
         )
 
@@ -333,19 +333,23 @@ class PrivateTable:
                 "Answering", measuring.exact_answers, each, self.domain, tables[each.query.clique]
             )
             noisy = exact if noise is None else measuring.noisy(exact, noise[place])
-            call = tapes.Call(each.law.noise, (each.query,), each.law, each.sensitivity, exact)
+            call = tapes.Call(
+                each.distribution.noise, (each.query,), each.distribution, each.sensitivity, exact
+            )
             released.append(self._pass(call, functools.partial(np.asarray, noisy)))
         return released
 
     def _chosen(self, planned: measuring.PlannedSelection) -> np.ndarray:
         tables = self._marginals(planned.score.cliques)
         exact = self._withheld("Scoring", measuring.exact_scores, planned, tables)
-        call = tapes.Call("selection", (planned.score,), planned.law, planned.sensitivity, exact)
+        call = tapes.Call("selection", (planned.score,), planned.distribution, planned.sensitivity, exact)
         if planned.draws == 1:
             return self._pass(
-                call, lambda: np.array([self._backend.choose(planned.law, exact)], dtype=np.int64)
+                call, lambda: np.array([self._backend.choose(planned.distribution, exact)], dtype=np.int64)
             )
-        drawn = functools.cache(lambda: self._backend.choose_several(planned.law, exact, planned.draws))
+        drawn = functools.cache(
+            lambda: self._backend.choose_several(planned.distribution, exact, planned.draws)
+        )
         if self._tape is None:
             return drawn()
         # a passage each, so that whoever adds up what calls cost counts every draw

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.moved import renamed
 from pgmjax.data.ratings import Ratings, check_pairs
 from pgmjax.data.relation import Relation
-from pgmjax.measurements.noise import Law
+from pgmjax.measurements.noise import NoiseDistribution
 from pgmjax.privacy.accounting.events import Laplace
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget
@@ -120,8 +121,8 @@ class PrivateRatings:
         pairs = check_pairs(pairs, self._ratings.shape[0])
         sensitivity = self._sensitivity(pairs, measure)
         epsilon = exact_epsilon(epsilon)
-        law = self._backend.laplace(sensitivity, epsilon)
-        events = [Laplace(epsilon, None, law.scale)]
+        distribution = self._backend.laplace(sensitivity, epsilon)
+        events = [Laplace(epsilon, None, distribution.scale)]
         self._budget.require(events)
         if self._journal is not None:
             self._journal.begin(self, self._budget, Relation.REPLACE_ONE, self._backend.secure)
@@ -129,13 +130,13 @@ class PrivateRatings:
 
         def compute() -> np.ndarray:
             low, high = value_range(measure, self._ratings.scale, self._ratings.shape[1])
-            noise = self._backend.draw(law, len(pairs))
+            noise = self._backend.draw(distribution, len(pairs))
             exact = np.clip(self._ratings.similarities(pairs, measure), low, high)
             return np.rint(exact / GRID).astype(np.int64) + noise
 
-        asked = {"similarities": {"pairs": pairs.tolist(), "measure": measure, "scale": law.scale}}
+        asked = {"similarities": {"pairs": pairs.tolist(), "measure": measure, "scale": distribution.scale}}
         values = compute() if self._journal is None else self._journal.answer(asked, compute)
-        return NoisySimilarities(pairs, measure, values, sensitivity, law)
+        return NoisySimilarities(pairs, measure, values, sensitivity, distribution)
 
     def receipt(self) -> dict[str, Any] | None:
         """Return where the run's charge is kept, for the records; None where it is kept nowhere."""
@@ -172,6 +173,7 @@ def _whole(step: float, low: float, high: float) -> int:
     return min(math.ceil(step / GRID) + 1, round(high / GRID) - round(low / GRID))
 
 
+@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False)
 class NoisySimilarities:
     """Similarities as released.
@@ -181,14 +183,14 @@ class NoisySimilarities:
         measure: which similarity.
         values: int64 [pairs], in units of `GRID`.
         sensitivity: how far all together move, in units of `GRID`.
-        law: of the noise, in units of `GRID`.
+        distribution: of the noise, in units of `GRID`.
     """
 
     pairs: np.ndarray
     measure: str
     values: np.ndarray
     sensitivity: int
-    law: Law
+    distribution: NoiseDistribution
 
     @property
     def answers(self) -> np.ndarray:
@@ -198,7 +200,7 @@ class NoisySimilarities:
     @property
     def stddev(self) -> float:
         """The standard deviation of their noise."""
-        return self.law.stddev * GRID
+        return self.distribution.stddev * GRID
 
 
 def value_range(measure: str, scale: tuple[float, float] | None, items: int) -> tuple[float, float]:

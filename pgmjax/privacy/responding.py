@@ -25,7 +25,7 @@ from pgmjax.privacy import response, tape
 from pgmjax.privacy.accounting.events import Response
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import exact_epsilon
-from pgmjax.privacy.response import KaryResponse, ResponseLaw
+from pgmjax.privacy.response import KaryResponse, ResponseDistribution
 from pgmjax.privacy.sensitivity import RECORDS, Sensitivity
 
 ENCODINGS = ("direct", "optimal-unary", "symmetric-unary")
@@ -41,18 +41,18 @@ Block = tuple[np.ndarray, ...]
 
 @dataclasses.dataclass(frozen=True)
 class PlannedResponse:
-    """A group of attributes with the law of its responses and their cost, everything about it public.
+    """A group of attributes with its response distribution and their cost, everything about it public.
 
     Attributes:
         attributes: the group; a record's category is its cell, row-major in this order.
         encoding: one of `ENCODINGS`.
-        law: how a category is answered for.
+        distribution: how a category is answered for.
         event: what it costs.
     """
 
     attributes: Clique
     encoding: str
-    law: ResponseLaw
+    distribution: ResponseDistribution
     event: Response
 
     def describe(self) -> dict[str, Any]:
@@ -60,14 +60,14 @@ class PlannedResponse:
         return {
             "attributes": list(self.attributes),
             "encoding": self.encoding,
-            "size": self.law.size,
-            "lie": repr(self.law.lie),
+            "size": self.distribution.size,
+            "lie": repr(self.distribution.lie),
         }
 
     @property
     def bits(self) -> bool:
         """Whether a record answers with a bit a category, and not with a category."""
-        return isinstance(self.law, response.UnaryResponse)
+        return isinstance(self.distribution, response.UnaryResponse)
 
     def codes(self, domain: Domain, columns: dict[str, np.ndarray]) -> np.ndarray:
         """Return the categories of some records [rows]."""
@@ -81,9 +81,9 @@ class PlannedResponse:
 
     def respond(self, backend: NoiseBackend, codes: np.ndarray) -> np.ndarray:
         """Return responses: categories [rows] of the smallest unsigned type, or bits, bool [rows, size]."""
-        if isinstance(self.law, response.UnaryResponse):
-            return backend.respond_bits(self.law, codes)
-        return backend.respond(self.law, codes).astype(code_dtype(self.law.size))
+        if isinstance(self.distribution, response.UnaryResponse):
+            return backend.respond_bits(self.distribution, codes)
+        return backend.respond(self.distribution, codes).astype(code_dtype(self.distribution.size))
 
 
 def plan_responses(
@@ -95,7 +95,7 @@ def plan_responses(
     weighted: bool,
     backend: NoiseBackend,
 ) -> tuple[PlannedResponse, ...]:
-    """Return groups of attributes with the laws that their cost buys.
+    """Return groups of attributes with the distributions that their cost buys.
 
     Raises:
         TypeError: a group that is no list of names.
@@ -127,12 +127,12 @@ def _planned(
 ) -> PlannedResponse:
     size = domain.size(clique)
     check_size(clique, size, encoding)
-    law: ResponseLaw
+    distribution: ResponseDistribution
     if encoding == "direct":
-        law = backend.randomized_response(size, cost)
+        distribution = backend.randomized_response(size, cost)
     else:
-        law = backend.unary_response(size, cost, encoding == "symmetric-unary")
-    return PlannedResponse(clique, encoding, law, Response(cost))
+        distribution = backend.unary_response(size, cost, encoding == "symmetric-unary")
+    return PlannedResponse(clique, encoding, distribution, Response(cost))
 
 
 def check_size(clique: Clique, size: int, encoding: str) -> None:
@@ -169,7 +169,7 @@ class Responses:
     """What records answered, block by block in the order of the table; to be read once.
 
     Attributes:
-        planned: the groups, their laws and costs, in the order of a block's parts.
+        planned: the groups, their distributions and costs, in the order of a block's parts.
         rows: how many records answer; public.
     """
 
@@ -201,24 +201,24 @@ class Responses:
         return tuple(each.attributes for each in self.planned)
 
     @property
-    def laws(self) -> tuple[ResponseLaw, ...]:
-        """The law of each group's answers."""
-        return tuple(each.law for each in self.planned)
+    def distributions(self) -> tuple[ResponseDistribution, ...]:
+        """The distribution of each group's answers."""
+        return tuple(each.distribution for each in self.planned)
 
     @property
-    def law(self) -> KaryResponse:
-        """The law of the answers of records that answer for one group, with one category.
+    def distribution(self) -> KaryResponse:
+        """The distribution of the answers of records that answer for one group, with one category.
 
         Raises:
             ValueError: there are several groups, or a bit a category.
         """
-        law = self.planned[0].law
-        if len(self.planned) != 1 or not isinstance(law, KaryResponse):
+        distribution = self.planned[0].distribution
+        if len(self.planned) != 1 or not isinstance(distribution, KaryResponse):
             given = ", ".join(f"{each.attributes} in {each.encoding!r}" for each in self.planned)
             raise ValueError(
                 f"These responses are no codes: expected one group in the encoding 'direct', got {given}."
             )
-        return law
+        return distribution
 
     def codes(self) -> Iterator[np.ndarray]:
         """Yield the categories [rows] of the one group's blocks; what `__iter__` raises, this does too."""
@@ -273,18 +273,20 @@ class Responses:
     def _passed(self, planned: PlannedResponse, codes: np.ndarray) -> np.ndarray:
         if self._gates.passed is None:
             return planned.respond(self._backend, codes)
-        call = tape.Call("response", (planned.attributes,), planned.law, _ONE_RECORD, codes.astype(np.int64))
+        call = tape.Call(
+            "response", (planned.attributes,), planned.distribution, _ONE_RECORD, codes.astype(np.int64)
+        )
         answers = self._gates.passed(
             call, lambda: planned.respond(self._backend, codes).astype(np.int64).reshape(-1)
         )
         if planned.bits:
-            return answers.astype(np.bool_).reshape(codes.size, planned.law.size)
-        return answers.astype(code_dtype(planned.law.size))
+            return answers.astype(np.bool_).reshape(codes.size, planned.distribution.size)
+        return answers.astype(code_dtype(planned.distribution.size))
 
 
 def block_rows(planned: Sequence[PlannedResponse]) -> int:
     """Return how many records make a block: a public number, so that a run goes on where it stopped."""
-    bits = sum(each.law.size for each in planned if each.bits)
+    bits = sum(each.distribution.size for each in planned if each.bits)
     return min(_MOST_ROWS, max(_FEWEST_ROWS, _BLOCK_BITS // max(1, bits)))
 
 
@@ -346,7 +348,7 @@ def unpack(words: np.ndarray, planned: Sequence[PlannedResponse], rows: int) -> 
     """Return the block of some records that `pack` packed."""
     content, parts, start = words.tobytes(), [], 0
     for each in planned:
-        size = each.law.size
+        size = each.distribution.size
         if each.bits:
             packed = np.frombuffer(content, np.uint8, -(-rows * size // 8), start)
             bits = np.unpackbits(packed, count=rows * size).view(np.bool_)

@@ -1,8 +1,8 @@
 """Randomised response: each record answers for itself, and lies with a known probability.
 
 It reports a category (`KaryResponse`), or a bit for each category, every bit turned over by itself
-(`UnaryResponse`). `checked_noise`, `checked_selection`, `checked_response` and `checked_bits` refuse a law of
-the wrong kind, which a backend would draw as another one without a word.
+(`UnaryResponse`). `checked_noise`, `checked_selection`, `checked_response` and `checked_bits` refuse a
+distribution of the wrong kind, which a backend would draw as another one without a word.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.moved import serve_old_names
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
 from pgmjax.privacy import scales
 from pgmjax.privacy.exact import floor_float, shortened
-from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionLaw
+from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionDistribution
 
 LARGEST_SIZE = 2**31
 _LARGEST_CHANNEL = 4096
@@ -94,7 +94,7 @@ class KaryResponse:
 
 
 def response_for(size: int, epsilon: Fraction) -> KaryResponse:
-    """Return the law of least lie that is epsilon-DP.
+    """Return the distribution of least lie that is epsilon-DP.
 
     Args:
         size: number of categories, 2 to 2^31.
@@ -170,8 +170,8 @@ class UnaryResponse:
         (optimal and symmetric unary encoding).
 
     Example:
-        >>> law = UnaryResponse(2, 0.25)
-        >>> law.channel().round(4).tolist()  # answers 00, 01, 10, 11
+        >>> distribution = UnaryResponse(2, 0.25)
+        >>> distribution.channel().round(4).tolist()  # answers 00, 01, 10, 11
         [[0.375, 0.125, 0.375, 0.125], [0.375, 0.375, 0.125, 0.125]]
     """
 
@@ -218,7 +218,7 @@ class UnaryResponse:
 
 
 def unary_for(size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
-    """Return the law of least lie that is epsilon-DP.
+    """Return the distribution of least lie that is epsilon-DP.
 
     Args:
         size: number of categories, 2 to 2^16.
@@ -251,7 +251,7 @@ def unary_for(size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryRes
     return UnaryResponse(size, lie, symmetric)
 
 
-ResponseLaw = KaryResponse | UnaryResponse
+ResponseDistribution = KaryResponse | UnaryResponse
 
 
 def log_bound(odds: Fraction) -> Fraction:
@@ -283,32 +283,37 @@ def checked_codes(size: int, codes: Any) -> np.ndarray:
     return array
 
 
-def checked_response(law: Any) -> KaryResponse:
-    """Return a law of randomised response."""
-    if not isinstance(law, KaryResponse):
-        raise TypeError(f"law must be a KaryResponse, got {type(law).__name__}.")
-    return law
+def checked_response(distribution: Any) -> KaryResponse:
+    """Return a distribution of randomised response."""
+    if not isinstance(distribution, KaryResponse):
+        raise TypeError(f"distribution must be a KaryResponse, got {type(distribution).__name__}.")
+    return distribution
 
 
-def checked_bits(law: Any) -> UnaryResponse:
-    """Return a law of unary responses."""
-    if not isinstance(law, UnaryResponse):
-        raise TypeError(f"law must be a UnaryResponse, got {type(law).__name__}.")
-    return law
+def checked_bits(distribution: Any) -> UnaryResponse:
+    """Return a distribution of unary responses."""
+    if not isinstance(distribution, UnaryResponse):
+        raise TypeError(f"distribution must be a UnaryResponse, got {type(distribution).__name__}.")
+    return distribution
 
 
-def checked_noise(law: Any) -> Law:
-    """Return a law of noise; laws refuse scales that are not > 0, which samplers take for no noise."""
-    if not isinstance(law, DiscreteLaplace | DiscreteGaussian):
-        raise TypeError(f"law must be a DiscreteLaplace or DiscreteGaussian, got {type(law).__name__}.")
-    return law
+def checked_noise(distribution: Any) -> NoiseDistribution:
+    """Return a noise distribution; it refuses a scale that is not > 0, which samplers take for no noise."""
+    if not isinstance(distribution, DiscreteLaplace | DiscreteGaussian):
+        raise TypeError(
+            f"distribution must be a DiscreteLaplace or DiscreteGaussian, got {type(distribution).__name__}."
+        )
+    return distribution
 
 
-def checked_selection(law: Any) -> SelectionLaw:
-    """Return a law of selection."""
-    if not isinstance(law, PermuteAndFlip | ExponentialMechanism):
-        raise TypeError(f"law must be a PermuteAndFlip or ExponentialMechanism, got {type(law).__name__}.")
-    return law
+def checked_selection(distribution: Any) -> SelectionDistribution:
+    """Return a distribution of selection."""
+    if not isinstance(distribution, PermuteAndFlip | ExponentialMechanism):
+        raise TypeError(
+            "distribution must be a PermuteAndFlip or ExponentialMechanism, got "
+            f"{type(distribution).__name__}."
+        )
+    return distribution
 
 
 serve_old_names(__name__)

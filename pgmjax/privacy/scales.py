@@ -14,7 +14,7 @@ STRONGEST = 64
 
 
 def laplace_for(sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
-    """Return the law that makes a query epsilon-DP, its scale rounded up to a float.
+    """Return the distribution that makes a query epsilon-DP, its scale rounded up to a float.
 
     Args:
         sensitivity: exact L1 sensitivity of integer answers; 0 is taken as 1.
@@ -42,7 +42,7 @@ def laplace_for(sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
 
 
 def gaussian_for(sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
-    """Return the law that makes a query rho-zCDP, its scale rounded up to a float.
+    """Return the distribution that makes a query rho-zCDP, its scale rounded up to a float.
 
     Args:
         sensitivity_squared: exact square of the L2 sensitivity of integer answers; 0 is taken as 1.

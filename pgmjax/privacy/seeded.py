@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Law
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
 from pgmjax.privacy import response, scales, selection
 from pgmjax.privacy.response import (
     UnaryResponse,
@@ -24,7 +24,7 @@ _CHUNK = 1 << 20
 
 
 class SeededBackend:
-    """The same laws as the secure backend, drawn by a NumPy generator from a seed, to float64's digits.
+    """The secure backend's distributions, drawn by a NumPy generator from a seed, to float64's digits.
 
     Releases made with it say `secure=False` and carry the seed. Each run starts the stream anew, so
     that a release is repeated by its seed; runs that must be independent need different seeds.
@@ -64,88 +64,92 @@ class SeededBackend:
         return SeededBackend(self.seed, insecure=True)
 
     def laplace(self, sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
-        """Return the law for an L1 sensitivity and epsilon."""
+        """Return the distribution for an L1 sensitivity and epsilon."""
         return scales.laplace_for(sensitivity, epsilon)
 
     def gaussian(self, sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
-        """Return the law for a squared L2 sensitivity and rho."""
+        """Return the distribution for a squared L2 sensitivity and rho."""
         return scales.gaussian_for(sensitivity_squared, rho)
 
     def permute_and_flip(
         self, sensitivity: int, epsilon: Fraction, monotone: bool = False
     ) -> selection.PermuteAndFlip:
-        """Return the law for scores of a sensitivity and epsilon."""
+        """Return the distribution for scores of a sensitivity and epsilon."""
         return selection.permute_and_flip_for(sensitivity, epsilon, monotone)
 
     def exponential(
         self, sensitivity: int, epsilon: Fraction, monotone: bool = False
     ) -> selection.ExponentialMechanism:
-        """Return the law for scores of a sensitivity and epsilon."""
+        """Return the distribution for scores of a sensitivity and epsilon."""
         return selection.exponential_for(sensitivity, epsilon, monotone)
 
     def randomized_response(self, size: int, epsilon: Fraction) -> response.KaryResponse:
-        """Return the law of least lie whose loss is proven to be at most epsilon."""
+        """Return the distribution of least lie whose loss is proven to be at most epsilon."""
         return response.response_for(size, epsilon)
 
     def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
-        """Return the law of least lie whose loss is proven to be at most epsilon."""
+        """Return the distribution of least lie whose loss is proven to be at most epsilon."""
         return unary_for(size, epsilon, symmetric)
 
-    def draw(self, law: Law, size: int) -> np.ndarray:
+    def draw(self, distribution: NoiseDistribution, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
-        law = checked_noise(law)
-        sampler = self._laplace if isinstance(law, DiscreteLaplace) else self._gaussian
-        parts = [sampler(law.scale, min(_CHUNK, size - start)) for start in range(0, size, _CHUNK)]
+        distribution = checked_noise(distribution)
+        sampler = self._laplace if isinstance(distribution, DiscreteLaplace) else self._gaussian
+        parts = [sampler(distribution.scale, min(_CHUNK, size - start)) for start in range(0, size, _CHUNK)]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
-    def choose(self, law: selection.SelectionLaw, scores: np.ndarray) -> int:
+    def choose(self, distribution: selection.SelectionDistribution, scores: np.ndarray) -> int:
         """Return the index of the candidate whose score with exponential or Gumbel noise is largest."""
-        law, scores = checked_selection(law), selection.checked_scores(scores)
-        pure = isinstance(law, selection.PermuteAndFlip)
+        distribution, scores = checked_selection(distribution), selection.checked_scores(scores)
+        pure = isinstance(distribution, selection.PermuteAndFlip)
         noise = (self._generator.standard_exponential if pure else self._generator.gumbel)(size=scores.size)
-        return int(np.argmax((scores - scores.max()) / law.scale + noise))
+        return int(np.argmax((scores - scores.max()) / distribution.scale + noise))
 
-    def choose_several(self, law: selection.SelectionLaw, scores: np.ndarray, draws: int) -> np.ndarray:
+    def choose_several(
+        self, distribution: selection.SelectionDistribution, scores: np.ndarray, draws: int
+    ) -> np.ndarray:
         """Return the indices of independent choices by the same scores, int64 [draws]."""
-        law, scores = checked_selection(law), selection.checked_scores(scores)
-        if isinstance(law, selection.PermuteAndFlip):
-            return np.array([self.choose(law, scores) for _ in range(draws)], dtype=np.int64)
-        ends = np.cumsum(np.exp((scores - scores.max()) / law.scale))
+        distribution, scores = checked_selection(distribution), selection.checked_scores(scores)
+        if isinstance(distribution, selection.PermuteAndFlip):
+            return np.array([self.choose(distribution, scores) for _ in range(draws)], dtype=np.int64)
+        ends = np.cumsum(np.exp((scores - scores.max()) / distribution.scale))
         chosen = np.searchsorted(ends, self._generator.random(draws) * ends[-1], side="right")
         return np.minimum(chosen, scores.size - 1).astype(np.int64)
 
-    def respond(self, law: response.KaryResponse, codes: np.ndarray) -> np.ndarray:
+    def respond(self, distribution: response.KaryResponse, codes: np.ndarray) -> np.ndarray:
         """Return an answer for each true category, int64 [records]."""
-        law = checked_response(law)
-        codes = response.checked_codes(law.size, codes)
+        distribution = checked_response(distribution)
+        codes = response.checked_codes(distribution.size, codes)
         answers = np.empty(codes.size, dtype=np.int64)
         for start in range(0, codes.size, _CHUNK):
             truth = codes[start : start + _CHUNK]
-            lies = self._generator.random(truth.size) < law.lie
-            others = self._generator.integers(law.size - 1, size=np.count_nonzero(lies))
+            lies = self._generator.random(truth.size) < distribution.lie
+            others = self._generator.integers(distribution.size - 1, size=np.count_nonzero(lies))
             answers[start : start + truth.size] = response.answered(truth, lies, others)
         return answers
 
-    def respond_bits(self, law: UnaryResponse, codes: np.ndarray) -> np.ndarray:
+    def respond_bits(self, distribution: UnaryResponse, codes: np.ndarray) -> np.ndarray:
         """Return a bit of each category for each true category, bool [records, size]."""
-        law = checked_bits(law)
-        codes = response.checked_codes(law.size, codes)
-        answers = np.empty((codes.size, law.size), dtype=np.bool_)
-        step = max(1, _CHUNK // law.size)
+        distribution = checked_bits(distribution)
+        codes = response.checked_codes(distribution.size, codes)
+        answers = np.empty((codes.size, distribution.size), dtype=np.bool_)
+        step = max(1, _CHUNK // distribution.size)
         for start in range(0, codes.size, step):
             truth = codes[start : start + step]
-            bits = self._generator.random((truth.size, law.size)) < law.lie
-            bits[np.arange(truth.size), truth] = self._generator.random(truth.size) < float(law.truth)
+            bits = self._generator.random((truth.size, distribution.size)) < distribution.lie
+            bits[np.arange(truth.size), truth] = self._generator.random(truth.size) < float(
+                distribution.truth
+            )
             answers[start : start + step] = bits
         return answers
 
     def _laplace(self, scale: float, size: int) -> np.ndarray:
-        """The difference of two geometric variables is the discrete Laplace law."""
+        """The difference of two geometric variables is the discrete Laplace distribution."""
         success = -math.expm1(-1.0 / scale)
         return self._generator.geometric(success, size) - self._generator.geometric(success, size)
 
     def _gaussian(self, scale: float, size: int) -> np.ndarray:
-        """Propose from a discrete Laplace of scale floor(sigma) + 1, accept by the ratio of the laws."""
+        """Propose from a discrete Laplace of scale floor(sigma) + 1, accept by the ratio of probabilities."""
         width = math.floor(scale) + 1.0
         result = np.empty(size, dtype=np.int64)
         filled = 0

@@ -2,8 +2,8 @@
 
 Two mechanisms, which differ in what is known of their loss: permute-and-flip is epsilon-DP and never
 worse on average than the other; the exponential mechanism is epsilon-DP and, by its bounded range,
-epsilon^2/8-zCDP, which makes it the cheaper one where many choices are added up. `ThresholdLaw` is the noise
-of a threshold test: once on the threshold, and on each distance.
+epsilon^2/8-zCDP, which makes it the cheaper one where many choices are added up. `ThresholdNoise` is the
+noise of a threshold test: once on the threshold, and on each distance.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NODES = 32
 class PermuteAndFlip:
     """Go through the candidates in random order, take one with probability exp((score - best) / scale).
 
-    The same law as the largest of score + scale * (standard exponential noise).
+    The same distribution as the largest of score + scale * (standard exponential noise).
 
     Attributes:
         scale: the float that the sampler was given.
@@ -76,7 +76,7 @@ class PermuteAndFlip:
 class ExponentialMechanism:
     """Pick candidate i with probability proportional to exp(score_i / scale).
 
-    The same law as the largest of score + scale * (standard Gumbel noise).
+    The same distribution as the largest of score + scale * (standard Gumbel noise).
 
     Attributes:
         scale: the float that the sampler was given.
@@ -105,11 +105,11 @@ class ExponentialMechanism:
         return weights / weights.sum()
 
 
-SelectionLaw = PermuteAndFlip | ExponentialMechanism
+SelectionDistribution = PermuteAndFlip | ExponentialMechanism
 
 
 @dataclasses.dataclass(frozen=True)
-class ThresholdLaw:
+class ThresholdNoise:
     """The noise of `privacy.threshold.ThresholdTest`.
 
     Attributes:
@@ -130,7 +130,7 @@ class ThresholdLaw:
 
 
 def permute_and_flip_for(sensitivity: int, epsilon: Fraction, monotone: bool = False) -> PermuteAndFlip:
-    """Return the law that makes a choice epsilon-DP, its scale rounded up to a float.
+    """Return the distribution that makes a choice epsilon-DP, its scale rounded up to a float.
 
     Args:
         sensitivity: the most by which one score differs between neighbours; 0 is taken as 1.
@@ -145,7 +145,7 @@ def permute_and_flip_for(sensitivity: int, epsilon: Fraction, monotone: bool = F
 
 
 def exponential_for(sensitivity: int, epsilon: Fraction, monotone: bool = False) -> ExponentialMechanism:
-    """Return the law that makes a choice epsilon-DP and epsilon^2/8-zCDP, as `permute_and_flip_for`."""
+    """Return the distribution of an epsilon-DP and epsilon^2/8-zCDP choice, as `permute_and_flip_for`."""
     return ExponentialMechanism(_scale(sensitivity, epsilon, monotone))
 
 

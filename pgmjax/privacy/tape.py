@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal.errors import Error
-from pgmjax.measurements.noise import Law
-from pgmjax.privacy.response import ResponseLaw
-from pgmjax.privacy.selection import SelectionLaw, ThresholdLaw
+from pgmjax.measurements.noise import NoiseDistribution
+from pgmjax.privacy.response import ResponseDistribution
+from pgmjax.privacy.selection import SelectionDistribution, ThresholdNoise
 from pgmjax.privacy.sensitivity import Sensitivity
 
 _NORMS = {"l1": "L1", "l2_squared": "squared L2", "linf": "maximum", "records": "records"}
@@ -41,14 +41,14 @@ class Call:
     Attributes:
         kind: "laplace", "gaussian", "selection", "response", "threshold" or "public count".
         parameters: everything public that shapes the call; must be comparable.
-        law: how its release is drawn, None for what is public.
+        distribution: how its release is drawn, None for what is public.
         sensitivity: how far neighbours were declared to move the exact numbers.
         exact: the private numbers, int64 [rows].
     """
 
     kind: str
     parameters: tuple[Any, ...]
-    law: Law | SelectionLaw | ResponseLaw | ThresholdLaw | None
+    distribution: NoiseDistribution | SelectionDistribution | ResponseDistribution | ThresholdNoise | None
     sensitivity: Sensitivity
     exact: np.ndarray
 
@@ -149,9 +149,9 @@ class Tape:
         self._position += 1
         if call.kind != recorded.kind:
             raise NonInterferenceError(f"{place} was {recorded.kind}: the kind of call depends on the table.")
-        if (call.sensitivity, call.law, call.parameters) != (
+        if (call.sensitivity, call.distribution, call.parameters) != (
             recorded.sensitivity,
-            recorded.law,
+            recorded.distribution,
             recorded.parameters,
         ):
             raise NonInterferenceError(

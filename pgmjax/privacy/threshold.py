@@ -14,12 +14,12 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.errors import Error
 from pgmjax.data.counting import check_memory
-from pgmjax.measurements.noise import Law
+from pgmjax.measurements.noise import NoiseDistribution
 from pgmjax.privacy import measuring, tape
 from pgmjax.privacy.accounting.events import Pure
 from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.private_table import PrivateTable
-from pgmjax.privacy.selection import ThresholdLaw
+from pgmjax.privacy.selection import ThresholdNoise
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query
 
@@ -77,7 +77,7 @@ class ThresholdTest:
         cost = exact_epsilon(epsilon)
         self._table = table
         backend = table._backend
-        self._law = ThresholdLaw(backend.laplace(1, cost / 2), backend.laplace(2, cost / 2))
+        self._distribution = ThresholdNoise(backend.laplace(1, cost / 2), backend.laplace(2, cost / 2))
         self._asked, self._closed = 0, False
         self._event = Pure(cost)
         table._charge([self._event])
@@ -121,23 +121,23 @@ class ThresholdTest:
         """Compare the noisy distance with the noisy threshold; int64 [1]."""
         table, query = self._table, planned.query
         if self._noise is None:
-            self._noise = self._drawn(self._law.threshold)
-        noise = self._drawn(self._law.distance)
+            self._noise = self._drawn(self._distribution.threshold)
+        noise = self._drawn(self._distribution.distance)
         counts = table._marginals([query.clique])[query.clique]
         exact = table._withheld("Comparing", measuring.exact_answers, planned, table.domain, counts)
         distance = np.abs(exact - guess)
         call = tape.Call(
             "threshold",
             (query, guess, self._threshold, self._asked),
-            self._law,
+            self._distribution,
             planned.sensitivity,
             distance,
         )
         limit = self._threshold + self._noise
         return table._pass(call, lambda: (distance + noise >= limit).astype(np.int64))
 
-    def _drawn(self, law: Law) -> int:
-        return 0 if self._replays() else int(self._table._backend.draw(law, 1)[0])
+    def _drawn(self, distribution: NoiseDistribution) -> int:
+        return 0 if self._replays() else int(self._table._backend.draw(distribution, 1)[0])
 
     def _planned(self, query: Any) -> measuring.PlannedMeasurement:
         domain, relation = self._table.domain, self._table.relation
@@ -150,7 +150,7 @@ class ThresholdTest:
                 f"a threshold test takes queries that no record moves by more than 1, got "
                 f"{sensitivity.value}: ask for counts of records, each once."
             )
-        return measuring.PlannedMeasurement(query, self._law.distance, sensitivity, self._event, 1)
+        return measuring.PlannedMeasurement(query, self._distribution.distance, sensitivity, self._event, 1)
 
     def _replays(self) -> bool:
         return self._table._tape is not None and self._table._tape.replays

@@ -173,10 +173,11 @@ class Release:
         if self.transcript is not None:
             return f"{self.transcript.drawn.size:,} random choices of queries, which it lists"
         rows = sum(measurement.values.size for measurement in self.measurements)
-        laws = sorted({measurement.noise for measurement in self.measurements})
-        if laws == ["response"]:
+        distributions = sorted({measurement.noise for measurement in self.measurements})
+        if distributions == ["response"]:
             return f"{rows:,} counts of what the records answered for themselves by randomised response"
-        return f"{rows:,} counts, each released with discrete {' or '.join(map(str.capitalize, laws))} noise"
+        named = " or ".join(map(str.capitalize, distributions))
+        return f"{rows:,} counts, each released with discrete {named} noise"
 
     def __repr__(self) -> str:
         mark = (

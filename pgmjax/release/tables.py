@@ -21,9 +21,9 @@ def write_measurements(
     secure: bool | None = None,
     seed: int | None = None,
 ) -> None:
-    """Write noisy answers: clique (list of names), row, value, stddev of the noise, noise (its law), scale.
+    """Write noisy answers: clique (list of names), row, value, stddev, distribution and scale of the noise.
 
-    `scale` is that of the discrete law that was drawn, null where it is not known. Values that are
+    `scale` is that of the discrete distribution that was drawn, null where it is not known. Values that are
     integers, as released, are stored as int64. Where `secure` is given, the file's metadata says
     `secure` ("true" or "false") and the `seed` of insecure noise.
     """
@@ -111,8 +111,11 @@ def _joined(parts: Iterable[np.ndarray], dtype: Any = np.float64) -> np.ndarray:
 
 
 def _scales(measurements: Sequence[LinearMeasurement]) -> list[np.ndarray]:
-    """For each row the scale of the law of its noise, NaN where the law is not known."""
-    return [np.full(m.values.size, np.nan if m.law is None else m.law.scale) for m in measurements]
+    """For each row the scale of the distribution of its noise, NaN where the distribution is not known."""
+    return [
+        np.full(m.values.size, np.nan if m.distribution is None else m.distribution.scale)
+        for m in measurements
+    ]
 
 
 def _which(sizes: Sequence[int]) -> np.ndarray:

@@ -11,7 +11,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.relation import Relation
 from pgmjax.learning.predictor import Predictor
 from pgmjax.learning.selection import model_bound, noise_bound
-from pgmjax.measurements.noise import Law
+from pgmjax.measurements.noise import NoiseDistribution
 from pgmjax.queries import Query
 from pgmjax.release.release import Release
 
@@ -23,7 +23,7 @@ class TrainingAccuracy:
     Attributes:
         clique: the attributes of the training queries.
         count: their number.
-        law: of their noise.
+        distribution: of their noise.
         mean_noise: what the size of the mean of their noises exceeds with probability at most beta (counts;
             of queries with integers as weights, over the largest of them).
         model: what the mean absolute error on all queries, less that on the training queries without noise,
@@ -32,7 +32,7 @@ class TrainingAccuracy:
 
     clique: Clique
     count: int
-    law: Law
+    distribution: NoiseDistribution
     mean_noise: float
     model: float | None
 
@@ -104,11 +104,15 @@ class TrainedRelease(Release):
         records = max(1, round(self.model.total))
         for measurement in self.measurements[: self.training]:
             count = measurement.values.size
-            assert measurement.law is not None
+            assert measurement.distribution is not None
             largest = float(measurement.query.linf_sensitivity(Relation.ADD_REMOVE, self.domain))
-            mean_noise = noise_bound(measurement.law, np.full(count, 1 / count / max(1.0, largest)), beta)
+            mean_noise = noise_bound(
+                measurement.distribution, np.full(count, 1 / count / max(1.0, largest)), beta
+            )
             model = model_bound(records, count, beta, hypotheses) if self.drawn else None
-            found.append(TrainingAccuracy(measurement.clique, count, measurement.law, mean_noise, model))
+            found.append(
+                TrainingAccuracy(measurement.clique, count, measurement.distribution, mean_noise, model)
+            )
         return tuple(found)
 
     def _trained(self) -> Predictor:

@@ -14,7 +14,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
 
-_TAIL = 1e-12  # of a discrete law's probability that redrawn noise leaves out
+_TAIL = 1e-12  # of a discrete distribution's probability that redrawn noise leaves out
 
 
 def redrawn(
@@ -22,12 +22,13 @@ def redrawn(
 ) -> list[list[LinearMeasurement]]:
     """Return measurements as they might have come out if the model were the truth.
 
-    Noise is drawn from the law of each measurement where it is known, else from the continuous law of its
-    family and standard deviation (a Gaussian one for counts of responses). It is no protection of anything.
+    Noise is drawn from the distribution of each measurement where it is known, else from the continuous
+    distribution of its family and standard deviation (a Gaussian one for counts of responses). It is no
+    protection of anything.
 
     Args:
         model: what is taken for the truth.
-        measurements: whose queries, standard deviations and laws are used; their values are not.
+        measurements: whose queries, standard deviations and distributions are used; their values are not.
         draws: how many lists.
         seed: the same seed gives the same noise.
     """
@@ -36,7 +37,7 @@ def redrawn(
     noise = [_noise(m, draws, generator) for m in measurements]
     return [
         [
-            LinearMeasurement(m.clique, answer + drawn[k], _flat(m.stddev), m.query, m.noise, m.law)
+            LinearMeasurement(m.clique, answer + drawn[k], _flat(m.stddev), m.query, m.noise, m.distribution)
             for m, answer, drawn in zip(measurements, answers, noise, strict=True)
         ]
         for k in range(draws)
@@ -76,10 +77,10 @@ def refitted(
 def _noise(measurement: LinearMeasurement, draws: int, generator: np.random.Generator) -> np.ndarray:
     """Noise [draws, values] of one measurement."""
     shape = draws, measurement.values.size
-    if measurement.law is not None:
-        radius = measurement.law.radius(_TAIL)
+    if measurement.distribution is not None:
+        radius = measurement.distribution.radius(_TAIL)
         support = np.arange(-radius, radius + 1)
-        below = np.cumsum(measurement.law.probabilities(support))
+        below = np.cumsum(measurement.distribution.probabilities(support))
         return np.asarray(support[np.searchsorted(below, generator.random(shape) * below[-1])], np.float64)
     if measurement.noise == "laplace":
         return np.asarray(generator.laplace(size=shape) * np.sqrt(0.5) * measurement.row_stddevs())

@@ -24,7 +24,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.constraints import FixedMarginal, StructuralZeros
 from pgmjax.measurements.estimates import Estimates
-from pgmjax.measurements.least_squares import Effects, WhitenedAnswers, shortest_combinations
+from pgmjax.measurements.least_squares import ResidualBasis, WhitenedAnswers, shortest_combinations
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 
@@ -72,7 +72,7 @@ def least_squares(
     """
     listed = list(rows)
     cliques = (*(m.clique for m in measurements), *(clique for clique, _ in listed))
-    effects = Effects.of(domain, [*cliques, *(one.clique for one in fixed)])
+    effects = ResidualBasis.of(domain, [*cliques, *(one.clique for one in fixed)])
     known = Noiseless.of(effects, zeros, fixed, total)
     system = _System(effects, measurements, known)
     targets = np.array([effects.coordinates(clique, np.asarray(table, float)) for clique, table in listed])
@@ -101,7 +101,9 @@ class LeastSquares(Estimates):
 class _System:
     """The measurements in coordinates of effects, scaled so that those of whole marginals are orthonormal."""
 
-    def __init__(self, effects: Effects, measurements: Sequence[LinearMeasurement], known: Noiseless) -> None:
+    def __init__(
+        self, effects: ResidualBasis, measurements: Sequence[LinearMeasurement], known: Noiseless
+    ) -> None:
         from scipy.sparse.linalg import LinearOperator
 
         self.answers, self.known = WhitenedAnswers(measurements, effects), known
@@ -178,7 +180,7 @@ class Noiseless:
     @classmethod
     def of(
         cls,
-        effects: Effects,
+        effects: ResidualBasis,
         zeros: Sequence[StructuralZeros],
         fixed: Sequence[FixedMarginal],
         total: float | None,
@@ -228,7 +230,7 @@ class Noiseless:
         return result
 
 
-def _families(effects: Effects, constrained: set[str]) -> dict[Clique, tuple[Clique, ...]]:
+def _families(effects: ResidualBasis, constrained: set[str]) -> dict[Clique, tuple[Clique, ...]]:
     """For each set of free attributes the sets of constrained ones that stand beside it, smallest first."""
     found: dict[Clique, list[Clique]] = {}
     for subset in effects.places:
@@ -237,7 +239,7 @@ def _families(effects: Effects, constrained: set[str]) -> dict[Clique, tuple[Cli
     return {free: tuple(sorted(family, key=lambda c: (len(c), c))) for free, family in found.items()}
 
 
-def _places(effects: Effects, free: Clique, family: tuple[Clique, ...]) -> np.ndarray:
+def _places(effects: ResidualBasis, free: Clique, family: tuple[Clique, ...]) -> np.ndarray:
     """Where the effects of free attributes with each constrained set stand [free cells, coordinates]."""
     domain, parts = effects.domain, []
     for beside in family:
@@ -290,7 +292,7 @@ def _together(domain: Domain, union: Clique, shares: np.ndarray, one: Clique, ot
 
 
 def _told(
-    effects: Effects, fixed: Sequence[FixedMarginal], total: float | None, places: np.ndarray
+    effects: ResidualBasis, fixed: Sequence[FixedMarginal], total: float | None, places: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The constant and the cells of fixed marginals as functions [coordinates, functions], and answers."""
     rows: list[np.ndarray] = []

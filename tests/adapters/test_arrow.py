@@ -116,11 +116,11 @@ MEASURED = [
 
 def check(found):
     for one, other in zip(MEASURED, found, strict=True):
-        assert (one.clique, one.query, one.noise, one.law) == (
+        assert (one.clique, one.query, one.noise, one.distribution) == (
             other.clique,
             other.query,
             other.noise,
-            other.law,
+            other.distribution,
         )
         assert one.flat_values().tolist() == other.flat_values().tolist()
         assert one.row_stddevs().tolist() == other.row_stddevs().tolist()
@@ -145,7 +145,7 @@ def test_a_releases_file_is_read_back(tmp_path):
 def test_tables_without_scale_have_no_laws():
     table = arrow.measurements_to_arrow(MEASURED[:1]).drop_columns(["scale"])
     (found,) = arrow.measurements_from_arrow(table)
-    assert found.law is None and found.stddev == MEASURED[0].stddev
+    assert found.distribution is None and found.stddev == MEASURED[0].stddev
 
 
 def test_bad_tables_of_measurements():

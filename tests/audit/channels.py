@@ -1,4 +1,4 @@
-"""Reference channels and selection laws, written from the textbook formulas and nothing of the library."""
+"""Reference channels and selection distributions, from textbook formulas and nothing of the library."""
 
 import itertools
 import math
@@ -45,14 +45,14 @@ def exponential(scores, epsilon=1.0, half=0.5):
 def permute_and_flip(scores, epsilon=1.0):
     """McKenna and Sheldon 2020: walk the candidates in random order, take each with its own coin."""
     coins = np.exp(0.5 * epsilon * (scores - scores.max()))
-    law = np.zeros(len(scores))
+    distribution = np.zeros(len(scores))
     orders = list(itertools.permutations(range(len(scores))))
     for order in orders:
         left = 1.0
         for candidate in order:
-            law[candidate] += left * coins[candidate] / len(orders)
+            distribution[candidate] += left * coins[candidate] / len(orders)
             left *= 1 - coins[candidate]
-    return law
+    return distribution
 
 
 def metric_exponential(distances, epsilon, half=0.5):

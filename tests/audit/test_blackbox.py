@@ -93,22 +93,22 @@ def test_bounds_of_a_tight_mechanism_are_valid(kind):
 
 def test_integer_noise_at_its_exact_scale():
     backend = SeededBackend(3, insecure=True)
-    law = backend.laplace(1, 1)
-    noise = backend.draw(law, 40_000).reshape(2, -1)
+    distribution = backend.laplace(1, 1)
+    noise = backend.draw(distribution, 40_000).reshape(2, -1)
     found = blackbox.epsilon_lower_bound(noise[0], noise[1] + 1, alpha=ALPHA)
     assert 0.8 < found.value <= 1.0
-    wrong = backend.draw(DiscreteLaplace(law.scale / 2), 40_000).reshape(2, -1)
+    wrong = backend.draw(DiscreteLaplace(distribution.scale / 2), 40_000).reshape(2, -1)
     assert blackbox.epsilon_lower_bound(wrong[0], wrong[1] + 1, alpha=ALPHA).exceeds(1.0)
 
 
 @pytest.mark.parametrize(("scale", "truth"), [(1.0, 1.0457601), (2.0, 0.5053254), (5.0, 0.2003345)])
 def test_mu_of_the_discrete_gaussian_is_above_shift_over_scale(scale, truth):
-    """Its truth by a sum over the law; 800,000 draws at scale 1 prove that mu is not 1."""
-    law, values = DiscreteGaussian(scale), np.arange(-300, 301)
-    reached = np.cumsum(law.probabilities(values))[300 - int(scale) : 301 + int(scale)]
+    """Its truth by a sum over the distribution; 800,000 draws at scale 1 prove that mu is not 1."""
+    distribution, values = DiscreteGaussian(scale), np.arange(-300, 301)
+    reached = np.cumsum(distribution.probabilities(values))[300 - int(scale) : 301 + int(scale)]
     quantiles = scipy.stats.norm.ppf(reached)
     assert np.max(np.diff(quantiles)) == pytest.approx(truth, abs=1e-6)
-    noise = SeededBackend(3, insecure=True).draw(law, 1_600_000).reshape(2, -1)
+    noise = SeededBackend(3, insecure=True).draw(distribution, 1_600_000).reshape(2, -1)
     found = blackbox.mu_lower_bound(noise[0], noise[1] + 1, alpha=ALPHA).value
     assert truth - 0.04 < found <= truth
     assert scale > 1 or found > 1
@@ -129,7 +129,7 @@ def test_labels_are_told_apart_by_likelihood_ratio(size):
 
 
 def test_two_sided_events_of_few_values():
-    """A law that differs in the middle only: no threshold finds it, likelihood ratios do."""
+    """A distribution that differs in the middle only: no threshold finds it, likelihood ratios do."""
     rng = np.random.default_rng(5)
     first = rng.choice([-1, 0, 1], p=[0.45, 0.1, 0.45], size=20_000)
     second = rng.choice([-1, 0, 1], p=[0.2, 0.6, 0.2], size=20_000)

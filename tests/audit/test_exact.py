@@ -74,8 +74,8 @@ def test_float_noise_in_fixed_precision_is_caught_by_its_support():
     """Multiples of 1/8 around 0 and around 0.3: the outputs themselves name the input."""
     grid = np.round(np.arange(-4, 5) / 8, 12)
     outputs = np.unique(np.concatenate([grid, np.round(grid + 0.3, 12)]))
-    laws = [np.isin(outputs, np.round(grid + at, 12)) / grid.size for at in (0.0, 0.3)]
-    assert not exact.same_support(*laws)
+    distributions = [np.isin(outputs, np.round(grid + at, 12)) / grid.size for at in (0.0, 0.3)]
+    assert not exact.same_support(*distributions)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 2.0])

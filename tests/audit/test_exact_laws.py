@@ -1,4 +1,4 @@
-"""Exact figures of integer noise against long sums, and of selection laws by enumeration."""
+"""Exact figures of integer noise against long sums, and of selection distributions by enumeration."""
 
 import functools
 import math
@@ -13,14 +13,14 @@ from tests.audit import channels
 
 FALSE_ALARMS = 0.0  # nothing is sampled
 
-LAWS = [kind(scale) for kind in (DiscreteLaplace, DiscreteGaussian) for scale in (0.5, 3.0, 50.0)]
+DISTRIBUTIONS = [kind(scale) for kind in (DiscreteLaplace, DiscreteGaussian) for scale in (0.5, 3.0, 50.0)]
 
 
-def shifted_laws(law, shift):
+def shifted_laws(distribution, shift):
     """P(k) and P(k - shift) on a long range of integers."""
-    width = int(60 * law.scale) + 100
+    width = int(60 * distribution.scale) + 100
     values = np.arange(-width, width + 1)
-    return law.probabilities(values), law.probabilities(values - shift)
+    return distribution.probabilities(values), distribution.probabilities(values - shift)
 
 
 @pytest.mark.parametrize("scale", [0.5, 3.0, 50.0])
@@ -36,13 +36,13 @@ def test_epsilon_of_the_gaussian_is_infinite_unless_nothing_moves():
     assert exact.noise_epsilon(DiscreteGaussian(9.0), 0) == 0.0
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("shift", [-3, 0, 1, 2, 5])
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 3.0])
-def test_delta_of_noise_against_a_long_sum(law, shift, epsilon):
-    here, there = shifted_laws(law, shift)
+def test_delta_of_noise_against_a_long_sum(distribution, shift, epsilon):
+    here, there = shifted_laws(distribution, shift)
     truth = math.fsum(np.maximum(here - math.exp(epsilon) * there, 0))
-    assert exact.noise_delta(law, shift, epsilon) == pytest.approx(truth, rel=1e-10, abs=1e-15)
+    assert exact.noise_delta(distribution, shift, epsilon) == pytest.approx(truth, rel=1e-10, abs=1e-15)
 
 
 def test_delta_of_the_gaussian_keeps_its_digits_where_it_is_tiny():
@@ -59,9 +59,9 @@ def test_delta_of_the_gaussian_keeps_its_digits_where_it_is_tiny():
 
 
 def test_delta_of_the_laplace_is_zero_from_its_epsilon_on():
-    law = DiscreteLaplace(4.0)
-    assert exact.noise_delta(law, 2, 0.5) == 0.0
-    assert exact.noise_delta(law, 2, 0.49) > 0
+    distribution = DiscreteLaplace(4.0)
+    assert exact.noise_delta(distribution, 2, 0.5) == 0.0
+    assert exact.noise_delta(distribution, 2, 0.49) > 0
 
 
 def test_refused_noise():
@@ -93,7 +93,7 @@ def test_monotone_scores_need_no_half():
 
 
 def test_sensitivity_widens_the_moves():
-    """The replace-one bug: a law calibrated for moves by 1 loses twice its epsilon under moves by 2."""
+    """The replace-one bug: noise calibrated for moves by 1 loses twice its epsilon under moves by 2."""
     assert exact.selection_epsilon(channels.permute_and_flip, sensitivity=2) == pytest.approx(2.0, rel=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""Chi-square tests of draws: right laws pass, wrong scales and copied noise do not, p-values are honest.
+"""Chi-square tests of draws: right ones pass, wrong scales and copied noise do not, p-values are honest.
 
 Everything is seeded, so nothing flakes. With fresh entropy each `accepts` assertion would fail with
 its `ALPHA`, and each test of uniform p-values with `ALPHA_UNIFORM`.
@@ -19,30 +19,32 @@ FALSE_ALARMS = (
 )
 
 DRAWS = 100_000
-LAWS = [kind(scale) for kind in (DiscreteLaplace, DiscreteGaussian) for scale in (0.5, 1.0, 4.0, 50.0)]
+DISTRIBUTIONS = [
+    kind(scale) for kind in (DiscreteLaplace, DiscreteGaussian) for scale in (0.5, 1.0, 4.0, 50.0)
+]
 FOUR = DiscreteLaplace(4.0)
 
 
-def draws(law, size=DRAWS, seed=11):
-    return SeededBackend(seed, insecure=True).draw(law, size)
+def draws(distribution, size=DRAWS, seed=11):
+    return SeededBackend(seed, insecure=True).draw(distribution, size)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_the_law_is_accepted_and_a_tenth_off_is_rejected(law):
-    noise = draws(law)
-    assert goodness.goodness_of_fit(noise, law).p_value > ALPHA
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_the_law_is_accepted_and_a_tenth_off_is_rejected(distribution):
+    noise = draws(distribution)
+    assert goodness.goodness_of_fit(noise, distribution).p_value > ALPHA
     for factor in (1.1, 0.9):
-        wrong = draws(type(law)(law.scale * factor), seed=12)
-        assert goodness.goodness_of_fit(wrong, law).p_value < ALPHA
+        wrong = draws(type(distribution)(distribution.scale * factor), seed=12)
+        assert goodness.goodness_of_fit(wrong, distribution).p_value < ALPHA
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 @pytest.mark.parametrize("copy", [np.repeat, np.tile], ids=["adjacent", "blocks"])
-def test_noise_used_200_times_is_rejected(law, copy):
-    copied = copy(draws(law, DRAWS // 200), 200)
-    assert goodness.goodness_of_fit(copied, law).p_value < ALPHA
+def test_noise_used_200_times_is_rejected(distribution, copy):
+    copied = copy(draws(distribution, DRAWS // 200), 200)
+    assert goodness.goodness_of_fit(copied, distribution).p_value < ALPHA
     shuffled = np.random.default_rng(0).permutation(copied)
-    assert goodness.goodness_of_fit(shuffled, law) == goodness.goodness_of_fit(copied, law)
+    assert goodness.goodness_of_fit(shuffled, distribution) == goodness.goodness_of_fit(copied, distribution)
 
 
 @pytest.mark.parametrize(
@@ -69,24 +71,28 @@ def test_the_continuous_law_rounded_is_another_law():
 
 def test_a_thin_tail_does_not_cry_wolf():
     """Once a merged tail bin expected 0.03 draws, and one draw in it made p = 0."""
-    law = DiscreteLaplace(1.0)
-    noise = np.append(draws(law, 2_000), 40)  # probable once in 1e17 draws, but a bin must not see that
-    assert goodness.goodness_of_fit(noise, law).p_value > 1e-3
+    distribution = DiscreteLaplace(1.0)
+    noise = np.append(
+        draws(distribution, 2_000), 40
+    )  # probable once in 1e17 draws, but a bin must not see that
+    assert goodness.goodness_of_fit(noise, distribution).p_value > 1e-3
     values = np.arange(-40, 41)  # the same test without folding: one draw where 1e-14 are expected
-    expected, seen = law.probabilities(values) * noise.size, np.bincount(noise + 40, minlength=81)
+    expected, seen = distribution.probabilities(values) * noise.size, np.bincount(noise + 40, minlength=81)
     assert scipy.stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), 80) == 0
     far = np.append(noise, 10**9)  # beyond the window
-    assert goodness.goodness_of_fit(far, law).p_value > 1e-3
+    assert goodness.goodness_of_fit(far, distribution).p_value > 1e-3
 
 
-@pytest.mark.parametrize("law", [*LAWS, DiscreteLaplace(0.1), DiscreteGaussian(2e3)], ids=repr)
+@pytest.mark.parametrize(
+    "distribution", [*DISTRIBUTIONS, DiscreteLaplace(0.1), DiscreteGaussian(2e3)], ids=repr
+)
 @pytest.mark.parametrize("size", [300, 3_000, DRAWS])
-def test_every_bin_expects_ten_and_all_of_the_law_is_in_one(law, size):
-    _, masses = goodness.window(law)
+def test_every_bin_expects_ten_and_all_of_the_law_is_in_one(distribution, size):
+    _, masses = goodness.window(distribution)
     try:
         edges = goodness.edges_of(masses * size, size)
     except ValueError:
-        assert law.scale == 0.1  # at 0.1 all but 9e-5 is zero
+        assert distribution.scale == 0.1  # at 0.1 all but 9e-5 is zero
         return
     expected = np.add.reduceat(masses, edges[:-1]) * size
     assert expected.min() >= 10 and expected.size <= 1001
@@ -95,11 +101,13 @@ def test_every_bin_expects_ten_and_all_of_the_law_is_in_one(law, size):
 
 
 @pytest.mark.parametrize(
-    "law", [DiscreteLaplace(0.5), DiscreteLaplace(10.0), DiscreteGaussian(30.0)], ids=repr
+    "distribution", [DiscreteLaplace(0.5), DiscreteLaplace(10.0), DiscreteGaussian(30.0)], ids=repr
 )
-def test_p_values_of_the_right_law_are_uniform(law):
+def test_p_values_of_the_right_law_are_uniform(distribution):
     backend = SeededBackend(5, insecure=True)
-    p_values = [goodness.goodness_of_fit(backend.draw(law, 3_000), law).p_value for _ in range(500)]
+    p_values = [
+        goodness.goodness_of_fit(backend.draw(distribution, 3_000), distribution).p_value for _ in range(500)
+    ]
     assert scipy.stats.kstest(p_values, "uniform").pvalue > ALPHA_UNIFORM
 
 
@@ -110,18 +118,18 @@ def test_p_values_of_two_samples_are_uniform():
     assert scipy.stats.kstest(p_values, "uniform").pvalue > ALPHA_UNIFORM
 
 
-@pytest.mark.parametrize("law", [[0.5, 0.3, 0.2], [0.9, 0.05, 0.02, 0.02, 0.006, 0.004]])
-def test_p_values_of_categories_are_uniform(law):
+@pytest.mark.parametrize("distribution", [[0.5, 0.3, 0.2], [0.9, 0.05, 0.02, 0.02, 0.006, 0.004]])
+def test_p_values_of_categories_are_uniform(distribution):
     """Counts are discrete, but of 5,000 draws finely enough for this many p-values."""
-    counts = np.random.default_rng(7).multinomial(5_000, law, size=1_000)
-    p_values = [goodness.categorical_fit(c, law).p_value for c in counts]
+    counts = np.random.default_rng(7).multinomial(5_000, distribution, size=1_000)
+    p_values = [goodness.categorical_fit(c, distribution).p_value for c in counts]
     assert scipy.stats.kstest(p_values, "uniform").pvalue > ALPHA_UNIFORM
 
 
 def test_statistic_against_scipy():
-    law, counts = np.array([0.1, 0.2, 0.3, 0.4]), np.array([120, 190, 310, 380])
-    truth = scipy.stats.chisquare(counts, law * counts.sum())
-    found = goodness.categorical_fit(counts, law)
+    distribution, counts = np.array([0.1, 0.2, 0.3, 0.4]), np.array([120, 190, 310, 380])
+    truth = scipy.stats.chisquare(counts, distribution * counts.sum())
+    found = goodness.categorical_fit(counts, distribution)
     assert (found.statistic, found.p_value) == pytest.approx((truth.statistic, truth.pvalue), rel=1e-12)
     table = np.array([[30, 50, 70], [60, 40, 50]])
     samples = [np.repeat(np.arange(3), row) for row in table]
@@ -139,11 +147,13 @@ def test_two_samples_of_one_law_agree_and_of_two_laws_do_not():
 
 
 def test_categories():
-    law = [0.5, 0.3, 0.2, 0.0]
-    counts = np.random.default_rng(0).multinomial(10_000, law)
-    assert goodness.categorical_fit(counts, law).p_value > ALPHA
+    distribution = [0.5, 0.3, 0.2, 0.0]
+    counts = np.random.default_rng(0).multinomial(10_000, distribution)
+    assert goodness.categorical_fit(counts, distribution).p_value > ALPHA
     assert goodness.categorical_fit(counts, [0.45, 0.35, 0.2, 0.0]).p_value < ALPHA
-    assert goodness.categorical_fit(counts + np.array([0, 0, 0, 1]), law).p_value == 0.0  # impossible
+    assert (
+        goodness.categorical_fit(counts + np.array([0, 0, 0, 1]), distribution).p_value == 0.0
+    )  # impossible
     assert goodness.categorical_fit(counts, [0.5, 0.3, 0.199, 0.001]).bins == 4
     rare = [0.6, 0.3999, 0.00005, 0.00005]  # half a draw expected of each: together with the next
     assert goodness.categorical_fit([6000, 3998, 1, 1], rare).bins == 2
@@ -154,22 +164,28 @@ def test_draws_needed_for_99_percent_at_1e_6():
 
     It depends on scale and bins; at scale 10 these bins need up to a sixth less for large faults.
     """
-    law = DiscreteLaplace(10.0)
+    distribution = DiscreteLaplace(10.0)
     table = {2: (240, 310), 0.5: (240, 310), 1.3: (1400, 1800), 1.1: (12e3, 15e3), 1.05: (53e3, 60e3)}
     for off_by, (low, high) in table.items():
-        assert 0.84 * low <= goodness.draws_needed(law, off_by) <= high
-    assert goodness.draws_needed(law, 1.02) == pytest.approx(346e3, rel=0.05)
-    assert goodness.draws_needed(DiscreteGaussian(10.0), 1.1) < goodness.draws_needed(law, 1.1)
+        assert 0.84 * low <= goodness.draws_needed(distribution, off_by) <= high
+    assert goodness.draws_needed(distribution, 1.02) == pytest.approx(346e3, rel=0.05)
+    assert goodness.draws_needed(DiscreteGaussian(10.0), 1.1) < goodness.draws_needed(distribution, 1.1)
 
 
 @pytest.mark.parametrize(("off_by", "trials"), [(2, 400), (0.5, 400), (1.3, 400), (1.1, 200)])
 def test_the_computed_number_of_draws_suffices(off_by, trials):
     """99 % are to be found; 97 % leaves room for the moments' approximation and these few trials."""
-    law, real = DiscreteLaplace(10.0), DiscreteLaplace(10.0 * off_by)
-    needed, backend = goodness.draws_needed(law, off_by), SeededBackend(8, insecure=True)
-    found = [goodness.goodness_of_fit(backend.draw(real, needed), law).p_value < ALPHA for _ in range(trials)]
+    distribution, real = DiscreteLaplace(10.0), DiscreteLaplace(10.0 * off_by)
+    needed, backend = goodness.draws_needed(distribution, off_by), SeededBackend(8, insecure=True)
+    found = [
+        goodness.goodness_of_fit(backend.draw(real, needed), distribution).p_value < ALPHA
+        for _ in range(trials)
+    ]
     assert np.mean(found) >= 0.97
-    half = [goodness.goodness_of_fit(backend.draw(real, needed // 3), law).p_value < ALPHA for _ in range(50)]
+    half = [
+        goodness.goodness_of_fit(backend.draw(real, needed // 3), distribution).p_value < ALPHA
+        for _ in range(50)
+    ]
     assert np.mean(half) < 0.7  # a third of them does not
 
 

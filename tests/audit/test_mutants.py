@@ -72,8 +72,12 @@ def test_a_mutation_ends_with_its_block():
 
 
 def test_every_check_of_a_primitive_has_a_mutant_that_it_catches():
-    """Those of noise and of selections, which draw by either law, stand behind detectors of their own."""
-    shared = {primitives.noise_follows_its_law, primitives.selection_follows_its_law, primitives.must_refuse}
+    """Those of noise and of selections, which draw by either of them, stand behind detectors of their own."""
+    shared = {
+        primitives.noise_follows_its_distribution,
+        primitives.selection_follows_its_distribution,
+        primitives.must_refuse,
+    }
     shared.add(primitives.repeated)  # measures: who asks it decides
     checks = {
         function

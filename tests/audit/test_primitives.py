@@ -15,16 +15,16 @@ from pgmjax.privacy.seeded import SeededBackend
 ALPHA = 1e-6
 FALSE_ALARMS = 0.0  # seeded; with fresh entropy 4 * ALPHA + 1e-3 for the test of validity
 
-LAWS = [DiscreteLaplace(0.5), DiscreteLaplace(10.0), DiscreteGaussian(0.5), DiscreteGaussian(50.0)]
+DISTRIBUTIONS = [DiscreteLaplace(0.5), DiscreteLaplace(10.0), DiscreteGaussian(0.5), DiscreteGaussian(50.0)]
 
 
-def draws(law, size, seed=21):
-    return SeededBackend(seed, insecure=True).draw(law, size)
+def draws(distribution, size, seed=21):
+    return SeededBackend(seed, insecure=True).draw(distribution, size)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_independent_noise_passes_and_copies_do_not(law):
-    noise = draws(law, 60_000)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_independent_noise_passes_and_copies_do_not(distribution):
+    noise = draws(distribution, 60_000)
     assert repeated(noise).p_value > ALPHA
     for copied, lag in [
         (np.repeat(noise[:300], 200), 1),
@@ -40,18 +40,18 @@ def test_independent_noise_passes_and_copies_do_not(law):
 
 def test_two_workers_that_inherit_one_generator():
     """What forked processes did with one generator: the same numbers, one after the other here."""
-    first, second = draws(LAWS[1], 1_000), draws(LAWS[1], 1_000)
+    first, second = draws(DISTRIBUTIONS[1], 1_000), draws(DISTRIBUTIONS[1], 1_000)
     assert repeated(np.concatenate([first, second])).p_value < ALPHA
-    assert repeated(np.concatenate([first, draws(LAWS[1], 1_000, seed=22)])).p_value > ALPHA
+    assert repeated(np.concatenate([first, draws(DISTRIBUTIONS[1], 1_000, seed=22)])).p_value > ALPHA
 
 
 def test_level_and_sums_against_direct_counting():
     """Validity: at most a tenth of p-values lie below 0.1, tested with a level of 1e-3."""
     backend = SeededBackend(23, insecure=True)
-    low = sum(repeated(backend.draw(LAWS[0], 200)).p_value <= 0.1 for _ in range(500))
+    low = sum(repeated(backend.draw(DISTRIBUTIONS[0], 200)).p_value <= 0.1 for _ in range(500))
     assert scipy.stats.binomtest(low, 500, 0.1, alternative="greater").pvalue > 1e-3
 
-    noise = draws(LAWS[0], 300)
+    noise = draws(DISTRIBUTIONS[0], 300)
     found, signs = repeated(noise), np.sign(noise)
     products = signs[: -found.lag] * signs[found.lag :]
     assert found.pairs == np.count_nonzero(products)

@@ -30,8 +30,10 @@ def table(data, relation=Relation.ADD_REMOVE, unit="epsilon"):
     return PrivateTable(data, relation, Budget(10, unit), SEEDED)
 
 
-def call(law, value, norm, kind="laplace"):
-    return Call(kind, (), law, Sensitivity(value, norm, Relation.ADD_REMOVE), np.zeros(1, dtype=np.int64))
+def call(distribution, value, norm, kind="laplace"):
+    return Call(
+        kind, (), distribution, Sensitivity(value, norm, Relation.ADD_REMOVE), np.zeros(1, dtype=np.int64)
+    )
 
 
 def test_costs_follow_from_sensitivities_and_scales():
@@ -46,10 +48,12 @@ def test_costs_follow_from_sensitivities_and_scales():
     assert replay.cost([]) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("law, norm", [(DiscreteLaplace(1.0), "l2_squared"), (DiscreteGaussian(1.0), "l1")])
-def test_a_sensitivity_in_the_wrong_norm_is_found(law, norm):
+@pytest.mark.parametrize(
+    "distribution, norm", [(DiscreteLaplace(1.0), "l2_squared"), (DiscreteGaussian(1.0), "l1")]
+)
+def test_a_sensitivity_in_the_wrong_norm_is_found(distribution, norm):
     with pytest.raises(NonInterferenceError, match=f"declares its sensitivity in {norm}, where its noise"):
-        replay.cost([call(law, 1, norm)])
+        replay.cost([call(distribution, 1, norm)])
 
 
 @pytest.mark.parametrize("relation", list(Relation))

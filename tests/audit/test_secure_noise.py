@@ -1,7 +1,7 @@
 """The audit kit on the secure backend with fresh entropy at every run, its own word for a level.
 
 Chi-square tests at 1e-9 with bins that expect 50 draws or more: the real level is a few 1e-9 for
-laws with many bins, up to 2e-8 for those with few (see `pgmjax.audit.goodness`).
+distributions with many bins, up to 2e-8 for those with few (see `pgmjax.audit.goodness`).
 """
 
 import concurrent.futures
@@ -20,11 +20,14 @@ from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.seeded import SeededBackend
 
 ALPHA = 1e-9
-# 16 of noise against its law and against the seeded backend, 6 of choices and answers, at 2e-8 at most;
-# 8 + 4 searches for copies and 3 lower bounds at 1e-9; misses of 1.2 at 1e-9 (two factors, 8 laws).
+# 16 of noise against its distribution and against the seeded backend, 6 of choices and answers, at 2e-8 at
+# most; 8 + 4 searches for copies and 3 lower bounds at 1e-9; misses of 1.2 at 1e-9 (two factors, 8
+# distributions).
 FALSE_ALARMS = 22 * 2e-8 + 31 * ALPHA
 
-LAWS = [kind(scale) for kind in (DiscreteLaplace, DiscreteGaussian) for scale in (0.5, 1.0, 4.0, 50.0)]
+DISTRIBUTIONS = [
+    kind(scale) for kind in (DiscreteLaplace, DiscreteGaussian) for scale in (0.5, 1.0, 4.0, 50.0)
+]
 DRAWS = 50_000
 WORKER_DRAWS = 2_000
 WIDE = DiscreteLaplace(50.0)
@@ -32,30 +35,32 @@ SCORES = np.array([4, 3, 1, 0])
 
 
 @functools.cache
-def draws(law):
-    return OpenDPBackend().draw(law, DRAWS)
+def draws(distribution):
+    return OpenDPBackend().draw(distribution, DRAWS)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_noise_follows_its_law_and_no_other(law):
-    noise = draws(law)
-    assert goodness.goodness_of_fit(noise, law).p_value > ALPHA
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_noise_follows_its_law_and_no_other(distribution):
+    noise = draws(distribution)
+    assert goodness.goodness_of_fit(noise, distribution).p_value > ALPHA
     for factor in (1.2, 1 / 1.2):  # 16,800 draws find it with probability 1 - 1e-9
-        assert goodness.goodness_of_fit(noise, type(law)(law.scale * factor)).p_value < ALPHA
-    two = np.repeat(noise[:2], DRAWS // 2)  # looks like no law here, whatever the two are
-    assert goodness.goodness_of_fit(two, law).p_value < ALPHA
+        assert (
+            goodness.goodness_of_fit(noise, type(distribution)(distribution.scale * factor)).p_value < ALPHA
+        )
+    two = np.repeat(noise[:2], DRAWS // 2)  # looks like no distribution here, whatever the two are
+    assert goodness.goodness_of_fit(two, distribution).p_value < ALPHA
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_draws_of_one_call_hold_no_copies(law):
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_draws_of_one_call_hold_no_copies(distribution):
     """One call draws in several threads."""
-    assert repeated(draws(law)).p_value > ALPHA
+    assert repeated(draws(distribution)).p_value > ALPHA
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_the_seeded_backend_draws_the_same_law(law):
-    seeded = SeededBackend(31, insecure=True).draw(law, DRAWS)
-    assert goodness.two_sample(draws(law), seeded).p_value > ALPHA
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_the_seeded_backend_draws_the_same_law(distribution):
+    seeded = SeededBackend(31, insecure=True).draw(distribution, DRAWS)
+    assert goodness.two_sample(draws(distribution), seeded).p_value > ALPHA
 
 
 def assert_independent(parts):
@@ -121,35 +126,35 @@ def test_forked_workers_that_inherit_a_generator_are_found():
 def test_selection_keeps_its_epsilon_and_follows_its_law(name, monotone):
     """L0 by enumeration of small scores, L2 by 3,000 choices."""
     backend = OpenDPBackend()
-    law = getattr(backend, name)(1, Fraction(1), monotone)
-    worst = exact.selection_epsilon(law.probabilities, monotone=monotone)
+    distribution = getattr(backend, name)(1, Fraction(1), monotone)
+    worst = exact.selection_epsilon(distribution.probabilities, monotone=monotone)
     assert 0.97 < worst <= 1 + 1e-12
     if not monotone:
-        chosen = [backend.choose(law, SCORES) for _ in range(3_000)]
+        chosen = [backend.choose(distribution, SCORES) for _ in range(3_000)]
         counts = np.bincount(chosen, minlength=SCORES.size)
-        assert goodness.categorical_fit(counts, law.probabilities(SCORES)).p_value > ALPHA
+        assert goodness.categorical_fit(counts, distribution.probabilities(SCORES)).p_value > ALPHA
 
 
 @pytest.mark.parametrize("size", [2, 3, 10])
 def test_responses_keep_their_epsilon_and_follow_their_channel(size):
     backend = OpenDPBackend()
-    law = backend.randomized_response(size, Fraction(1))
-    channel = law.channel()
+    distribution = backend.randomized_response(size, Fraction(1))
+    channel = distribution.channel()
     assert exact.channel_epsilon(channel) == pytest.approx(1.0, rel=1e-12)
     codes = np.arange(20_000 * size) % size
-    answers = backend.respond(law, codes)
+    answers = backend.respond(distribution, codes)
     counts = np.bincount(codes * size + answers, minlength=size**2)
     assert goodness.categorical_fit(counts, channel.ravel() / size).p_value > ALPHA
 
 
 def test_lower_bounds_stay_below_the_claims():
     backend = OpenDPBackend()
-    law = backend.laplace(1, Fraction(1))
-    noise = backend.draw(law, 40_000).reshape(2, -1)
+    distribution = backend.laplace(1, Fraction(1))
+    noise = backend.draw(distribution, 40_000).reshape(2, -1)
     assert not blackbox.epsilon_lower_bound(noise[0], noise[1] + 1, alpha=ALPHA).exceeds(1.0)
-    law = backend.gaussian(100, Fraction(1, 2))
-    noise = backend.draw(law, 40_000).reshape(2, -1)
-    # at scale 10 the discrete law has a mu of 1.0004
+    distribution = backend.gaussian(100, Fraction(1, 2))
+    noise = backend.draw(distribution, 40_000).reshape(2, -1)
+    # at scale 10 the discrete distribution has a mu of 1.0004
     assert not blackbox.mu_lower_bound(noise[0], noise[1] + 10, alpha=ALPHA).exceeds(1.0005)
     answers = backend.respond(backend.randomized_response(2, Fraction(1)), np.arange(40_000) % 2)
     assert not blackbox.epsilon_lower_bound(answers[::2], answers[1::2], alpha=ALPHA).exceeds(1.0)

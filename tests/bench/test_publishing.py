@@ -38,7 +38,7 @@ def test_the_papers_learner_comes_close_to_the_optimum():
         for each in zip(attributes, low, high, strict=True)
     ]
     values = np.round(1000 * rng.random(4) * 0.6).astype(int)
-    history = History.from_answers(domain, asked, values, law=DiscreteLaplace(20.0))
+    history = History.from_answers(domain, asked, values, distribution=DiscreteLaplace(20.0))
     box = 0.02 * 1000 / 20.0
     ranges = paper_learner.Ranges(tuple(SIZES.values()), attributes, low, high)
     weights, seconds = paper_learner.learn(ranges, values / 1000, box, iterations=50_000, rate=1e-3)

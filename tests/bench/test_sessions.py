@@ -23,7 +23,7 @@ def sessions(tmp_path, monkeypatch):
 
 
 def test_queries_and_tree(sessions):
-    asked = list(sessions.demands(200, 1, 0))
+    asked = list(sessions.requirements(200, 1, 0))
     sums = [entries.sum() for entries, _ in asked]
     assert min(sums) == 1 and max(sums) == 10 and all(0.5 <= width <= 500 for _, width in asked)
     assert sum(entries[:10].sum() for entries, _ in asked) / sum(sums) == pytest.approx(0.9, abs=0.03)

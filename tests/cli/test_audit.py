@@ -60,7 +60,7 @@ def test_a_fault_of_the_noise_is_told(capsys, fewer_draws):
     with mutations.half_scale():
         assert main(["audit", "--pairs", "1", "--runs", "0", "--mechanism", "marginals"]) == 1
     said = capsys.readouterr().out
-    assert "not run" in said and "does not follow its laplace law" in said
+    assert "not run" in said and "does not follow its laplace distribution" in said
 
 
 @pytest.mark.slow

@@ -163,10 +163,10 @@ INFERENCE = (
         "return jnp.asarray(value), None",
     ),
     Fault(
-        "doubtful fast products are never run again exactly",
+        "inaccurate fast products are never run again exactly",
         "oracles",
-        "if self.fast and float(doubt) > np.finfo(dtype).eps:",
-        "if self.fast and float(doubt) > np.finfo(dtype).max:",
+        "if self.fast and float(error_bound) > np.finfo(dtype).eps:",
+        "if self.fast and float(error_bound) > np.finfo(dtype).max:",
     ),
     Fault(
         "the bound of the region oracle counts every region once",
@@ -191,13 +191,13 @@ INFERENCE = (
 QUERIES = (
     Fault(
         "the tail of a wide discrete Gaussian lacks the half step",
-        "laws",
+        "distributions",
         "return math.erfc((half_width + 0.5) / (self.scale * math.sqrt(2)))",
         "return math.erfc(half_width / (self.scale * math.sqrt(2)))",
     ),
     Fault(
         "the tail of the discrete Laplace starts one too early",
-        "laws",
+        "distributions",
         "return 2 * math.exp(-(half_width + 1) / self.scale) / (1 + math.exp(-1 / self.scale))",
         "return 2 * math.exp(-half_width / self.scale) / (1 + math.exp(-1 / self.scale))",
     ),
@@ -323,8 +323,8 @@ PRIVACY = (
     Fault(
         "a threshold test asks half the noise of its distances",
         "privacy",
-        "self._law = ThresholdLaw(backend.laplace(1, cost / 2), backend.laplace(2, cost / 2))",
-        "self._law = ThresholdLaw(backend.laplace(1, cost / 2), backend.laplace(1, cost / 2))",
+        "self._distribution = ThresholdNoise(backend.laplace(1, cost / 2), backend.laplace(2, cost / 2))",
+        "self._distribution = ThresholdNoise(backend.laplace(1, cost / 2), backend.laplace(1, cost / 2))",
     ),
 )
 
@@ -464,8 +464,8 @@ FITS = (
     Fault(
         "multipliers move away from the fixed marginals",
         "descent",
-        "multipliers=host.multipliers + host.stiffness * residual",
-        "multipliers=host.multipliers - host.stiffness * residual",
+        "multipliers=host.multipliers + host.penalty_parameter * residual",
+        "multipliers=host.multipliers - host.penalty_parameter * residual",
     ),
     Fault(
         "all rows of a batch take the first row's total",
@@ -605,7 +605,7 @@ HISTORY = (
     Fault(
         "an appended answer is not divided by its noise",
         "history",
-        "information = self.information.widened(len(entries)).append(entries / law.stddev)",
+        "information = self.information.widened(len(entries)).append(entries / distribution.stddev)",
         "information = self.information.widened(len(entries)).append(entries)",
     ),
     Fault(
@@ -728,8 +728,8 @@ MECHANISMS = (
     Fault(
         "the expected size of Gaussian noise is corrected upwards",
         "mechanisms",
-        "return math.sqrt(2 / math.pi) * (law.scale - 1 / (12 * law.scale))",
-        "return math.sqrt(2 / math.pi) * (law.scale + 1 / (12 * law.scale))",
+        "return math.sqrt(2 / math.pi) * (distribution.scale - 1 / (12 * distribution.scale))",
+        "return math.sqrt(2 / math.pi) * (distribution.scale + 1 / (12 * distribution.scale))",
     ),
     Fault(
         "online weights split each update the other way round",
@@ -770,8 +770,8 @@ TRAINING = (
     Fault(
         "scaled answers keep their unscaled deviations",
         "training",
-        "answers, stddevs = answers / lesson.scales, stddevs / lesson.scales",
-        "answers = answers / lesson.scales",
+        "answers, stddevs = answers / training_set.scales, stddevs / training_set.scales",
+        "answers = answers / training_set.scales",
     ),
 )
 

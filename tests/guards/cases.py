@@ -48,13 +48,13 @@ class StopsAt(pj.privacy.SeededBackend):
     def restart(self):
         return StopsAt(self._left, self.seed)
 
-    def draw(self, law, size):
+    def draw(self, distribution, size):
         self._use()
-        return super().draw(law, size)
+        return super().draw(distribution, size)
 
-    def choose(self, law, scores):
+    def choose(self, distribution, scores):
         self._use()
-        return super().choose(law, scores)
+        return super().choose(distribution, scores)
 
     def _use(self):
         if not self._left:

@@ -18,6 +18,7 @@ from pgmjax._internal import moved
 from tests.guards.cases import CLIQUES
 
 TOLERANCE = 1e-12
+TODAYS_WORDS = {"law": "distribution", "laws": "distributions"}
 NUMBERS = ("application_id", "user_version")
 PLAIN = str | int | float | None
 CHOICES = ("format", "mechanism", "relation", "status", "answered_by", "noise", "encoding", "name", "kind")
@@ -114,7 +115,7 @@ def of_history(history):
         "queries": [content(query) for query in history.queries],
         "values": [measurement.values.tolist() for measurement in history.measurements],
         "stddevs": [measurement.row_stddevs().tolist() for measurement in history.measurements],
-        "laws": [content(law) for law in history.laws],
+        "laws": [content(distribution) for distribution in history.distributions],
         "covariance": history.full_covariance().tolist(),
     }
 
@@ -212,6 +213,9 @@ def in_todays_words(told):
         kept = {name: old[name] for name in ("size", "other", "attributes")}
         new = {"truth": truth, "gap": truth - other, "bit_variances": None if old["exclusive"] else bits}
         return {"type": "Channel", "fields": kept | new}
+    if told.keys() >= {"type", "fields"}:
+        fields = {TODAYS_WORDS.get(name, name): each for name, each in told["fields"].items()}
+        told = {**told, "type": TODAYS_WORDS.get(told["type"], told["type"]), "fields": fields}
     return {name: in_todays_words(each) for name, each in told.items()}
 
 

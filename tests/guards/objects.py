@@ -12,14 +12,14 @@ VALUES = np.array([[11, 9], [8, 12], [10, 10]])
 
 
 def measurements():
-    law = pj.privacy.DiscreteLaplace(2.0)
-    pair = pj.LinearMeasurement.released(pj.queries.marginal(["a", "b"]), VALUES.ravel(), law)
+    distribution = pj.privacy.DiscreteLaplace(2.0)
+    pair = pj.LinearMeasurement.released(pj.queries.marginal(["a", "b"]), VALUES.ravel(), distribution)
     return [pair, pj.LinearMeasurement(("b", "c"), np.array([14.0, 15.5, 16.0, 14.5]), 1.5)]
 
 
 def singles():
-    law = pj.privacy.DiscreteLaplace(2.0)
-    return [pj.LinearMeasurement.released(pj.queries.marginal(["a"]), np.array([57, 2, 1]), law)]
+    distribution = pj.privacy.DiscreteLaplace(2.0)
+    return [pj.LinearMeasurement.released(pj.queries.marginal(["a"]), np.array([57, 2, 1]), distribution)]
 
 
 def rows_of(relation=pj.Relation.ADD_REMOVE):
@@ -108,7 +108,7 @@ def asked():
 
 
 def private():
-    """Budgets, events, laws and scores."""
+    """Budgets, events, distributions and scores."""
     privacy = pj.privacy
     budget = privacy.Budget(2, relation="add-remove")
     budget.charge([privacy.Pure("1/3")])
@@ -141,13 +141,13 @@ def private():
 def learned():
     """What is made of a history, and learners."""
     history, h = rows_of(), pj.history
-    blue = h.Blue.of(history)
+    blue = h.BestLinearUnbiased.of(history)
     inference = blue.answer(point("a", 1))
     return {
         "History": history,
         "HistoryRows": h.Rows.of(history.queries, DOMAIN),
         "ProductPrior": h.ProductPrior.uniform(DOMAIN),
-        "Blue": blue,
+        "BestLinearUnbiased": blue,
         "Inference": inference,
         "JointInference": blue.answers(pj.queries.marginal(["a"])),
         "Verdict": inference.test(h.Claim(low=5.0)),
@@ -178,8 +178,8 @@ def seen():
         "PerturbedTable": perturbed,
         "ResponseColumn": perturbed.column,
         "ResponseMarginal": perturbed.marginal(("a",)),
-        "PerturbedCodes": pj.local.PerturbedCodes(perturbed.law, perturbed.codes),
-        "Channel": pj.local.Channel.of(perturbed.law),
+        "PerturbedCodes": pj.local.PerturbedCodes(perturbed.distribution, perturbed.codes),
+        "Channel": pj.local.Channel.of(perturbed.distribution),
         "Universe": pj.local.Universe(DOMAIN, ("a", "b")),
         "Grid": pj.local.Grid(2, 3),
         "GroupHistograms": pj.local.group_histograms(perturbed),

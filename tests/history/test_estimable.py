@@ -5,9 +5,9 @@ import pytest
 
 from pgmjax.data.domain import Domain
 from pgmjax.history import History, KernelPCA, ProductPrior, Rows
-from pgmjax.history.bayes.blue import Blue
+from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.coordinates import NotEstimableError
-from pgmjax.history.estimable import bounds, is_covered
+from pgmjax.history.estimable import bounds, is_estimable
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.queries import Product, WeightedSum, marginal, point, prefix
@@ -21,19 +21,21 @@ BUT_ONE = WeightedSum([(1.0, Product({name: all_codes() for name in NAMES})), (-
 
 
 def history(*queries, value=1000):
-    law = DiscreteLaplace(1.0)
+    distribution = DiscreteLaplace(1.0)
     rows = [np.full(query.num_rows(HUGE), value) for query in queries]
-    return History(HUGE, [LinearMeasurement.released(q, v, law) for q, v in zip(queries, rows, strict=True)])
+    return History(
+        HUGE, [LinearMeasurement.released(q, v, distribution) for q, v in zip(queries, rows, strict=True)]
+    )
 
 
 def test_a_query_without_one_cell_is_not_the_total():
     """Every record may sit in the cell that is left out: 1e-12 of the squared length."""
-    blue = Blue.of(history(TOTAL))
+    blue = BestLinearUnbiased.of(history(TOTAL))
     assert not blue.is_estimable(BUT_ONE)[0] and blue.is_estimable(TOTAL)[0]
     with pytest.raises(NotEstimableError, match="the effect of"):
         blue.answer(BUT_ONE)
     assert blue.answer(BUT_ONE, biased=True).biased
-    both = Blue.of(history(TOTAL, CELL))
+    both = BestLinearUnbiased.of(history(TOTAL, CELL))
     assert both.is_estimable(BUT_ONE)[0]
     np.testing.assert_allclose(both.combination(BUT_ONE), [[1, -1]], atol=1e-6)
 
@@ -49,11 +51,11 @@ def test_kernel_pca_says_so_too(known):
 
 
 def test_wide_queries_that_follow_are_estimable():
-    blue = Blue.of(history(marginal(["a"]), Product({"b": prefix()}), value=7))
+    blue = BestLinearUnbiased.of(history(marginal(["a"]), Product({"b": prefix()}), value=7))
     assert blue.is_estimable(Product({"a": prefix()})).all()
     assert blue.is_estimable(Product({"b": prefix()})).all()
     assert not blue.is_estimable(Product({"a": point(1), "b": point(2)}))[0]
-    with_a_cell = Blue.of(history(TOTAL, CELL))
+    with_a_cell = BestLinearUnbiased.of(history(TOTAL, CELL))
     assert with_a_cell.is_estimable([CELL, TOTAL]).all()
 
 
@@ -66,7 +68,7 @@ def test_bounds_are_no_less_than_the_largest_entry_and_zero_where_nothing_is_lef
     said = bounds(asked, rows, weights, constants=0.5)
     assert (said >= largest * (1 - 1e-12)).all() and (said <= 24 * largest).all()
     exact = np.linalg.lstsq(rows.matrix().T, asked.matrix().T, rcond=None)[0].T
-    assert is_covered(asked, rows, exact).all()
+    assert is_estimable(asked, rows, exact).all()
     prior = ProductPrior(domain, {"a": [0, 0.5, 0.5]})
     one = Rows.of([marginal(["a"])], domain).take([0])
     assert bounds(one, rows, np.zeros((1, rows.num_rows)), prior)[0] == 0

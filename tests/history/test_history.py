@@ -19,7 +19,7 @@ def test_rows_follow_the_measurements():
     assert HISTORY.num_rows == len(HISTORY) == 9
     np.testing.assert_array_equal(HISTORY.values, [5, -1, 2, 0, 1, 2, 3, 4, 5])
     np.testing.assert_array_equal(HISTORY.stddevs, [DiscreteLaplace(2.0).stddev] * 3 + [1, 2, 3, 4, 5, 6])
-    assert HISTORY.laws == (DiscreteLaplace(2.0),) * 3 + (None,) * 6
+    assert HISTORY.distributions == (DiscreteLaplace(2.0),) * 3 + (None,) * 6
     assert HISTORY.queries == (KNOWN.query, SPREAD.query)
     assert HISTORY.relation is pj.Relation.ADD_REMOVE
     np.testing.assert_array_equal(HISTORY.rows.matrix(), dense.matrix_of(HISTORY.queries))
@@ -33,9 +33,9 @@ def test_answers_cannot_be_written_over():
 
 def test_plain_numbers():
     queries = [Product({"a": point(1)}), Product({"b": prefix()})]
-    made = History.from_answers(DOMAIN, queries, np.arange(5), law=DiscreteGaussian(3.0))
+    made = History.from_answers(DOMAIN, queries, np.arange(5), distribution=DiscreteGaussian(3.0))
     np.testing.assert_array_equal(made.values, np.arange(5))
-    assert made.laws == (DiscreteGaussian(3.0),) * 5
+    assert made.distributions == (DiscreteGaussian(3.0),) * 5
     made = History.from_answers(DOMAIN, queries, np.arange(5), stddev=[1, 2, 3, 4, 5])
     np.testing.assert_array_equal(made.stddevs, [1, 2, 3, 4, 5])
     covariance = np.eye(5) * 4 + 1
@@ -53,7 +53,7 @@ def test_append_is_the_history_of_all(warm):
     expected = History(DOMAIN, [SPREAD, KNOWN, SPREAD, KNOWN])
     np.testing.assert_array_equal(both.values, expected.values)
     np.testing.assert_array_equal(both.rows.matrix(), expected.rows.matrix())
-    assert both.laws == expected.laws and first.num_rows == 6 and both.covariance is None
+    assert both.distributions == expected.distributions and first.num_rows == 6 and both.covariance is None
 
 
 def test_append_keeps_covariances_apart():
@@ -101,11 +101,11 @@ def test_bad_answers_are_refused():
     with pytest.raises(ValueError, match="must be finite and > 0"):
         History.from_answers(DOMAIN, asked, [1.0], stddev=0.0)
     with pytest.raises(ValueError, match="must be > 0"):
-        History.from_answers(DOMAIN, asked, [1.0], law=DiscreteLaplace(0.0))
+        History.from_answers(DOMAIN, asked, [1.0], distribution=DiscreteLaplace(0.0))
     with pytest.raises(ValueError, match="expected one value a query row, 1, got shape"):
         History.from_answers(DOMAIN, asked, [1.0, 2.0], stddev=1.0)
-    for given in ({}, {"stddev": 1.0, "law": DiscreteLaplace(1.0)}):
-        with pytest.raises(ValueError, match="exactly one of stddev, law and covariance"):
+    for given in ({}, {"stddev": 1.0, "distribution": DiscreteLaplace(1.0)}):
+        with pytest.raises(ValueError, match="exactly one of stddev, distribution and covariance"):
             History.from_answers(DOMAIN, asked, [1.0], **given)
 
 

@@ -32,12 +32,14 @@ def test_attributes_left_out_are_uniform():
 @pytest.mark.parametrize("value", [-40.0, -3.0, 0.0, 0.5, 2.0, 30.0])
 @pytest.mark.parametrize("stddev", [0.5, 2.0])
 def test_posterior_means_are_integrals(noise, value, stddev):
-    law = stats.laplace(scale=stddev / np.sqrt(2)) if noise == "laplace" else stats.norm(scale=stddev)
+    distribution = (
+        stats.laplace(scale=stddev / np.sqrt(2)) if noise == "laplace" else stats.norm(scale=stddev)
+    )
     edge = max(value, 0.0)
-    top = law.logpdf(edge - value)
+    top = distribution.logpdf(edge - value)
 
     def weight(count):
-        return np.exp(law.logpdf(count - value) - top)
+        return np.exp(distribution.logpdf(count - value) - top)
 
     ends = sorted({0.0, edge, edge + 60 * stddev, max(edge - 60 * stddev, 0.0)})
     pieces = list(itertools.pairwise(ends))
@@ -68,7 +70,7 @@ def test_a_bought_prior_is_paid_in_equal_parts(relation):
     assert budget.spent == Fraction(3, 10)
     assert [m.clique for m in measured] == [("a",), ("b",)]
     moved = 1 if relation == "add-remove" else 2
-    assert [m.law.scale for m in measured] == pytest.approx([moved / 0.15] * 2)
+    assert [m.distribution.scale for m in measured] == pytest.approx([moved / 0.15] * 2)
     assert all((p > 0).all() and p.sum() == pytest.approx(1) for p in prior.probabilities)
 
 

@@ -33,7 +33,7 @@ def every_kind():
 
 def assert_same(first, second):
     assert first.domain == second.domain and first.relation is second.relation
-    assert first.queries == second.queries and first.laws == second.laws
+    assert first.queries == second.queries and first.distributions == second.distributions
     for one, other in zip(first.measurements, second.measurements, strict=True):
         assert one.values.dtype == other.values.dtype and one.noise == other.noise
         np.testing.assert_array_equal(one.values, other.values)

@@ -17,7 +17,7 @@ def laplace(cover, epsilon=1.0):
 @pytest.mark.parametrize("training", ["random", "random_subsets"])
 @pytest.mark.parametrize("concentration", [1.0, 0.05])
 def test_both_terms_are_what_least_squares_errs(training, concentration):
-    """Against explicit pseudo-inverses, and 4,000 histograms of the Dirichlet law, 6 standard errors."""
+    """Against explicit pseudo-inverses, and 4,000 Dirichlet histograms, 6 standard errors."""
     terms = error_terms(
         training,
         XY,

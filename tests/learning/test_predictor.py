@@ -7,7 +7,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.learning import Linear
 from pgmjax.learning.encodings import CellWeights, Corners
 from pgmjax.learning.predictor import Part, Predictor
-from pgmjax.learning.training_set import Lesson, training_query
+from pgmjax.learning.training_set import TrainingSet, training_query
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.queries import Product, marginal, matrix, prefix, range, total
@@ -17,17 +17,19 @@ AB = ("a", "b")
 COUNTS = np.random.default_rng(0).integers(0, 90, (6, 3))
 
 
-def taught(queries, encoding=None, noise=0, law=None, clique=AB, learner=None):
+def taught(queries, encoding=None, noise=0, distribution=None, clique=AB, learner=None):
     """A predictor trained on these queries' answers with the same noise on every one."""
     encoding = CellWeights() if encoding is None else encoding
-    law = DiscreteLaplace(2.0) if law is None else law
+    distribution = DiscreteLaplace(2.0) if distribution is None else distribution
     measured = []
     for query in queries:
         kept = [axis for axis, name in enumerate(AB) if name in query.clique]
         table = COUNTS.sum(axis=tuple({0, 1} - set(kept)))
-        measured.append(LinearMeasurement.released(query, query.apply(table).reshape(-1) + noise, law))
-    lesson = Lesson.of(clique, queries, encoding, DOMAIN)
-    part = Part.fit(lesson, measured, Linear() if learner is None else learner)
+        measured.append(
+            LinearMeasurement.released(query, query.apply(table).reshape(-1) + noise, distribution)
+        )
+    training_set = TrainingSet.of(clique, queries, encoding, DOMAIN)
+    part = Part.fit(training_set, measured, Linear() if learner is None else learner)
     return Predictor(DOMAIN, encoding, (part,))
 
 
@@ -50,55 +52,57 @@ def test_overlapping_answers_are_least_squares():
 
 
 def test_less_noise_weighs_more():
-    lesson = Lesson.of(("b",), [marginal(("b",)), marginal(("b",))], CellWeights(), DOMAIN)
-    laws = [DiscreteGaussian(1.0), DiscreteGaussian(3.0)]
+    training_set = TrainingSet.of(("b",), [marginal(("b",)), marginal(("b",))], CellWeights(), DOMAIN)
+    distributions = [DiscreteGaussian(1.0), DiscreteGaussian(3.0)]
     measured = [
-        LinearMeasurement.released(marginal(("b",)), [answer] * 3, law)
-        for answer, law in zip((10, 20), laws, strict=True)
+        LinearMeasurement.released(marginal(("b",)), [answer] * 3, distribution)
+        for answer, distribution in zip((10, 20), distributions, strict=True)
     ]
-    part = Part.fit(lesson, measured, Linear())
-    precisions = np.array([1 / law.stddev**2 for law in laws])
+    part = Part.fit(training_set, measured, Linear())
+    precisions = np.array([1 / distribution.stddev**2 for distribution in distributions])
     found = Predictor(DOMAIN, CellWeights(), (part,)).predict(marginal(("b",)))
     assert np.allclose(found, precisions @ [10, 20] / precisions.sum())
-    with pytest.raises(ValueError, match="different laws"):
+    with pytest.raises(ValueError, match="different distributions"):
         Predictor(DOMAIN, CellWeights(), (part,)).half_widths(marginal(("b",)))
 
 
 def test_scaled_queries_predict_the_same_and_are_bounded_the_same():
-    one = taught([marginal(AB)], law=DiscreteLaplace(2.0))
+    one = taught([marginal(AB)], distribution=DiscreteLaplace(2.0))
     block = Product({"a": matrix(5 * np.eye(6, dtype=int)), "b": matrix(np.eye(3, dtype=int))})
-    five = taught([block], law=DiscreteLaplace(10.0))
+    five = taught([block], distribution=DiscreteLaplace(10.0))
     query = Product({"a": range(0, 3), "b": total()})
     assert np.allclose(one.predict(query), five.predict(query))
     assert np.allclose(one.half_widths(query)[0], five.half_widths(query)[0])
 
 
 def test_answers_of_scaled_queries_weigh_by_the_noise_of_one_unit():
-    """Three counts x answered as x + e, and as 5 x + f with noise of the same law: least squares of both."""
-    law, once, fivefold = DiscreteGaussian(3.0), np.array([10, 40, 25]), np.array([80, 190, 135])
+    """Three counts x answered as x + e, and as 5 x + f with noise of one kind: least squares of both."""
+    distribution, once, fivefold = DiscreteGaussian(3.0), np.array([10, 40, 25]), np.array([80, 190, 135])
     asked = [marginal(("b",)), Product({"b": matrix(5 * np.eye(3, dtype=int))})]
-    lesson = Lesson.of(("b",), asked, CellWeights(), DOMAIN)
+    training_set = TrainingSet.of(("b",), asked, CellWeights(), DOMAIN)
     answers = zip(asked, (once, fivefold), strict=True)
-    part = Part.fit(lesson, [LinearMeasurement.released(*each, law) for each in answers], Linear())
+    part = Part.fit(
+        training_set, [LinearMeasurement.released(*each, distribution) for each in answers], Linear()
+    )
     found = Predictor(DOMAIN, CellWeights(), (part,)).predict(marginal(("b",)))
     rows = np.vstack([np.eye(3), 5 * np.eye(3)])
     assert np.allclose(found, np.linalg.lstsq(rows, np.concatenate([once, fivefold]), rcond=None)[0])
 
 
-@pytest.mark.parametrize("law", [DiscreteLaplace(4.0), DiscreteGaussian(4.0)], ids=str)
-def test_bounds_hold_for_noise_that_is_drawn(law):
+@pytest.mark.parametrize("distribution", [DiscreteLaplace(4.0), DiscreteGaussian(4.0)], ids=str)
+def test_bounds_hold_for_noise_that_is_drawn(distribution):
     """20,000 draws; a bound that holds with 0.95 is broken in at most 5.7 % of them, 4.5 standard errors."""
     query, asked = training_query("tree", ("b",), DOMAIN), Product({"b": prefix()})
-    predictor = taught([query], law=law, clique=("b",))
+    predictor = taught([query], distribution=distribution, clique=("b",))
     bounds, determined = predictor.half_widths(asked, 0.05)
     assert determined.all()
     values = np.arange(-200, 201)
-    chances = law.probabilities(values)
+    chances = distribution.probabilities(values)
     rng = np.random.default_rng(3)
     noise = rng.choice(values, (20_000, query.num_rows(DOMAIN)), p=chances / chances.sum())
     influence = predictor.parts[0].influence(CellWeights().encode(asked, DOMAIN, ("b",)))
     assert ((np.abs(noise @ influence.T) > bounds).mean(axis=0) < 0.057).all()
-    assert (bounds < 12 * law.stddev).all()
+    assert (bounds < 12 * distribution.stddev).all()
 
 
 def test_what_the_training_leaves_open_is_said():
@@ -131,6 +135,6 @@ def test_the_smallest_learner_answers():
 
 
 def test_answers_of_another_number_are_refused():
-    lesson = Lesson.of(("b",), [marginal(("b",))], CellWeights(), DOMAIN)
+    training_set = TrainingSet.of(("b",), [marginal(("b",))], CellWeights(), DOMAIN)
     with pytest.raises(ValueError, match="has 3 training queries, got 2 answers"):
-        Part.fit(lesson, [LinearMeasurement(("d",), [1, 2], 1.0)], Linear())
+        Part.fit(training_set, [LinearMeasurement(("d",), [1, 2], 1.0)], Linear())

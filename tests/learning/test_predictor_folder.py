@@ -12,7 +12,7 @@ from pgmjax.learning import predictor as predictor_folder
 from pgmjax.learning.base import FittedLearner, Learner, NotDescribedError
 from pgmjax.learning.encodings import CellWeights, Encoding
 from pgmjax.learning.predictor import Part, Predictor
-from pgmjax.learning.training_set import Lesson
+from pgmjax.learning.training_set import TrainingSet
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.queries import Product, marginal, prefix
@@ -47,10 +47,10 @@ def predictor(encoding=None, learner=None):
     encoding = CellWeights() if encoding is None else encoding
     parts = []
     for clique in (("a", "b"), ("b",)):
-        lesson = Lesson.of(clique, [marginal(clique)], encoding, DOMAIN)
+        training_set = TrainingSet.of(clique, [marginal(clique)], encoding, DOMAIN)
         values = np.arange(DOMAIN.size(clique)) ** 2
         measured = [LinearMeasurement.released(marginal(clique), values, DiscreteLaplace(3.0))]
-        parts.append(Part.fit(lesson, measured, Linear() if learner is None else learner))
+        parts.append(Part.fit(training_set, measured, Linear() if learner is None else learner))
     return Predictor(DOMAIN, encoding, tuple(parts))
 
 

@@ -1,6 +1,6 @@
 """Choosing among predictors by their errors on validation queries.
 
-Bounds of noise against exact laws, simulation and closed forms.
+Bounds of noise against exact distributions, simulation and closed forms.
 """
 
 import math
@@ -52,24 +52,26 @@ def test_what_is_wrong_is_said():
         Validation(QUERY, [1, 2, 3]).check(DOMAIN)
 
 
-def law_of_sum(law, weights, reach):
-    """The exact law of a sum of whole multiples of noise, by convolution."""
+def law_of_sum(distribution, weights, reach):
+    """The exact distribution of a sum of whole multiples of noise, by convolution."""
     values = np.arange(-reach, reach + 1)
     result = np.array([1.0])
     for weight in weights:
         single = np.zeros(2 * reach * weight + 1)
-        single[::weight] = law.probabilities(values)
+        single[::weight] = distribution.probabilities(values)
         result = np.convolve(result, single)
     half = len(result) // 2
     return np.abs(np.arange(-half, half + 1)), result
 
 
-@pytest.mark.parametrize("law", [DiscreteLaplace(0.3), DiscreteLaplace(2.0), DiscreteGaussian(1.5)], ids=str)
+@pytest.mark.parametrize(
+    "distribution", [DiscreteLaplace(0.3), DiscreteLaplace(2.0), DiscreteGaussian(1.5)], ids=str
+)
 @pytest.mark.parametrize("weights", [[1], [1, 1, 1], [3, 1, 1, 1], [2] * 12], ids=str)
 @pytest.mark.parametrize("beta", [0.5, 0.05, 1e-3])
-def test_a_bound_holds_for_the_exact_discrete_law(law, weights, beta):
-    sizes, probabilities = law_of_sum(law, weights, reach=60)
-    bound = noise_bound(law, np.array(weights, float), beta)
+def test_a_bound_holds_for_the_exact_discrete_law(distribution, weights, beta):
+    sizes, probabilities = law_of_sum(distribution, weights, reach=60)
+    bound = noise_bound(distribution, np.array(weights, float), beta)
     assert probabilities[sizes > bound].sum() <= beta
 
 
@@ -82,9 +84,9 @@ def test_equal_weights_give_the_corrected_lemma():
 
 
 def test_both_forms_meet_where_they_change():
-    law, number = DiscreteLaplace(4.0), 9
+    distribution, number = DiscreteLaplace(4.0), 9
     beta = 2 * math.exp(-number)
-    near = [noise_bound(law, np.ones(number), beta * (1 + step)) for step in (-1e-9, 1e-9)]
+    near = [noise_bound(distribution, np.ones(number), beta * (1 + step)) for step in (-1e-9, 1e-9)]
     assert near[0] == pytest.approx(near[1], rel=1e-6)
 
 

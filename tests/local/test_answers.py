@@ -38,8 +38,10 @@ def test_concatenated_keeps_order():
 
 
 def test_clipped_values_lie_in_the_range():
-    law = KaryResponse(4, 0.7)
-    answers = co.group_histograms(co.PerturbedCodes(law, [0] * 4)).answer(np.eye(4), useless="answer")
+    distribution = KaryResponse(4, 0.7)
+    answers = co.group_histograms(co.PerturbedCodes(distribution, [0] * 4)).answer(
+        np.eye(4), useless="answer"
+    )
     assert answers.value.min() < 0 and answers.value.max() > 1
     assert answers.clipped().tolist() == [1.0, 0.0, 0.0, 0.0]
 

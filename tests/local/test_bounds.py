@@ -36,9 +36,9 @@ def test_both_bounds_fall_like_one_over_the_rows():
 def test_no_estimator_from_randomised_response_beats_it(size):
     """Posterior variances of three uniform rows, averaged over balanced indicators, by enumeration."""
     epsilon, rows = 1.0, 3
-    law = KaryResponse(size, (size - 1) / (math.exp(epsilon) + size - 1))
+    distribution = KaryResponse(size, (size - 1) / (math.exp(epsilon) + size - 1))
     tables = np.array(list(itertools.product(range(size), repeat=rows)))
-    chance = np.prod(law.channel()[tables[:, None], tables[None]], axis=-1)  # [table, release]
+    chance = np.prod(distribution.channel()[tables[:, None], tables[None]], axis=-1)  # [table, release]
     posterior = chance / chance.sum(axis=0)
     subsets = [s for s in itertools.product([0.0, 1.0], repeat=size) if sum(s) == size // 2]
     risks = []

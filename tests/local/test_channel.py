@@ -1,4 +1,4 @@
-"""The numbers of a law against enumeration and the paper's closed forms."""
+"""The numbers of a distribution against enumeration and the paper's closed forms."""
 
 import itertools
 import math
@@ -15,11 +15,11 @@ from pgmjax.privacy.response import response_for, unary_for
 
 @pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (8, 1.0), (8, 0.1), (32, 2.0), (2**20, 0.5)])
 def test_numbers_of_a_law_are_those_of_the_paper(size, epsilon):
-    """factor = (e^eps + m - 1) / (e^eps - 1), offset = 1 / (e^eps - 1), at the law that is drawn."""
-    law = response_for(size, Fraction(epsilon))
-    real = float(law.epsilon_bound)
+    """factor = (e^eps + m - 1) / (e^eps - 1), offset = 1 / (e^eps - 1), at the distribution that is drawn."""
+    distribution = response_for(size, Fraction(epsilon))
+    real = float(distribution.epsilon_bound)
     assert real == pytest.approx(epsilon, rel=1e-9)
-    for channel in (co.Channel.of(law), co.Channel.at(size, epsilon)):
+    for channel in (co.Channel.of(distribution), co.Channel.at(size, epsilon)):
         assert channel.factor == pytest.approx((math.exp(real) + size - 1) / math.expm1(real), rel=1e-8)
         assert channel.offset == pytest.approx(1 / math.expm1(real), rel=1e-8)
         assert channel.truth + (size - 1) * channel.other == pytest.approx(1, abs=1e-14)
@@ -65,10 +65,10 @@ def test_largest_variance_is_that_of_the_worst_indicator(size, epsilon):
 
 
 def test_variance_is_that_of_the_answer():
-    law = KaryResponse(5, 0.4)
+    distribution = KaryResponse(5, 0.4)
     f = np.array([0.3, -2.0, 1.0, 1.5, 4.0])
-    channel = co.Channel.of(law)
-    probabilities = law.channel()
+    channel = co.Channel.of(distribution)
+    probabilities = distribution.channel()
     estimates = channel.factor * (f - channel.other * f.sum())
     assert probabilities @ estimates == pytest.approx(f, abs=1e-13)
     expected = probabilities @ estimates**2 - f**2
@@ -76,21 +76,23 @@ def test_variance_is_that_of_the_answer():
 
 
 def test_unbiased_counts_undo_the_channel():
-    law = KaryResponse(6, 0.5)
+    distribution = KaryResponse(6, 0.5)
     counts = np.arange(12.0).reshape(2, 6)
-    assert co.Channel.of(law).unbiased(counts @ law.channel()) == pytest.approx(counts, abs=1e-12)
-    assert co.Channel.of(law).unbiased(np.array([3, 0, 1, 0, 0, 2])).sum() == pytest.approx(6)
+    assert co.Channel.of(distribution).unbiased(counts @ distribution.channel()) == pytest.approx(
+        counts, abs=1e-12
+    )
+    assert co.Channel.of(distribution).unbiased(np.array([3, 0, 1, 0, 0, 2])).sum() == pytest.approx(6)
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("cells", [2, 4])
 def test_bits_by_enumeration(symmetric, cells):
     """Every answer of four bits, merged to cells: mean and variance of estimates of all functions on them."""
-    law = unary_for(4, Fraction(1), symmetric)
-    channel = co.Channel.of(law, Domain({"a": cells, "b": 4 // cells}), ("a",))
+    distribution = unary_for(4, Fraction(1), symmetric)
+    channel = co.Channel.of(distribution, Domain({"a": cells, "b": 4 // cells}), ("a",))
     bits = np.array(list(itertools.product((0.0, 1.0), repeat=4)))
     numbers = bits.reshape(-1, cells, 4 // cells).sum(axis=2)  # [answer, cell]
-    chances = law.channel()[:: 4 // cells]  # [own cell, answer]
+    chances = distribution.channel()[:: 4 // cells]  # [own cell, answer]
     assert chances @ numbers == pytest.approx(channel.matrix(), rel=1e-12)
     assert chances @ channel.unbiased(numbers, 1) == pytest.approx(np.eye(cells), abs=1e-12)
     assert channel.squares == pytest.approx(tuple((chances @ numbers**2)[0, :2]), rel=1e-12)
@@ -105,9 +107,9 @@ def test_bits_by_enumeration(symmetric, cells):
     assert co.predicted_error([channel], 7) == pytest.approx(math.sqrt(worst / 7), rel=1e-12)
 
 
-@pytest.mark.parametrize("law", [response_for(6, Fraction(1)), unary_for(6, Fraction(1))])
-def test_merging_is_a_sum_of_columns(law):
-    whole, merged = co.Channel.of(law), co.Channel.of(law, Domain({"a": 2, "b": 3}), ("a",))
+@pytest.mark.parametrize("distribution", [response_for(6, Fraction(1)), unary_for(6, Fraction(1))])
+def test_merging_is_a_sum_of_columns(distribution):
+    whole, merged = co.Channel.of(distribution), co.Channel.of(distribution, Domain({"a": 2, "b": 3}), ("a",))
     blocks = whole.matrix().reshape(2, 3, 2, 3).sum(axis=1)  # [cell, own cell, own rest]
     assert blocks == pytest.approx(np.repeat(merged.matrix()[:, :, None], 3, axis=2), rel=1e-12)
     assert (whole.attributes, merged.attributes, merged.gap) == ((), ("a",), whole.gap)
@@ -127,14 +129,14 @@ def test_factors_of_an_older_version_become_channels():
 
 @pytest.mark.parametrize(("size", "expected"), [(8, 0.0128), (1024, 1.35), (32768, 43.0)])
 def test_predicted_error_of_a_census_table(size, expected):
-    law = response_for(size, Fraction(1))
-    assert co.predicted_stddev(law, 48842) == pytest.approx(expected, rel=6e-3)
+    distribution = response_for(size, Fraction(1))
+    assert co.predicted_stddev(distribution, 48842) == pytest.approx(expected, rel=6e-3)
 
 
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: co.Channel.of("law"), TypeError, "KaryResponse"),
+        (lambda: co.Channel.of("distribution"), TypeError, "KaryResponse"),
         (lambda: co.Channel.at(1, 1.0), ValueError, "size must be an integer >= 2"),
         (lambda: co.Channel.at(4, 0.0), ValueError, "epsilon must be > 0"),
         (lambda: co.Channel.at(4, 1e4), ValueError, "epsilon must be < 700"),

@@ -118,7 +118,11 @@ def test_a_stream_of_responses_is_answered_from_like_its_table(ask):
 @pytest.mark.parametrize("encodings", [None, ["optimal-unary", "direct"], ["symmetric-unary"] * 2])
 def test_marginals_of_a_stream_are_those_of_its_table(encodings):
     stream, table = streams([["a"], ["b"]], encodings)
-    assert (stream.domain, stream.groups, stream.laws) == (table.domain, table.groups, table.laws)
+    assert (stream.domain, stream.groups, stream.distributions) == (
+        table.domain,
+        table.groups,
+        table.distributions,
+    )
     cliques = [["b", "a"], ["a"]]
     for one, two in zip(co.marginals_of(stream, cliques), table.marginals(cliques), strict=True):
         assert np.array_equal(one.sums, two.sums) and one.factors == two.factors
@@ -148,15 +152,15 @@ def test_a_stream_that_is_no_codes_is_refused_and_not_read(groups, encodings, wo
     ],
 )
 def test_something_else_is_refused_everywhere(ask):
-    with pytest.raises(TypeError, match="attributes law and codes, got ndarray"):
+    with pytest.raises(TypeError, match="attributes distribution and codes, got ndarray"):
         ask(np.zeros(3))
 
 
 def test_something_else_is_refused():
-    with pytest.raises(TypeError, match="attributes law and codes"):
+    with pytest.raises(TypeError, match="attributes distribution and codes"):
         co.PerturbedCodes.of(np.zeros(3))
     with pytest.raises(TypeError, match="KaryResponse"):
-        co.PerturbedCodes("law", [0])
+        co.PerturbedCodes("distribution", [0])
 
 
 DOMAIN = pj.Domain({"sex": 2, "age": 5, "race": 3})

@@ -94,8 +94,8 @@ def ramps(points):
 
 def released(grid, seed=0, epsilon=2):
     backend = SeededBackend(seed, insecure=True)
-    law = backend.randomized_response(grid.size, epsilon)
-    return co.PerturbedCodes(law, backend.respond(law, grid.encode(POINTS)))
+    distribution = backend.randomized_response(grid.size, epsilon)
+    return co.PerturbedCodes(distribution, backend.respond(distribution, grid.encode(POINTS)))
 
 
 def test_answers_are_within_both_bounds():

@@ -54,8 +54,8 @@ def test_a_universe_of_two_to_the_31_is_answered():
     domain = pj.Domain({f"b{k}": 2 for k in range(31)})
     universe, backend = co.Universe(domain), SeededBackend(1, insecure=True)
     columns = {name: np.random.default_rng(k).integers(0, 2, 2000) for k, name in enumerate(domain)}
-    law = backend.randomized_response(universe.size, 22)
-    table = co.PerturbedCodes(law, backend.respond(law, universe.encode(columns)))
+    distribution = backend.randomized_response(universe.size, 22)
+    table = co.PerturbedCodes(distribution, backend.respond(distribution, universe.encode(columns)))
     asked = Product({"b0": point(1), "b30": point(0)})
     answer = co.answer_queries(table, universe, asked)
     truth = np.mean((columns["b0"] == 1) & (columns["b30"] == 0))

@@ -54,8 +54,8 @@ def test_a_cut_is_a_statistical_query():
 
 def test_the_variance_is_the_closed_form():
     """|S||T| e^eps / (e^eps - 1)^2 whatever the graph; the bound of the paper lies above."""
-    law = response_for(2, Fraction(1))
-    graph = co.PerturbedGraph.of(co.PerturbedCodes(law, CODES), VERTICES)
+    distribution = response_for(2, Fraction(1))
+    graph = co.PerturbedGraph.of(co.PerturbedCodes(distribution, CODES), VERTICES)
     half = np.arange(VERTICES) < 11
     answers = graph.cuts(half[None])
     assert answers.variance == pytest.approx([11 * 12 * math.e / (math.e - 1) ** 2], rel=1e-9)
@@ -66,10 +66,12 @@ def test_the_variance_is_the_closed_form():
 def test_simulated_cuts_have_that_variance():
     """4,000 seeded releases: the mean within 5 and the variance within 6 standard errors."""
     trials, backend = 4000, SeededBackend(2, insecure=True)
-    law = backend.randomized_response(2, Fraction(1))
-    drawn = backend.respond(law, np.tile(CODES, trials)).reshape(trials, -1)
+    distribution = backend.randomized_response(2, Fraction(1))
+    drawn = backend.respond(distribution, np.tile(CODES, trials)).reshape(trials, -1)
     half = (np.arange(VERTICES) < 11)[None]
-    values = [co.PerturbedGraph.of(co.PerturbedCodes(law, c), VERTICES).cuts(half).value[0] for c in drawn]
+    values = [
+        co.PerturbedGraph.of(co.PerturbedCodes(distribution, c), VERTICES).cuts(half).value[0] for c in drawn
+    ]
     truth = MATRIX[:11, 11:].sum()
     variance = 11 * 12 * math.e / (math.e - 1) ** 2
     assert abs(np.mean(values) - truth) < 5 * math.sqrt(variance / trials)

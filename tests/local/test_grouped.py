@@ -48,12 +48,15 @@ def test_errors_of_many_releases_have_the_variance_that_is_said():
     where = np.arange(rows) // 100
     functions = np.random.default_rng(4).random((3, 4, size))
     backend = SeededBackend(11, insecure=True)
-    law = backend.randomized_response(size, 2)
-    drawn = backend.respond(law, np.tile(truth, trials)).reshape(trials, rows)
-    answers = [co.group_histograms(co.PerturbedCodes(law, codes), where).answer(functions) for codes in drawn]
+    distribution = backend.randomized_response(size, 2)
+    drawn = backend.respond(distribution, np.tile(truth, trials)).reshape(trials, rows)
+    answers = [
+        co.group_histograms(co.PerturbedCodes(distribution, codes), where).answer(functions)
+        for codes in drawn
+    ]
     values = np.array([answer.value for answer in answers])
     exact = functions[:, where, truth].mean(axis=1)
-    channel = co.Channel.of(law)
+    channel = co.Channel.of(distribution)
     per_row = functions[:, where]
     variance = (
         channel.variance(

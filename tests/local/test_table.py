@@ -42,7 +42,11 @@ def test_saved_and_loaded(data, tmp_path, encoding, universe):
         assert (other.domain, other.rows, other.epsilon) == (DOMAIN, ROWS, 2)
         assert (other.secure, other.seed, repr(other)) == (False, 4, repr(kept))
         for one, two in zip(kept.columns, other.columns, strict=True):
-            assert (one.attributes, one.law, one.epsilon) == (two.attributes, two.law, two.epsilon)
+            assert (one.attributes, one.distribution, one.epsilon) == (
+                two.attributes,
+                two.distribution,
+                two.epsilon,
+            )
             assert np.array_equal(one.answers, two.answers)
             assert isinstance(two.answers, np.memmap)
     first = kept.marginal(("b", "a"))
@@ -52,12 +56,12 @@ def test_saved_and_loaded(data, tmp_path, encoding, universe):
 
 def test_one_column_is_what_the_estimators_take(data):
     table = made(data, universe="joint")
-    assert table.law.size == 6 and table.codes.shape == (ROWS,) and table.codes.dtype == np.uint8
+    assert table.distribution.size == 6 and table.codes.shape == (ROWS,) and table.codes.dtype == np.uint8
     assert table.column.epsilon == 2
     with pytest.raises(ValueError, match="2 columns of answers, not one"):
         _ = made(data).codes
     with pytest.raises(ValueError, match="are bits of the encoding 'optimal-unary'"):
-        _ = made(data, universe="joint", encoding="optimal-unary").law
+        _ = made(data, universe="joint", encoding="optimal-unary").distribution
 
 
 def test_measurements_for_an_estimator(data):
@@ -121,4 +125,4 @@ def test_the_epsilon_is_exact(data):
         "1/3", "replace-one", share={"a": 2}, backend=SeededBackend(0, insecure=True), useless="answer"
     ).perturb(data, row_order_is_public=True)
     assert [column.epsilon for column in table.columns] == [Fraction(2, 9), Fraction(1, 9)]
-    assert all(column.law.epsilon_bound <= column.epsilon for column in table.columns)
+    assert all(column.distribution.epsilon_bound <= column.epsilon for column in table.columns)

@@ -10,7 +10,7 @@ from pgmjax.privacy.response import response_for, unary_for
 
 DOMAIN = Domain({"a": 2, "b": 3, "c": 4, "d": 2})
 GROUPS = (("a", "b"), ("c",), ("d",))
-LAWS = (unary_for(6, 1), response_for(4, 1), unary_for(2, 1))
+DISTRIBUTIONS = (unary_for(6, 1), response_for(4, 1), unary_for(2, 1))
 CLIQUES = [("b",), ("c", "a"), ("d", "b"), ("c",), ("b", "c", "d", "a"), ("a", "b")]
 
 
@@ -50,7 +50,7 @@ def test_sums_by_hand(entries, monkeypatch):
     monkeypatch.setattr(tallies, "_ENTRIES", entries)
     rng = np.random.default_rng(0)
     blocks = [block_of(rng, rows) for rows in (13, 1, 6)]
-    tally = Tally(DOMAIN, GROUPS, LAWS, CLIQUES)
+    tally = Tally(DOMAIN, GROUPS, DISTRIBUTIONS, CLIQUES)
     for block in blocks:
         tally.add(block)
     assert tally.rows == 20
@@ -62,8 +62,8 @@ def test_sums_by_hand(entries, monkeypatch):
 
 
 def test_categories_are_counted_as_they_are():
-    laws = (response_for(6, 1), response_for(4, 1))
-    tally = Tally(DOMAIN, GROUPS[:2], laws, [("c", "b"), ("a",)])
+    distributions = (response_for(6, 1), response_for(4, 1))
+    tally = Tally(DOMAIN, GROUPS[:2], distributions, [("c", "b"), ("a",)])
     rng = np.random.default_rng(1)
     first, second = rng.integers(0, 6, 500), rng.integers(0, 4, 500)
     tally.add((first.astype(np.uint8), second.astype(np.uint8)))
@@ -76,4 +76,4 @@ def test_categories_are_counted_as_they_are():
 
 def test_an_attribute_that_was_not_answered_for():
     with pytest.raises(ValueError, match="no responses about 'd', only about 'a', 'b', 'c'"):
-        Tally(DOMAIN, GROUPS[:2], LAWS[:2], [("a", "d")])
+        Tally(DOMAIN, GROUPS[:2], DISTRIBUTIONS[:2], [("a", "d")])

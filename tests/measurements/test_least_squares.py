@@ -5,9 +5,9 @@ import pytest
 
 import pgmjax as pj
 from pgmjax.measurements.least_squares import (
-    Effects,
     Information,
     JointCells,
+    ResidualBasis,
     WhitenedAnswers,
     shortest_combinations,
 )
@@ -38,7 +38,7 @@ TARGETS = np.array([np.ones(12), np.repeat([1.0, 0.0], 6), np.eye(12)[0]])  # al
 
 def systems():
     cells = JointCells(DOMAIN, ("a", "b", "c"))
-    return {"cells": cells, "effects": Effects.of(DOMAIN, [("a", "b", "c")])}
+    return {"cells": cells, "effects": ResidualBasis.of(DOMAIN, [("a", "b", "c")])}
 
 
 @pytest.mark.parametrize("kind", ["cells", "effects"])

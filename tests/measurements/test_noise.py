@@ -1,4 +1,4 @@
-"""The stated standard deviations are those of the discrete laws, to float64."""
+"""The stated standard deviations are those of the discrete distributions, to float64."""
 
 import math
 from decimal import Decimal
@@ -11,14 +11,14 @@ from pgmjax.measurements import noise
 SCALES = [0.1, 0.5, 1.0, 2.0, 3.999, 4.0, 4.001, 10.0, 50.0]
 
 
-def brute_force(law):
-    """Mass and variance of a law by a long sum over the integers in math.fsum."""
-    width = int(60 * law.scale) + 60
+def brute_force(distribution):
+    """Mass and variance of a distribution by a long sum over the integers in math.fsum."""
+    width = int(60 * distribution.scale) + 60
     values = np.arange(-width, width + 1)
-    if law.noise == "laplace":
-        masses = np.exp(-np.abs(values) / law.scale)
+    if distribution.noise == "laplace":
+        masses = np.exp(-np.abs(values) / distribution.scale)
     else:
-        masses = np.exp(-(values.astype(float) ** 2) / (2 * law.scale**2))
+        masses = np.exp(-(values.astype(float) ** 2) / (2 * distribution.scale**2))
     total = math.fsum(masses)
     return values, masses / total, math.fsum(values.astype(float) ** 2 * masses) / total
 
@@ -26,11 +26,11 @@ def brute_force(law):
 @pytest.mark.parametrize("kind", [noise.DiscreteLaplace, noise.DiscreteGaussian])
 @pytest.mark.parametrize("scale", SCALES)
 def test_variance_and_probabilities_against_a_long_sum(kind, scale):
-    law = kind(scale)
-    values, masses, variance = brute_force(law)
-    assert law.variance == pytest.approx(variance, rel=1e-12)
-    assert law.stddev == pytest.approx(math.sqrt(variance), rel=1e-12)
-    np.testing.assert_allclose(law.probabilities(values), masses, rtol=1e-11, atol=1e-300)
+    distribution = kind(scale)
+    values, masses, variance = brute_force(distribution)
+    assert distribution.variance == pytest.approx(variance, rel=1e-12)
+    assert distribution.stddev == pytest.approx(math.sqrt(variance), rel=1e-12)
+    np.testing.assert_allclose(distribution.probabilities(values), masses, rtol=1e-11, atol=1e-300)
 
 
 def test_figures_of_the_discrete_laplace():
@@ -50,20 +50,20 @@ def test_laplace_stddev_keeps_its_digits_at_huge_scales():
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("level", [0.01, 0.5, 0.95, 0.9999])
 def test_half_widths_are_the_smallest_that_hold_the_level(kind, scale, level):
-    law = kind(scale)
-    values, masses, _ = brute_force(law)
-    width = law.half_width(level)
+    distribution = kind(scale)
+    values, masses, _ = brute_force(distribution)
+    width = distribution.half_width(level)
     inside = math.fsum(masses[np.abs(values) <= width])
     assert inside >= level - 1e-12 and width >= 0
     assert width == 0 or math.fsum(masses[np.abs(values) <= width - 1]) < level
-    assert law.outside(width) == pytest.approx(1 - inside, abs=1e-12)
+    assert distribution.outside(width) == pytest.approx(1 - inside, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", [noise.DiscreteLaplace, noise.DiscreteGaussian])
 @pytest.mark.parametrize("delta", [0.3, 1e-9, 1e-16, 1e-25, 1e-200])
 def test_a_radius_is_the_smallest_however_far_the_tail(kind, delta):
-    law = kind(3.0)
-    radius = law.radius(delta)
+    distribution = kind(3.0)
+    radius = distribution.radius(delta)
     laplace = kind is noise.DiscreteLaplace
     masses = [(Decimal(-k) / 3 if laplace else Decimal(-k * k) / 18).exp() for k in range(radius + 600)]
     whole = 2 * sum(masses) - 1
@@ -78,10 +78,12 @@ def test_a_radius_needs_a_probability(delta):
 
 def test_the_wide_gaussian_tail_meets_the_sum():
     scale = 2000.5
-    law = noise.DiscreteGaussian(scale)
-    values, masses, _ = brute_force(law)
+    distribution = noise.DiscreteGaussian(scale)
+    values, masses, _ = brute_force(distribution)
     for width in (0, 100, 2000, 5000, 9000):
-        assert law.outside(width) == pytest.approx(math.fsum(masses[np.abs(values) > width]), abs=1e-7)
+        assert distribution.outside(width) == pytest.approx(
+            math.fsum(masses[np.abs(values) > width]), abs=1e-7
+        )
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, math.nan, True])
@@ -118,15 +120,21 @@ def test_a_numpy_scale_becomes_a_float(kind):
 @pytest.mark.parametrize("kind", [noise.DiscreteLaplace, noise.DiscreteGaussian])
 @pytest.mark.parametrize("scale", [5e-324, 1e-200, 1e-5, 1e-4, 1 / 1421, 1e-3])
 def test_tiny_scales_are_no_noise(kind, scale):
-    law = kind(scale)
-    assert law.variance == 0 and 0 <= law.stddev < 1e-200
-    assert law.probabilities(np.arange(-2, 3)).tolist() == [0, 0, 1, 0, 0]
-    assert law.outside(0) == 0 and law.half_width(0.999) == 0
+    distribution = kind(scale)
+    assert distribution.variance == 0 and 0 <= distribution.stddev < 1e-200
+    assert distribution.probabilities(np.arange(-2, 3)).tolist() == [0, 0, 1, 0, 0]
+    assert distribution.outside(0) == 0 and distribution.half_width(0.999) == 0
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("kind", [noise.DiscreteLaplace, noise.DiscreteGaussian])
 def test_huge_scales_do_not_overflow(kind):
-    law = kind(1e200)
-    assert law.stddev == pytest.approx(1e200 * (2**0.5 if law.noise == "laplace" else 1), rel=1e-14)
-    assert law.variance == math.inf and law.outside(0) == 1 and (law.probabilities(np.arange(2)) > 0).all()
+    distribution = kind(1e200)
+    assert distribution.stddev == pytest.approx(
+        1e200 * (2**0.5 if distribution.noise == "laplace" else 1), rel=1e-14
+    )
+    assert (
+        distribution.variance == math.inf
+        and distribution.outside(0) == 1
+        and (distribution.probabilities(np.arange(2)) > 0).all()
+    )

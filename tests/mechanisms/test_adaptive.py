@@ -60,15 +60,15 @@ def test_any_course_ends_with_exactly_the_budget(quiet, rounds):
 
 
 @pytest.mark.parametrize(
-    "law, size", [(DiscreteGaussian(10.0), np.sqrt(2 / np.pi) * 10), (DiscreteLaplace(10.0), 9.983)]
+    "distribution, size", [(DiscreteGaussian(10.0), np.sqrt(2 / np.pi) * 10), (DiscreteLaplace(10.0), 9.983)]
 )
-def test_a_move_within_the_expected_noise_is_noise(law, size):
-    """Only the model's two answers and the law count, not the noisy values."""
+def test_a_move_within_the_expected_noise_is_noise(distribution, size):
+    """Only the model's two answers and the distribution count, not the noisy values."""
     before = np.array([[10.0, 20.0], [30.0, 40.0]])
     within = 0.99 * size * np.array([[1, -1], [1, 1]])
     beyond = 4.01 * size * np.array([[1, 0], [0, 0]])
     for values in ([0, 0, 0, 0], [1000, -1000, 5, 7]):
-        measurement = LinearMeasurement.released(marginal(["a", "b"]), values, law)
+        measurement = LinearMeasurement.released(marginal(["a", "b"]), values, distribution)
         assert is_noise(before, before + within, measurement)
         assert not is_noise(before, before + beyond, measurement)
 
@@ -133,11 +133,11 @@ def test_without_a_limit_that_matters_all_are_affordable():
 
 def test_merged_measurements_have_the_same_optimum():
     rng = np.random.default_rng(1)
-    laws = [DiscreteLaplace(3.0), DiscreteLaplace(7.0), DiscreteLaplace(3.0), DiscreteLaplace(1.0)]
+    distributions = [DiscreteLaplace(3.0), DiscreteLaplace(7.0), DiscreteLaplace(3.0), DiscreteLaplace(1.0)]
     cliques = [("a", "b"), ("b",), ("a", "b"), ("a", "b")]
     parts = [
-        LinearMeasurement.released(marginal(c), rng.integers(0, 90, SMALL.size(c)), law)
-        for c, law in zip(cliques, laws, strict=True)
+        LinearMeasurement.released(marginal(c), rng.integers(0, 90, SMALL.size(c)), distribution)
+        for c, distribution in zip(cliques, distributions, strict=True)
     ]
     together = merged(SMALL, parts)
     assert [m.clique for m in together] == [("b",), ("a", "b")]

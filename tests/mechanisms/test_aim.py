@@ -75,7 +75,7 @@ def test_the_budget_is_spent_exactly(delta, rounds, monkeypatch):
 
 def test_the_first_round_gets_its_part_of_the_forecast():
     release = make(epsilon=6, rounds=12, share="0.5").run(DATA, PAIR)
-    assert [m.law.scale for m in release.measurements[:3]] == [4.0, 4.0, 4.0]
+    assert [m.distribution.scale for m in release.measurements[:3]] == [4.0, 4.0, 4.0]
 
 
 def test_a_model_stays_within_the_limit_at_every_time(monkeypatch):

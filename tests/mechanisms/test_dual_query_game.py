@@ -1,4 +1,4 @@
-"""The best answering record against enumeration, and the game's draws against its law."""
+"""The best answering record against enumeration, and the game's draws against its distribution."""
 
 import itertools
 from fractions import Fraction

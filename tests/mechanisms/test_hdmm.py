@@ -51,7 +51,7 @@ def truth(query):
 @pytest.mark.parametrize("delta", [0, "1e-6"], ids=["pure", "approximate"])
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_what_was_forecast(name, delta):
-    """The mean squared error of 60 runs, against its expectation from the law that was drawn."""
+    """The mean squared error of 60 runs, against its expectation from the distribution that was drawn."""
     mechanism = make(strategy=name, delta=delta)
     report = mechanism.expected_errors(WORKLOAD, DOMAIN)
     measured = mechanism.run(DATA, WORKLOAD).measurements

@@ -48,8 +48,8 @@ def test_table_ii_of_the_paper():
     """All ten ranges together have sensitivity 6; the four cells alone 1."""
     release = make(training=Product({"grade": all_ranges()})).run(TABLE, ALL)
     (measured,) = release.measurements
-    assert measured.values.size == 10 and measured.law == DiscreteLaplace(6.0)
-    assert make(training="identity").run(TABLE, ALL).measurements[0].law == DiscreteLaplace(1.0)
+    assert measured.values.size == 10 and measured.distribution == DiscreteLaplace(6.0)
+    assert make(training="identity").run(TABLE, ALL).measurements[0].distribution == DiscreteLaplace(1.0)
 
 
 def test_identity_and_linear_regression_are_the_noisy_histogram_summed():
@@ -84,11 +84,11 @@ def test_every_training_costs_all_of_the_budget_once(training, delta):
     (measured,) = release.measurements
     query = measured.query
     if delta == 0:
-        assert measured.law.scale == float(query.l1_sensitivity(ADD, domain)) / 2
+        assert measured.distribution.scale == float(query.l1_sensitivity(ADD, domain)) / 2
         assert release.spent.epsilon == 2 and release.spent.rho is None
     else:
         rho = release.spent.rho
-        assert measured.law.scale == pytest.approx(
+        assert measured.distribution.scale == pytest.approx(
             (query.l2_sensitivity_squared(ADD, domain) / 2 / rho) ** 0.5
         )
     assert release.answers()[0].shape == (48,) and np.isfinite(release.answers()[0]).all()
@@ -125,15 +125,17 @@ def test_several_learners_are_compared_on_answers_that_are_bought():
     release = make(learner=["linear", Linear(intercept=True)], validation_share="1/4").run(TABLE, ALL)
     trained, bought = release.measurements
     assert [name for name, _ in release.selection] == ["linear", "linear"] and release.training == 1
-    assert trained.law.scale == pytest.approx(1 / 0.75) and release.spent.epsilon == Fraction(1)
-    assert bought.query.l1_sensitivity(ADD, GRADES) / Fraction(1, 4) == pytest.approx(bought.law.scale)
+    assert trained.distribution.scale == pytest.approx(1 / 0.75) and release.spent.epsilon == Fraction(1)
+    assert bought.query.l1_sensitivity(ADD, GRADES) / Fraction(1, 4) == pytest.approx(
+        bought.distribution.scale
+    )
 
 
 def test_public_validation_answers_cost_nothing():
     validation = Validation(Product({"grade": prefix()}), np.cumsum(COUNTS))
     release = make(learner=["linear", Linear(intercept=True)], validation=validation).run(TABLE, ALL)
     assert len(release.measurements) == 1 and len(release.selection) == 2
-    assert release.measurements[0].law == DiscreteLaplace(1.0)
+    assert release.measurements[0].distribution == DiscreteLaplace(1.0)
 
 
 def test_learners_apart_answer_apart():
@@ -145,7 +147,7 @@ def test_learners_apart_answer_apart():
     workload = Workload([["a", "c"], ["b", "c"]])
     release = make(training="identity").run(data, workload)
     assert [part.clique for part in release.predictor.parts] == [("a", "c"), ("b", "c")]
-    assert [m.law for m in release.measurements] == [DiscreteLaplace(2.0)] * 2
+    assert [m.distribution for m in release.measurements] == [DiscreteLaplace(2.0)] * 2
     assert np.allclose(release.answers()[1], release.measurements[1].values)
     with pytest.raises(ValueError, match="no learner learned"):
         release.predict(marginal(("a", "b")))

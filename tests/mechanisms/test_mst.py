@@ -79,7 +79,7 @@ def test_with_a_large_budget_it_is_the_maximum_spanning_tree(relation, epsilon, 
 def test_thirds_of_a_pure_budget(relation):
     release = make(relation, epsilon=3).run(SMALL, WORKLOAD)
     factor = 1 if relation is Relation.ADD_REMOVE else 2
-    scales = [m.law.scale for m in release.measurements]
+    scales = [m.distribution.scale for m in release.measurements]
     assert scales[:5] == pytest.approx([5 * factor] * 5) and scales[5:] == pytest.approx([4 * factor] * 4)
     assert release.spent.epsilon == 3 and release.spent.delta == 0
 
@@ -87,7 +87,7 @@ def test_thirds_of_a_pure_budget(relation):
 def test_thirds_of_a_rho():
     release = make(delta="1e-6", epsilon="0.7").run(SMALL, WORKLOAD)
     rho = zcdp.rho_for("0.7", "1e-6")
-    scales = [m.law.scale for m in release.measurements]
+    scales = [m.distribution.scale for m in release.measurements]
     assert scales[:5] == pytest.approx([float(15 / (2 * rho)) ** 0.5] * 5)
     assert scales[5:] == pytest.approx([float(12 / (2 * rho)) ** 0.5] * 4)
     assert release.spent.rho == rho
@@ -105,14 +105,17 @@ def test_public_cliques_are_measured_and_the_rest_is_joined():
 def test_public_cliques_that_join_all_leave_nothing_to_choose(monkeypatch):
     monkeypatch.setattr(PrivateTable, "select", lambda *given, **more: pytest.fail("a choice was made"))
     release = make(cliques=(("a", "b", "c"), ("c", "d", "e"))).run(SMALL, WORKLOAD)
-    assert release.spent.epsilon == 1 and [m.law.scale for m in release.measurements] == [10] * 5 + [4] * 2
+    assert (
+        release.spent.epsilon == 1
+        and [m.distribution.scale for m in release.measurements] == [10] * 5 + [4] * 2
+    )
 
 
 def test_a_single_attribute_takes_the_whole_budget():
     domain = Domain({"a": 3})
     data = Dataset.from_columns(domain, {"a": [0, 1, 2, 2]})
     release = make().run(data, Workload([["a"]]))
-    assert [m.law.scale for m in release.measurements] == [1] and release.spent.epsilon == 1
+    assert [m.distribution.scale for m in release.measurements] == [1] and release.spent.epsilon == 1
 
 
 @pytest.mark.parametrize("delta", [0, "1e-6"])
@@ -202,7 +205,10 @@ def test_rare_values_are_merged_after_they_are_measured(relation, delta):
     assert release.domain == release.model.domain == RARE
     assert release.spent.epsilon == 6
     # the pairs get a third of the budget whether or not values are merged
-    assert pairs[0].law == make(relation, 6, delta).run(with_rare_values(), workload).measurements[3].law
+    assert (
+        pairs[0].distribution
+        == make(relation, 6, delta).run(with_rare_values(), workload).measurements[3].distribution
+    )
 
 
 def test_the_model_is_that_of_the_merged_table_spread_evenly():

@@ -82,7 +82,7 @@ def test_a_whole_marginal_is_scored_by_its_error_less_a_penalty(relation, moves,
         expected = np.abs(table_of(clique) - total / cells).sum() - cells * each
         assert value == pytest.approx(expected, abs=0.01 * cells)
     measured = release.measurements[-1]
-    assert measured.law.scale == pytest.approx(moves / float(share))
+    assert measured.distribution.scale == pytest.approx(moves / float(share))
     assert measured.query == queries.marginal(measured.clique)
 
 
@@ -103,7 +103,7 @@ def test_single_queries_are_scored_by_their_own_errors(relation, scores):
     asked = release.measurements[-1].query
     assert asked.num_rows(DOMAIN) == 1 and set(np.unique(asked.matrix(DOMAIN))) <= {0, 1}
     share = Fraction(1, 4) if relation is REPLACE else Fraction(19, 80)
-    assert release.measurements[-1].law.scale == pytest.approx(1 / float(share))
+    assert release.measurements[-1].distribution.scale == pytest.approx(1 / float(share))
 
 
 @pytest.mark.parametrize("estimate", [ARMS[0], ARMS[2]])

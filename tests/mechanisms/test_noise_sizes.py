@@ -21,12 +21,12 @@ DOMAIN = Domain({"a": 2, "b": 3, "one": 1})
 
 
 @pytest.mark.parametrize("scale", [1e-4, 0.2, 0.5, 1.0, 3.9, 4.0, 50.0])
-@pytest.mark.parametrize("law", [DiscreteLaplace, DiscreteGaussian])
-def test_expected_size_is_a_sum_over_the_law(law, scale):
+@pytest.mark.parametrize("distribution", [DiscreteLaplace, DiscreteGaussian])
+def test_expected_size_is_a_sum_over_the_law(distribution, scale):
     values = np.arange(-4000, 4001)
-    true = math.fsum(np.abs(values) * law(scale).probabilities(values))
+    true = math.fsum(np.abs(values) * distribution(scale).probabilities(values))
     # from scale 4 on by Euler-Maclaurin, whose next term is 1 / (240 scale^4)
-    assert expected_size(law(scale)) == pytest.approx(true, rel=2e-5, abs=1e-300)
+    assert expected_size(distribution(scale)) == pytest.approx(true, rel=2e-5, abs=1e-300)
 
 
 def test_expected_size_of_the_continuous_laws_at_large_scales():

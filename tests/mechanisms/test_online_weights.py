@@ -45,8 +45,8 @@ def test_the_split_is_the_share_that_measures(split):
     (answer,) = opened.answer(Product({"a": range(0, 7)}))
     (measured,) = opened.measurements
     assert opened.spent.epsilon == 4 and measured.values[0] == answer
-    assert isinstance(measured.law, DiscreteLaplace)
-    assert measured.law.scale == pytest.approx(float(1 / measuring), rel=1e-12)
+    assert isinstance(measured.distribution, DiscreteLaplace)
+    assert measured.distribution.scale == pytest.approx(float(1 / measuring), rel=1e-12)
 
 
 def test_what_is_far_is_measured_and_learned():

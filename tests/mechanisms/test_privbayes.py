@@ -164,8 +164,8 @@ def test_the_parts_of_the_budget_sum_to_the_whole(score, delta, monkeypatch):
 
 
 def scales(release):
-    assert {type(m.law) for m in release.measurements} == {DiscreteLaplace}
-    return list({m.law.scale for m in release.measurements})
+    assert {type(m.distribution) for m in release.measurements} == {DiscreteLaplace}
+    return list({m.distribution.scale for m in release.measurements})
 
 
 def test_noise_of_binary_marginals_is_that_of_the_paper():
@@ -200,7 +200,7 @@ def test_without_useful_parents_all_of_the_budget_goes_to_single_attributes(size
 def test_one_attribute():
     release = run(Domain({"a": 3}), {"a": np.arange(30) % 3})
     assert [m.clique for m in release.measurements] == [("a",)]
-    assert release.measurements[0].law == DiscreteLaplace(2.0)
+    assert release.measurements[0].distribution == DiscreteLaplace(2.0)
 
 
 def small_tables(records):
@@ -217,13 +217,16 @@ def test_neighbours_change_the_odds_of_a_choice_by_at_most_its_epsilon(kind, rec
     score, epsilon = kind(queries, records), Fraction(3, 4)
     sensitivity = score.sensitivity(domain, REPLACE).value
     backend = SeededBackend(0, insecure=True)
-    for law in (backend.permute_and_flip(sensitivity, epsilon), backend.exponential(sensitivity, epsilon)):
+    for distribution in (
+        backend.permute_and_flip(sensitivity, epsilon),
+        backend.exponential(sensitivity, epsilon),
+    ):
         odds = {}
         for rows in small_tables(records):
             table = np.zeros((2, 2, 2), dtype=np.int64)
             np.add.at(table, tuple(np.array(rows).T), 1)
             at = {("a", "b"): table.sum(2), ("b", "c"): table.sum(0), ("a", "b", "c"): table}
-            odds[rows] = np.log(law.probabilities(score.values(domain, at)))
+            odds[rows] = np.log(distribution.probabilities(score.values(domain, at)))
         largest = 0.0
         for rows, here in odds.items():
             for place, cell in itertools.product(range(records), itertools.product((0, 1), repeat=3)):

@@ -85,7 +85,7 @@ def test_only_maximal_cliques_are_counted_once(data):
 
 
 def test_the_histogram_of_answers_hardly_depends_on_the_table_at_a_tiny_epsilon():
-    """Two opposite tables give counts of one law: their difference is within 6 standard errors of 0."""
+    """Two opposite tables give equally distributed counts: they differ by less than 6 standard errors."""
     domain, rows = Domain({"a": 4}), 4000
     counts = []
     for seed, code in ((1, 0), (2, 3)):
@@ -143,13 +143,15 @@ def test_lies_are_as_many_as_the_law_says(data):
     table = made(1, universe="joint").perturb(data, ["a", "b"], row_order_is_public=True)
     truth = truthful().perturb(data, ["a", "b"], row_order_is_public=True).codes
     share = np.mean(table.codes != truth)
-    assert abs(share - table.law.lie) < 6 * np.sqrt(table.law.lie * (1 - table.law.lie) / ROWS)
+    assert abs(share - table.distribution.lie) < 6 * np.sqrt(
+        table.distribution.lie * (1 - table.distribution.lie) / ROWS
+    )
 
 
 def test_an_interrupted_table_leaves_no_file(data, tmp_path, monkeypatch):
     calls = []
 
-    def broken(self, law, codes):
+    def broken(self, distribution, codes):
         calls.append(len(codes))
         raise KeyboardInterrupt
 

@@ -131,7 +131,7 @@ def test_a_measurement_of_the_compressed_marginal_is_one_of_a_whole_marginal():
     table = np.arange(15).reshape(3, 5)
     released = LinearMeasurement.released(query, query.apply(table).reshape(-1), DiscreteGaussian(2.0))
     new = COMPRESSION.forward(released)
-    assert new.law == released.law and new.query == queries.marginal(["c", "a"])
+    assert new.distribution == released.distribution and new.query == queries.marginal(["c", "a"])
     assert new.flat_values().tolist() == summed(table, ("c", "a")).reshape(-1).tolist()
 
 

@@ -1,7 +1,7 @@
-"""Both backends draw the laws they state, and the same ones: chi-square fits with power.
+"""Both backends draw the distributions they state, and the same ones: chi-square fits with power.
 
-False alarms: FALSE_ALARMS in all for the tests that the law passes, each at alpha 1e-9 on entropy of
-the operating system; those of the seeded backend alone are deterministic. That one of the wrong laws
+False alarms: FALSE_ALARMS in all for the tests that the distribution passes, each at alpha 1e-9 on entropy of
+the operating system; those of the seeded backend alone are deterministic. That one of the wrong distributions
 is not rejected has a chance below 1e-12 for each (non-central chi-square).
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pgmjax.measurements import noise as laws
+from pgmjax.measurements import noise as distributions
 from pgmjax.privacy import backend, opendp, scales
 from pgmjax.privacy.opendp import _BITS_PIECE, OpenDPBackend
 from pgmjax.privacy.response import KaryResponse
@@ -28,12 +28,12 @@ ALPHA = 1e-9
 DRAWS = 100_000
 CHOICES = 10_000
 NAMES = ["opendp", "seeded"]
-LAWS = [
-    laws.DiscreteLaplace(0.5),
-    laws.DiscreteLaplace(4.0),
-    laws.DiscreteLaplace(50.0),
-    laws.DiscreteGaussian(0.7),
-    laws.DiscreteGaussian(12.5),
+DISTRIBUTIONS = [
+    distributions.DiscreteLaplace(0.5),
+    distributions.DiscreteLaplace(4.0),
+    distributions.DiscreteLaplace(50.0),
+    distributions.DiscreteGaussian(0.7),
+    distributions.DiscreteGaussian(12.5),
 ]
 SELECTIONS = [PermuteAndFlip(1.5), ExponentialMechanism(1.5)]
 SCORES = np.array([-3, 2, 2, 0, 3, 1])
@@ -44,7 +44,7 @@ RESPONSES = [
     KaryResponse(257, 0.9),
 ]
 # fits and comparisons of noise, choices and answers, and the uniform lies among 2^31 categories
-FALSE_ALARMS = ALPHA * (2 * (len(LAWS) + len(SELECTIONS) + len(RESPONSES)) + 1)
+FALSE_ALARMS = ALPHA * (2 * (len(DISTRIBUTIONS) + len(SELECTIONS) + len(RESPONSES)) + 1)
 
 
 class Drawn(Exception):
@@ -56,30 +56,30 @@ def source_of(name):
 
 
 @functools.cache
-def noise(name, law):
-    return source_of(name).draw(law, DRAWS)
+def noise(name, distribution):
+    return source_of(name).draw(distribution, DRAWS)
 
 
 @functools.cache
-def choices(name, law):
+def choices(name, distribution):
     source = source_of(name)
-    return np.array([source.choose(law, SCORES) for _ in range(CHOICES)])
+    return np.array([source.choose(distribution, SCORES) for _ in range(CHOICES)])
 
 
-def codes_of(law):
-    return np.arange(DRAWS) % min(law.size, 5)
+def codes_of(distribution):
+    return np.arange(DRAWS) % min(distribution.size, 5)
 
 
 @functools.cache
-def answers(name, law):
-    return source_of(name).respond(law, codes_of(law))
+def answers(name, distribution):
+    return source_of(name).respond(distribution, codes_of(distribution))
 
 
-def fit(draws, law):
+def fit(draws, distribution):
     """P-value of a chi-square test; tails are folded inward until every bin expects at least 10."""
-    width = int(60 * law.scale) + 60
+    width = int(60 * distribution.scale) + 60
     values = np.arange(-width, width + 1)
-    expected = law.probabilities(values) * draws.size
+    expected = distribution.probabilities(values) * draws.size
     first = int(np.argmax(np.cumsum(expected) >= 10))
     last = values.size - 1 - int(np.argmax(np.cumsum(expected[::-1]) >= 10))
     bins = np.concatenate(
@@ -96,16 +96,16 @@ def fit(draws, law):
     return stats.chisquare(seen, bins * seen.sum() / bins.sum()).pvalue
 
 
-def fit_choices(chosen, law, scores=SCORES):
+def fit_choices(chosen, distribution, scores=SCORES):
     """P-value of a chi-square test of choices."""
-    expected = law.probabilities(scores) * chosen.size
+    expected = distribution.probabilities(scores) * chosen.size
     return stats.chisquare(np.bincount(chosen, minlength=scores.size), expected).pvalue
 
 
-def fit_answers(codes, answered, law):
+def fit_answers(codes, answered, distribution):
     """P-value of a chi-square test of answers given the truth, all truths together."""
     truths, rows = np.unique(codes, return_counts=True)
-    expected = rows[:, None] * law.channel()[truths]
+    expected = rows[:, None] * distribution.channel()[truths]
     assert expected.min() > 50
     seen = np.zeros(expected.shape)
     np.add.at(seen, (np.searchsorted(truths, codes), answered), 1)
@@ -130,67 +130,76 @@ def source(request):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("law", LAWS, ids=str)
-def test_goodness_of_fit_with_power(name, law):
-    draws = noise(name, law)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
+def test_goodness_of_fit_with_power(name, distribution):
+    draws = noise(name, distribution)
     assert draws.dtype == np.int64 and draws.shape == (DRAWS,)
-    assert fit(draws, law) > ALPHA
+    assert fit(draws, distribution) > ALPHA
     for factor in (1.1, 0.9):
-        assert fit(draws, type(law)(law.scale * factor)) < ALPHA
+        assert fit(draws, type(distribution)(distribution.scale * factor)) < ALPHA
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("law", SELECTIONS, ids=str)
-def test_choices_follow_their_law_and_no_other(name, law):
+@pytest.mark.parametrize("distribution", SELECTIONS, ids=str)
+def test_choices_follow_their_law_and_no_other(name, distribution):
     """The other mechanism, a scale half as large again, and the scores upside down are told from it."""
-    chosen = choices(name, law)
-    assert fit_choices(chosen, law) > ALPHA and law.probabilities(SCORES).min() * CHOICES > 50
-    others = [type(law)(law.scale * 1.5), type(law)(law.scale / 1.5), *set(SELECTIONS) - {law}]
+    chosen = choices(name, distribution)
+    assert (
+        fit_choices(chosen, distribution) > ALPHA and distribution.probabilities(SCORES).min() * CHOICES > 50
+    )
+    others = [
+        type(distribution)(distribution.scale * 1.5),
+        type(distribution)(distribution.scale / 1.5),
+        *set(SELECTIONS) - {distribution},
+    ]
     for other in others:
         assert fit_choices(chosen, other) < ALPHA
-    assert fit_choices(chosen, law, -SCORES) < ALPHA
+    assert fit_choices(chosen, distribution, -SCORES) < ALPHA
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("law", RESPONSES, ids=str)
-def test_answers_follow_their_channel(name, law):
+@pytest.mark.parametrize("distribution", RESPONSES, ids=str)
+def test_answers_follow_their_channel(name, distribution):
     """Lies that may be the truth, or 10 % more of them, are told from it where they are that likely."""
-    codes, answered = codes_of(law), answers(name, law)
+    codes, answered = codes_of(distribution), answers(name, distribution)
     assert answered.dtype == np.int64 and answered.shape == codes.shape
-    assert fit_answers(codes, answered, law) > ALPHA
-    maybe_true = law.lie * (law.size - 1) / law.size
-    for other in (maybe_true, 0.9 * law.lie):
-        if law.size < 100 or other < maybe_true:
-            assert fit_answers(codes, answered, KaryResponse(law.size, other)) < ALPHA
+    assert fit_answers(codes, answered, distribution) > ALPHA
+    maybe_true = distribution.lie * (distribution.size - 1) / distribution.size
+    for other in (maybe_true, 0.9 * distribution.lie):
+        if distribution.size < 100 or other < maybe_true:
+            assert fit_answers(codes, answered, KaryResponse(distribution.size, other)) < ALPHA
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
-def test_the_same_noise_from_either(law):
-    assert same(noise("opendp", law), noise("seeded", law)) > ALPHA
-    wider = SeededBackend(5, insecure=True).draw(type(law)(law.scale * 1.2), DRAWS)
-    assert same(noise("opendp", law), wider) < ALPHA
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
+def test_the_same_noise_from_either(distribution):
+    assert same(noise("opendp", distribution), noise("seeded", distribution)) > ALPHA
+    wider = SeededBackend(5, insecure=True).draw(type(distribution)(distribution.scale * 1.2), DRAWS)
+    assert same(noise("opendp", distribution), wider) < ALPHA
 
 
-@pytest.mark.parametrize("law", SELECTIONS, ids=str)
-def test_the_same_choices_from_either(law):
-    assert same(choices("opendp", law), choices("seeded", law)) > ALPHA
-    assert same(choices("opendp", law), choices("seeded", type(law)(law.scale * 2))) < ALPHA
+@pytest.mark.parametrize("distribution", SELECTIONS, ids=str)
+def test_the_same_choices_from_either(distribution):
+    assert same(choices("opendp", distribution), choices("seeded", distribution)) > ALPHA
+    assert (
+        same(choices("opendp", distribution), choices("seeded", type(distribution)(distribution.scale * 2)))
+        < ALPHA
+    )
 
 
-@pytest.mark.parametrize("law", RESPONSES, ids=str)
-def test_the_same_answers_from_either(law):
-    pairs = [answers(name, law) * 5 + codes_of(law) for name in NAMES]
+@pytest.mark.parametrize("distribution", RESPONSES, ids=str)
+def test_the_same_answers_from_either(distribution):
+    pairs = [answers(name, distribution) * 5 + codes_of(distribution) for name in NAMES]
     assert same(*pairs) > ALPHA
-    rarer = KaryResponse(law.size, 0.8 * law.lie)
-    other = SeededBackend(6, insecure=True).respond(rarer, codes_of(law))
-    assert same(pairs[0], other * 5 + codes_of(law)) < ALPHA
+    rarer = KaryResponse(distribution.size, 0.8 * distribution.lie)
+    other = SeededBackend(6, insecure=True).respond(rarer, codes_of(distribution))
+    assert same(pairs[0], other * 5 + codes_of(distribution)) < ALPHA
 
 
 def test_lies_among_very_many_categories(source):
     """Uniform over all but the truth, of which 20,000 answers at 16 bins tell; the truth is in between."""
-    law = KaryResponse(2**31, 0.5)
+    distribution = KaryResponse(2**31, 0.5)
     codes = np.full(20_000, 2**30, np.uint32)
-    answered = source.respond(law, codes)
+    answered = source.respond(distribution, codes)
     lies = answered[answered != 2**30]
     assert lies.min() >= 0 and 2**31 - 2**21 < lies.max() < 2**31 and 9000 < lies.size < 11_000
     assert stats.chisquare(np.bincount(lies >> 27, minlength=16)).pvalue > ALPHA
@@ -198,15 +207,17 @@ def test_lies_among_very_many_categories(source):
 
 def test_answers_across_pieces(source):
     """More records than one piece: each is answered once, in its place (P < 1e-300 by chance)."""
-    law = source.randomized_response(1000, Fraction(64))
+    distribution = source.randomized_response(1000, Fraction(64))
     codes = np.arange(2 * _BITS_PIECE + 13) % 1000
-    assert np.array_equal(source.respond(law, codes), codes)
-    assert source.respond(law, codes[:0]).shape == (0,) and source.respond(law, codes[:1]).shape == (1,)
+    assert np.array_equal(source.respond(distribution, codes), codes)
+    assert source.respond(distribution, codes[:0]).shape == (0,) and source.respond(
+        distribution, codes[:1]
+    ).shape == (1,)
 
 
 def test_noise_across_pieces():
     """Every place of a large draw is filled, by threads or not: zeros are as rare as they should be."""
-    draws = OpenDPBackend().draw(laws.DiscreteLaplace(2.0**40), 40_000)
+    draws = OpenDPBackend().draw(distributions.DiscreteLaplace(2.0**40), 40_000)
     assert np.unique(draws).size > 39_990
 
 
@@ -253,7 +264,7 @@ def test_an_interrupt_is_heard_in_the_middle():
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.25, 1.0)
         with pytest.raises(KeyboardInterrupt):
-            OpenDPBackend().draw(LAWS[4], 5_000_000)
+            OpenDPBackend().draw(DISTRIBUTIONS[4], 5_000_000)
         waiting = False
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -263,8 +274,8 @@ def test_an_interrupt_is_heard_in_the_middle():
 
 def test_choices_at_the_edge_of_the_scores(source):
     """Scores of 53 bits are told apart by one: nothing goes through a float that is too coarse."""
-    for law in SELECTIONS:
-        sharp = type(law)(1 / 64)
+    for distribution in SELECTIONS:
+        sharp = type(distribution)(1 / 64)
         for scores in ([2**53 - 2, 2**53 - 1], [1 - 2**53, 2 - 2**53], [1 - 2**53, 2**53 - 1]):
             assert all(source.choose(sharp, np.array(scores)) == 1 for _ in range(5))  # but once in 10^27
     assert source.choose(PermuteAndFlip(1.0), np.array([7], np.int8)) == 0
@@ -277,13 +288,13 @@ def test_nothing_is_drawn_for_what_is_refused(source, monkeypatch):
 
     for call in ("flips", "coins", "uniform", "permute_and_flip_sampler", "exponential_sampler"):
         monkeypatch.setattr(opendp, call, refuse)
-    law = KaryResponse(3, 0.5)
+    distribution = KaryResponse(3, 0.5)
     for codes in ([0, 1, 77], [-77]):
         with pytest.raises(ValueError, match=r"codes lie outside 0\.\.2: nothing was drawn") as refusal:
-            source.respond(law, np.array(codes))
+            source.respond(distribution, np.array(codes))
         assert "77" not in str(refusal.value)
     with pytest.raises(TypeError, match="codes must be integers"):
-        source.respond(law, np.array([0.0, math.nan]))
+        source.respond(distribution, np.array([0.0, math.nan]))
     for choice in SELECTIONS:
         for scores, error in (
             (np.array([], np.int64), ValueError),
@@ -294,43 +305,43 @@ def test_nothing_is_drawn_for_what_is_refused(source, monkeypatch):
             with pytest.raises(error, match=r"scores|candidate"):
                 source.choose(choice, scores)
     if source.seed is not None:
-        expected = SeededBackend(1, insecure=True).draw(LAWS[0], 50)
-        assert np.array_equal(source.draw(LAWS[0], 50), expected)
+        expected = SeededBackend(1, insecure=True).draw(DISTRIBUTIONS[0], 50)
+        assert np.array_equal(source.draw(DISTRIBUTIONS[0], 50), expected)
 
 
 def test_laws_of_another_kind_are_refused(source):
-    for law in (SELECTIONS[0], RESPONSES[0], "laplace", None):
-        with pytest.raises(TypeError, match="law must be a DiscreteLaplace or DiscreteGaussian"):
-            source.draw(law, 3)
-    for law in (LAWS[0], RESPONSES[0], 1.0):
-        with pytest.raises(TypeError, match="law must be a PermuteAndFlip or ExponentialMechanism"):
-            source.choose(law, SCORES)
-    for law in (LAWS[0], SELECTIONS[0], 0.3):
-        with pytest.raises(TypeError, match="law must be a KaryResponse"):
-            source.respond(law, np.array([0]))
+    for distribution in (SELECTIONS[0], RESPONSES[0], "laplace", None):
+        with pytest.raises(TypeError, match="distribution must be a DiscreteLaplace or DiscreteGaussian"):
+            source.draw(distribution, 3)
+    for distribution in (DISTRIBUTIONS[0], RESPONSES[0], 1.0):
+        with pytest.raises(TypeError, match="distribution must be a PermuteAndFlip or ExponentialMechanism"):
+            source.choose(distribution, SCORES)
+    for distribution in (DISTRIBUTIONS[0], SELECTIONS[0], 0.3):
+        with pytest.raises(TypeError, match="distribution must be a KaryResponse"):
+            source.respond(distribution, np.array([0]))
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf])
-@pytest.mark.parametrize("law", [laws.DiscreteLaplace, laws.DiscreteGaussian])
-def test_scales_that_mean_no_noise_are_refused(source, law, scale):
+@pytest.mark.parametrize("distribution", [distributions.DiscreteLaplace, distributions.DiscreteGaussian])
+def test_scales_that_mean_no_noise_are_refused(source, distribution, scale):
     """OpenDP takes 0 and adds nothing."""
     with pytest.raises(ValueError, match="scale must be"):
-        source.draw(law(scale), 3)
+        source.draw(distribution(scale), 3)
 
 
-@pytest.mark.parametrize("law", [LAWS[1], LAWS[4]], ids=str)
-def test_the_fit_rejects_replicated_noise(source, law):
-    assert fit(np.tile(source.draw(law, DRAWS // 200), 200), law) < ALPHA
+@pytest.mark.parametrize("distribution", [DISTRIBUTIONS[1], DISTRIBUTIONS[4]], ids=str)
+def test_the_fit_rejects_replicated_noise(source, distribution):
+    assert fit(np.tile(source.draw(distribution, DRAWS // 200), 200), distribution) < ALPHA
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
-def test_stated_stddev_is_that_of_the_draws(law):
-    """Six standard errors of the sample variance, from the law's own fourth moment."""
-    draws = SeededBackend(2, insecure=True).draw(law, DRAWS).astype(float)
-    values = np.arange(-int(60 * law.scale) - 60, int(60 * law.scale) + 61)
-    fourth = float((law.probabilities(values) * values.astype(float) ** 4).sum())
-    error = math.sqrt((fourth - law.variance**2) / DRAWS)
-    assert abs((draws**2).mean() - law.variance) < 6 * error
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
+def test_stated_stddev_is_that_of_the_draws(distribution):
+    """Six standard errors of the sample variance, from the distribution's own fourth moment."""
+    draws = SeededBackend(2, insecure=True).draw(distribution, DRAWS).astype(float)
+    values = np.arange(-int(60 * distribution.scale) - 60, int(60 * distribution.scale) + 61)
+    fourth = float((distribution.probabilities(values) * values.astype(float) ** 4).sum())
+    error = math.sqrt((fourth - distribution.variance**2) / DRAWS)
+    assert abs((draws**2).mean() - distribution.variance) < 6 * error
 
 
 CASES = [
@@ -376,11 +387,11 @@ def test_opendp_confirms_the_scale_of_a_choice(sensitivity, cost, monotone):
         ("permute_and_flip", dp.max_divergence(), cost),
         ("exponential", dp.zero_concentrated_divergence(), cost**2 / 8),
     ):
-        law = getattr(source, name)(sensitivity, cost, monotone)
-        confirmed = dp.m.make_noisy_max(*space, measure, scale=law.scale).map(sensitivity)
+        distribution = getattr(source, name)(sensitivity, cost, monotone)
+        confirmed = dp.m.make_noisy_max(*space, measure, scale=distribution.scale).map(sensitivity)
         assert budget * (1 - Fraction(1, 10**14)) < Fraction(confirmed) <= budget
         exact = float((1 if monotone else 2) * sensitivity / cost)
-        assert law.scale == pytest.approx(exact, rel=1e-15)
+        assert distribution.scale == pytest.approx(exact, rel=1e-15)
         assert getattr(seeded, name)(sensitivity, cost, monotone).scale == pytest.approx(exact, rel=1e-15)
 
 
@@ -389,10 +400,10 @@ def test_opendp_confirms_the_scale_of_a_choice(sensitivity, cost, monotone):
 def test_both_backends_answer_by_the_law_that_opendp_knows(size, epsilon):
     """OpenDP's scalar mechanism at the same truth has the same loss."""
     dp = pytest.importorskip("opendp.prelude")
-    law = OpenDPBackend().randomized_response(size, epsilon)
-    assert law == SeededBackend(0, insecure=True).randomized_response(size, epsilon)
-    known = dp.m.make_randomized_response(list(range(size)), float(law.truth)).map(1)
-    assert known == pytest.approx(float(epsilon), rel=1e-13) and law.epsilon_bound <= epsilon
+    distribution = OpenDPBackend().randomized_response(size, epsilon)
+    assert distribution == SeededBackend(0, insecure=True).randomized_response(size, epsilon)
+    known = dp.m.make_randomized_response(list(range(size)), float(distribution.truth)).map(1)
+    assert known == pytest.approx(float(epsilon), rel=1e-13) and distribution.epsilon_bound <= epsilon
 
 
 @pytest.mark.parametrize("sensitivity, cost", CASES)
@@ -407,14 +418,17 @@ def test_both_backends_draw_the_same_laws(sensitivity, cost):
 
 
 def test_noise_of_any_size(source):
-    for law in LAWS[::3]:
+    for distribution in DISTRIBUTIONS[::3]:
         for size in (0, 1, 3):
-            assert source.draw(law, size).shape == (size,)
+            assert source.draw(distribution, size).shape == (size,)
 
 
 def test_huge_scales_stay_inside_int64(source):
-    for law in (laws.DiscreteLaplace(scales.LARGEST_SCALE), laws.DiscreteGaussian(scales.LARGEST_SCALE)):
-        draws = source.draw(law, 2000)
+    for distribution in (
+        distributions.DiscreteLaplace(scales.LARGEST_SCALE),
+        distributions.DiscreteGaussian(scales.LARGEST_SCALE),
+    ):
+        draws = source.draw(distribution, 2000)
         assert np.abs(draws).max() < 2**62 and np.abs(draws).max() > 2**50
 
 
@@ -430,41 +444,43 @@ def test_the_seeded_backend_wants_a_signature():
 
 
 def test_the_seed_decides():
-    law = laws.DiscreteLaplace(1e6)
+    distribution = distributions.DiscreteLaplace(1e6)
     first = SeededBackend(3, insecure=True)
-    draws = first.draw(law, 100)
-    assert not np.array_equal(draws, first.draw(law, 100))
-    assert np.array_equal(draws, first.restart().draw(law, 100))
+    draws = first.draw(distribution, 100)
+    assert not np.array_equal(draws, first.draw(distribution, 100))
+    assert np.array_equal(draws, first.restart().draw(distribution, 100))
     for other in (4, 3 + 2**32, 3 + 2**64):
-        assert not np.array_equal(draws, SeededBackend(other, insecure=True).draw(law, 100))
+        assert not np.array_equal(draws, SeededBackend(other, insecure=True).draw(distribution, 100))
 
 
 def test_the_seed_decides_choices_and_answers():
     first, codes, scores = SeededBackend(3, insecure=True), np.zeros(100, int), np.zeros(1000, int)
-    for law in SELECTIONS:
-        chosen = [first.choose(law, scores) for _ in range(20)]
-        assert chosen != [first.choose(law, scores) for _ in range(20)]
+    for distribution in SELECTIONS:
+        chosen = [first.choose(distribution, scores) for _ in range(20)]
+        assert chosen != [first.choose(distribution, scores) for _ in range(20)]
         one, two = first.restart(), first.restart()
-        assert [one.choose(law, scores) for _ in range(3)] == [two.choose(law, scores) for _ in range(3)]
-    law = KaryResponse(1000, 0.9)
+        assert [one.choose(distribution, scores) for _ in range(3)] == [
+            two.choose(distribution, scores) for _ in range(3)
+        ]
+    distribution = KaryResponse(1000, 0.9)
     one, two = first.restart(), first.restart()
-    assert np.array_equal(one.respond(law, codes), two.respond(law, codes))
-    assert not np.array_equal(one.respond(law, codes), first.respond(law, codes))
+    assert np.array_equal(one.respond(distribution, codes), two.respond(distribution, codes))
+    assert not np.array_equal(one.respond(distribution, codes), first.respond(distribution, codes))
 
 
 def test_secure_noise_never_repeats():
     """Two calls, two backends, two threads: no user-space state to repeat (P < 1e-500 by chance)."""
-    law = laws.DiscreteLaplace(1e6)
+    distribution = distributions.DiscreteLaplace(1e6)
     sources = [OpenDPBackend(), OpenDPBackend()]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        drawn = list(pool.map(lambda source: source.draw(law, 100).tobytes(), sources * 2))
+        drawn = list(pool.map(lambda source: source.draw(distribution, 100).tobytes(), sources * 2))
     assert len(set(drawn)) == 4 and OpenDPBackend().seed is None
 
 
 def test_secure_choices_and_answers_never_repeat():
     """The chance of a repeat is below 1e-100."""
-    source, law = OpenDPBackend(), KaryResponse(1000, 0.99)
-    drawn = [source.respond(law, np.zeros(100, int)).tobytes() for _ in range(4)]
+    source, distribution = OpenDPBackend(), KaryResponse(1000, 0.99)
+    drawn = [source.respond(distribution, np.zeros(100, int)).tobytes() for _ in range(4)]
     assert len(set(drawn)) == 4
     for choice in SELECTIONS:
         rows = [tuple(source.choose(choice, np.arange(1000) // 999) for _ in range(40)) for _ in range(3)]

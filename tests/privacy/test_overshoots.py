@@ -77,10 +77,10 @@ def test_a_draw_loses_what_is_claimed_of_it(rounds):
     """Log-ratios of all draws on all neighbours: at most 2 step rounds / count, and nearly that."""
     count, step = 3, 0.5
     score = Overshoots([q.marginal(["a", "b"])], RECORDS[:rounds], count)
-    law = ExponentialMechanism(count / step)
+    distribution = ExponentialMechanism(count / step)
 
     def logs(table):
-        return np.log(law.probabilities(score.values(DOMAIN, {("a", "b"): table})))
+        return np.log(distribution.probabilities(score.values(DOMAIN, {("a", "b"): table})))
 
     worst = max(np.abs(logs(t) - logs(o)).max() for t in tables(count) for o in replaced(t))
     claimed = 2 * step * rounds / count

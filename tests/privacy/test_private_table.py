@@ -39,8 +39,8 @@ class Silent(SeededBackend):
     def restart(self):
         return self
 
-    def draw(self, law, size):
-        self.asked.append((law, size))
+    def draw(self, distribution, size):
+        self.asked.append((distribution, size))
         return np.zeros(size, dtype=np.int64)
 
 
@@ -98,12 +98,12 @@ def test_released_values_are_int64_with_the_discrete_laws_stddev(data, backend):
     assert all(isinstance(m, LinearMeasurement) and m.values.dtype == np.int64 for m in laplace + gaussian)
     assert [m.noise for m in laplace + gaussian] == ["laplace"] * 2 + ["gaussian"] * 2
     # a prefix row counts a record up to four times: L1 sensitivity 4, squared L2 sensitivity 4
-    for measured, law in zip(
+    for measured, distribution in zip(
         laplace + gaussian,
         [DiscreteLaplace(2.0), DiscreteLaplace(8.0), DiscreteGaussian(1.0), DiscreteGaussian(2.0)],
         strict=True,
     ):
-        np.testing.assert_allclose(measured.stddev, law.stddev, rtol=1e-14)
+        np.testing.assert_allclose(measured.stddev, distribution.stddev, rtol=1e-14)
 
 
 SCALES = [
@@ -121,7 +121,7 @@ def test_scales_follow_relation_and_weights(relation, max_weight, l1, l2):
     backend = Silent()
     table(data, relation, backend=backend).measure([AB], epsilons=[1])
     table(data, relation, Budget("0.5", "rho"), backend).measure([AB], rhos=["0.5"])
-    assert [law.scale for law, _ in backend.asked] == pytest.approx([l1, l2], rel=1e-14)
+    assert [distribution.scale for distribution, _ in backend.asked] == pytest.approx([l1, l2], rel=1e-14)
 
 
 def test_a_weighted_query_without_neighbours_in_value_still_moves_by_its_weight():
@@ -205,9 +205,9 @@ def test_a_spend_comes_before_the_counts_and_noise_before_both(data, watched, mo
     """Order: table validated, charged, noise drawn, counts read."""
 
     class Logged(Silent):
-        def draw(self, law, size):
+        def draw(self, distribution, size):
             watched.log.append("draw")
-            return super().draw(law, size)
+            return super().draw(distribution, size)
 
     charge = Budget.charge
     monkeypatch.setattr(Budget, "charge", lambda *args: watched.log.append("charge") or charge(*args))
@@ -248,7 +248,7 @@ def test_a_failed_scan_costs_and_tells_nothing(data, monkeypatch):
 
 def test_keyboard_interrupt_passes_through_and_the_charge_stays(data):
     class Interrupted(Silent):
-        def draw(self, law, size):
+        def draw(self, distribution, size):
             raise KeyboardInterrupt
 
     budget = Budget(1)
@@ -368,7 +368,7 @@ def test_a_real_query_is_quantised_and_measured(data):
         table(data).measure([real], epsilons=[1])
     grid = queries.quantise(real, DOMAIN, bits=20)
     (measured,) = table(data, backend=Silent()).measure([grid.query], epsilons=[1])
-    assert measured.values.dtype == np.int64 and measured.law.scale >= 2**19
+    assert measured.values.dtype == np.int64 and measured.distribution.scale >= 2**19
     expected = 2 * 0.5 + 1 * 0.25 - 2 / 3  # codes 0, 1, 2, 2, 0
     assert grid.unscale(measured.values)[0] == pytest.approx(expected, abs=5 * 2**-21)
 

@@ -61,7 +61,7 @@ def test_neighbours_are_no_farther_apart_than_the_stated_sensitivity(measure, pr
 
 def test_sensitivities_count_the_pairs_of_a_record():
     found = private(dense(0)).similarities(PAIRS, "cosine", epsilon=1)
-    assert found.sensitivity * GRID == 3 and found.law.scale * GRID == pytest.approx(3)
+    assert found.sensitivity * GRID == 3 and found.distribution.scale * GRID == pytest.approx(3)
     assert private(dense(0)).similarities(PAIRS, "pearson", epsilon=1).sensitivity * GRID == 6
     few = private(np.ones((6, 8)) * 3, "rating").similarities(PAIRS, "cosine", epsilon=1)
     assert few.sensitivity * GRID < 3

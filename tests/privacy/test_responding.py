@@ -158,11 +158,11 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, encoding, monkeyp
     name = "respond" if encoding == "direct" else "respond_bits"
     true = getattr(SeededBackend, name)
 
-    def watched(self, law, codes):
+    def watched(self, distribution, codes):
         drawn.append(codes.copy())
         if len(drawn) == 3:
             raise Interrupted
-        return true(self, law, codes)
+        return true(self, distribution, codes)
 
     monkeypatch.setattr(SeededBackend, name, watched)
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:

@@ -29,19 +29,19 @@ def loss(size, lie):
 @given(epsilon=epsilons)
 @settings(max_examples=30, deadline=None)
 def test_the_least_lie_that_pays_for_itself(size, epsilon):
-    law = response_for(size, epsilon)
-    assert law.size == size and loss(size, law.lie) <= epsilon
-    assert loss(size, math.nextafter(law.lie, 0.0)) > epsilon
+    distribution = response_for(size, epsilon)
+    assert distribution.size == size and loss(size, distribution.lie) <= epsilon
+    assert loss(size, math.nextafter(distribution.lie, 0.0)) > epsilon
 
 
 @pytest.mark.parametrize("size", SIZES)
 @given(epsilon=epsilons)
 @settings(max_examples=20, deadline=None)
 def test_the_bound_is_above_and_tight(size, epsilon):
-    law = response_for(size, epsilon)
-    exact = loss(size, law.lie)
-    assert exact < law.epsilon_bound <= exact * (1 + Fraction(1, 10**50))
-    assert law.truth + Fraction(law.lie) == 1 and law.truth > Fraction(1, size)
+    distribution = response_for(size, epsilon)
+    exact = loss(size, distribution.lie)
+    assert exact < distribution.epsilon_bound <= exact * (1 + Fraction(1, 10**50))
+    assert distribution.truth + Fraction(distribution.lie) == 1 and distribution.truth > Fraction(1, size)
 
 
 def test_known_laws():
@@ -53,7 +53,7 @@ def test_known_laws():
 
 @pytest.mark.parametrize("size", [2, 3, 7])
 def test_an_epsilon_that_is_all_but_too_small(size):
-    """The loss just below the uniform law is a few units of float64; below that there is no law."""
+    """The loss just below uniform answers is a few units of float64; below that there is no distribution."""
     most = response.floor_float(Fraction(size - 1, size))
     most = math.nextafter(most, 0.0) if Fraction(most) == Fraction(size - 1, size) else most
     least = KaryResponse(size, most).epsilon_bound

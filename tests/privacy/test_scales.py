@@ -28,12 +28,12 @@ def test_a_query_of_sensitivity_zero_still_gets_noise():
     assert scales.gaussian_for(0, Fraction(1)) == scales.gaussian_for(1, Fraction(1))
 
 
-@pytest.mark.parametrize("law_for", [scales.laplace_for, scales.gaussian_for])
-def test_scales_that_would_overflow_or_vanish_are_refused(law_for):
+@pytest.mark.parametrize("distribution_for", [scales.laplace_for, scales.gaussian_for])
+def test_scales_that_would_overflow_or_vanish_are_refused(distribution_for):
     with pytest.raises(ValueError, match="overflow 64-bit"):
-        law_for(1, Fraction(1, 10**40))
+        distribution_for(1, Fraction(1, 10**40))
     with pytest.raises(ValueError, match=r"^(epsilon|rho) about 1e-300 for a"):
-        law_for(1, Fraction(1, 10**300))
+        distribution_for(1, Fraction(1, 10**300))
     with pytest.raises(ValueError, match="no noise at all"):
-        law_for(1, Fraction(65))
-    assert law_for(1, Fraction(64)).stddev > 1e-15
+        distribution_for(1, Fraction(65))
+    assert distribution_for(1, Fraction(64)).stddev > 1e-15

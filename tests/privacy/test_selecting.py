@@ -97,8 +97,8 @@ def test_several_draws_follow_the_law_and_read_the_table_once(method, monkeypatc
     scans, scan = [], Dataset.marginals
     monkeypatch.setattr(Dataset, "marginals", lambda self, c: scans.append(c) or scan(self, c))
     chosen = private.select_several(Counts(A), 20_000, epsilon=1, method=method)
-    law = (PermuteAndFlip if method == "permute-and-flip" else ExponentialMechanism)(2.0)
-    expected = 20_000 * law.probabilities(np.array([5, 7, 6, 9]))
+    distribution = (PermuteAndFlip if method == "permute-and-flip" else ExponentialMechanism)(2.0)
+    expected = 20_000 * distribution.probabilities(np.array([5, 7, 6, 9]))
     assert ((np.bincount(chosen, minlength=4) - expected) ** 2 / expected).sum() < 16.3
     assert len(scans) == 1
 
@@ -110,8 +110,8 @@ def test_the_secure_backend_draws_several_in_pieces():
     chosen = backend.choose_several(ExponentialMechanism(1.0), scores, 8)
     assert chosen.shape == (8,) and chosen.dtype == np.int64 and len(set(chosen.tolist())) > 1
     scores[65_537] = 10**6
-    for law in (ExponentialMechanism(1.0), PermuteAndFlip(1.0)):
-        assert backend.choose_several(law, scores, 4).tolist() == [65_537] * 4
+    for distribution in (ExponentialMechanism(1.0), PermuteAndFlip(1.0)):
+        assert backend.choose_several(distribution, scores, 4).tolist() == [65_537] * 4
 
 
 def test_a_tape_counts_every_draw():

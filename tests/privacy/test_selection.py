@@ -1,4 +1,4 @@
-"""Laws of selection against brute force, and the loss they claim against exact enumeration."""
+"""Distributions of selection against brute force, and the loss they claim against exact enumeration."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pgmjax.privacy import selection
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
 
-LAWS = [PermuteAndFlip, ExponentialMechanism]
+DISTRIBUTIONS = [PermuteAndFlip, ExponentialMechanism]
 SCORES = [[3], [0, 1], [5, 5], [0, 1, 1, 4], [-7, 2, 2, 2, 0, 1], [0, 10**6], [2**53 - 1, 1 - 2**53, 0]]
 small = st.lists(st.integers(-6, 6), min_size=1, max_size=6)
 
@@ -43,12 +43,12 @@ def by_fractions(scores, scale):
     return np.array(result)
 
 
-def losses(law, scores, changes):
+def losses(distribution, scores, changes):
     """The largest log-ratio of two probabilities, and its largest range, over changes of the scores."""
     worst = spread = 0.0
-    before = np.log(law.probabilities(np.array(scores)))
+    before = np.log(distribution.probabilities(np.array(scores)))
     for change in changes:
-        ratio = before - np.log(law.probabilities(np.array(scores) + change))
+        ratio = before - np.log(distribution.probabilities(np.array(scores) + change))
         worst, spread = max(worst, np.abs(ratio).max()), max(spread, np.ptp(ratio))
     return worst, spread
 
@@ -62,42 +62,45 @@ def test_figures():
 @pytest.mark.parametrize("scores", SCORES, ids=str)
 @pytest.mark.parametrize("scale", [0.3, 1.0, 25.0])
 def test_permute_and_flip_is_what_its_definition_says(scores, scale):
-    law = PermuteAndFlip(scale).probabilities(np.array(scores))
-    np.testing.assert_allclose(law, by_orderings(scores, scale), rtol=1e-12, atol=1e-300)
+    distribution = PermuteAndFlip(scale).probabilities(np.array(scores))
+    np.testing.assert_allclose(distribution, by_orderings(scores, scale), rtol=1e-12, atol=1e-300)
 
 
 @given(small, st.floats(0.1, 100))
 @settings(max_examples=40, deadline=None)
 def test_permute_and_flip_of_any_scores(scores, scale):
-    law = PermuteAndFlip(scale).probabilities(np.array(scores))
-    np.testing.assert_allclose(law, by_orderings(scores, scale), rtol=1e-11, atol=1e-300)
-    np.testing.assert_allclose(law, by_fractions(scores, scale), rtol=1e-11, atol=1e-300)
+    distribution = PermuteAndFlip(scale).probabilities(np.array(scores))
+    np.testing.assert_allclose(distribution, by_orderings(scores, scale), rtol=1e-11, atol=1e-300)
+    np.testing.assert_allclose(distribution, by_fractions(scores, scale), rtol=1e-11, atol=1e-300)
 
 
 def test_permute_and_flip_of_many_candidates():
     spread = [i % 37 for i in range(60)]
-    law = PermuteAndFlip(9.0).probabilities(np.array(spread))
-    np.testing.assert_allclose(law, by_fractions(spread, 9.0), rtol=1e-11)
+    distribution = PermuteAndFlip(9.0).probabilities(np.array(spread))
+    np.testing.assert_allclose(distribution, by_fractions(spread, 9.0), rtol=1e-11)
     for scores, scale in [(np.arange(5000), 40.0), (np.zeros(5000, int), 1.0), (np.arange(5000) % 2, 0.5)]:
-        law = PermuteAndFlip(scale).probabilities(scores)
-        assert law.sum() == pytest.approx(1, abs=1e-11) and (np.diff(law[np.argsort(scores)]) >= -1e-18).all()
+        distribution = PermuteAndFlip(scale).probabilities(scores)
+        assert (
+            distribution.sum() == pytest.approx(1, abs=1e-11)
+            and (np.diff(distribution[np.argsort(scores)]) >= -1e-18).all()
+        )
     np.testing.assert_allclose(PermuteAndFlip(2.0).probabilities(np.zeros(3000, int)), 1 / 3000, rtol=1e-11)
 
 
 @given(small, st.floats(0.1, 100))
 @settings(max_examples=40, deadline=None)
 def test_exponential_weights(scores, scale):
-    law = ExponentialMechanism(scale).probabilities(np.array(scores))
+    distribution = ExponentialMechanism(scale).probabilities(np.array(scores))
     odds = [math.exp((score - scores[0]) / scale) for score in scores]
-    np.testing.assert_allclose(law, np.array(odds) / math.fsum(odds), rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(distribution, np.array(odds) / math.fsum(odds), rtol=1e-12, atol=1e-300)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @given(scores=small, scale=st.floats(0.1, 100), shift=st.integers(-(2**50), 2**50))
 @settings(max_examples=25, deadline=None)
-def test_only_differences_and_no_places_matter(law, scores, scale, shift):
-    once = law(scale).probabilities(np.array(scores))
-    moved = law(scale).probabilities(np.array(scores[::-1]) + shift)
+def test_only_differences_and_no_places_matter(distribution, scores, scale, shift):
+    once = distribution(scale).probabilities(np.array(scores))
+    moved = distribution(scale).probabilities(np.array(scores[::-1]) + shift)
     np.testing.assert_allclose(once, moved[::-1], rtol=1e-11, atol=1e-300)
     assert once.dtype == np.float64 and once.sum() == pytest.approx(1, abs=1e-12)
 
@@ -109,27 +112,27 @@ GRID = list(itertools.product(range(-2, 3), repeat=3))
 @pytest.mark.parametrize("for_law", [selection.permute_and_flip_for, selection.exponential_for])
 def test_the_loss_is_what_was_paid_and_half_the_scale_would_not_do(for_law):
     """Over 125 score vectors and every change by at most 1; equality is reached to a percent or so."""
-    law = for_law(1, Fraction(1))
-    worst = [losses(law, scores, CHANGES) for scores in GRID]
+    distribution = for_law(1, Fraction(1))
+    worst = [losses(distribution, scores, CHANGES) for scores in GRID]
     assert 0.9 < max(w for w, _ in worst) <= 1 + 1e-12
     if for_law is selection.exponential_for:
         assert max(spread for _, spread in worst) <= 1 + 1e-12  # bounded range: epsilon^2/8-zCDP
-    halved = type(law)(law.scale / 2)
+    halved = type(distribution)(distribution.scale / 2)
     assert max(losses(halved, scores, CHANGES)[0] for scores in GRID) > 1.5
 
 
 @pytest.mark.parametrize("for_law", [selection.permute_and_flip_for, selection.exponential_for])
 def test_monotone_scores_need_half_the_scale(for_law):
-    law = for_law(1, Fraction(1), monotone=True)
-    assert law.scale == for_law(1, Fraction(1)).scale / 2 == 1
+    distribution = for_law(1, Fraction(1), monotone=True)
+    assert distribution.scale == for_law(1, Fraction(1)).scale / 2 == 1
     rising = [change for change in CHANGES if (change >= 0).all()]
-    assert 0.8 < max(losses(law, scores, rising)[0] for scores in GRID) <= 1 + 1e-12
+    assert 0.8 < max(losses(distribution, scores, rising)[0] for scores in GRID) <= 1 + 1e-12
 
 
 def test_permute_and_flip_has_no_bounded_range():
     """Why its choice may not be charged epsilon^2/8: the range of its loss is beyond epsilon."""
-    law = selection.permute_and_flip_for(1, Fraction(1))
-    assert max(losses(law, scores, CHANGES)[1] for scores in GRID) > 1.1
+    distribution = selection.permute_and_flip_for(1, Fraction(1))
+    assert max(losses(distribution, scores, CHANGES)[1] for scores in GRID) > 1.1
 
 
 @given(st.integers(1, 10**6), st.fractions(min_value=Fraction(1, 10**6), max_value=64), st.booleans())
@@ -153,16 +156,16 @@ def test_scales_out_of_range_are_refused(for_law):
         for_law(1, Fraction(65), monotone=True)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize(
     "scale, message",
     [(0.0, "scale must be > 0"), (-1.0, "must be > 0"), (math.nan, "finite"), (2.0**51, r"at most 2\^50")],
 )
-def test_scales_that_cannot_be_drawn_from(law, scale, message):
+def test_scales_that_cannot_be_drawn_from(distribution, scale, message):
     with pytest.raises(ValueError, match=message):
-        law(scale)
+        distribution(scale)
     with pytest.raises(TypeError, match="scale must be a number"):
-        law(True)
+        distribution(True)
 
 
 @pytest.mark.parametrize(

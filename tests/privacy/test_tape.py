@@ -15,8 +15,10 @@ from pgmjax.privacy.sensitivity import Sensitivity
 def call(exact, kind="laplace", parameters=("q",), norm="l1", bound=1):
     exact = np.asarray(exact, dtype=np.int64)
     sensitivity = Sensitivity(bound, norm, Relation.ADD_REMOVE)
-    law = DiscreteLaplace(2.0)
-    return t.active().passage(t.Call(kind, parameters, law, sensitivity, exact), lambda: exact + 1000)
+    distribution = DiscreteLaplace(2.0)
+    return t.active().passage(
+        t.Call(kind, parameters, distribution, sensitivity, exact), lambda: exact + 1000
+    )
 
 
 def honest(table):

@@ -16,7 +16,7 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.seeded import SeededBackend
-from pgmjax.privacy.selection import ThresholdLaw
+from pgmjax.privacy.selection import ThresholdNoise
 from pgmjax.privacy.threshold import ThresholdLost, ThresholdTest
 from pgmjax.queries import DenseMatrix, Product, marginal, point, total
 
@@ -30,23 +30,23 @@ def table(codes=(0,) * 30, cap=4, seed=0, relation=REPLACE, **more):
     return PrivateTable(data, relation, Budget(cap), SeededBackend(seed, insecure=True))
 
 
-def tail(law, least):
-    """P(noise >= least) of a discrete Laplace law [numbers]."""
-    q = math.exp(-1 / law.scale)
+def tail(distribution, least):
+    """P(noise >= least) of a discrete Laplace distribution [numbers]."""
+    q = math.exp(-1 / distribution.scale)
     return np.where(least > 0, q ** np.maximum(least, 0), 1 + q - q ** np.maximum(1 - least, 0)) / (1 + q)
 
 
-def probability(law, distances, threshold, told):
+def probability(distribution, distances, threshold, told):
     """P(near, ..., near, then `told`) by summing over the threshold's noise."""
-    noise, q = np.arange(-400, 401), math.exp(-1 / law.threshold.scale)
+    noise, q = np.arange(-400, 401), math.exp(-1 / distribution.threshold.scale)
     parts = (1 - q) / (1 + q) * q ** np.abs(noise)
-    far = [tail(law.distance, threshold + noise - distance) for distance in distances]
+    far = [tail(distribution.distance, threshold + noise - distance) for distance in distances]
     for share in far[:-1]:
         parts = parts * (1 - share)
     return float((parts * (far[-1] if told else 1 - far[-1])).sum())
 
 
-def worst_ratio(law):
+def worst_ratio(distribution):
     """The largest log-ratio of a run of answers between neighbours, over starts, lengths and moves."""
     worst = 0.0
     for length, start in itertools.product((1, 2, 4), (0, 5, 11)):
@@ -54,7 +54,7 @@ def worst_ratio(law):
         for moves in itertools.product((-1, 0, 1), repeat=length):
             moved = [distance + move for distance, move in zip(distances, moves, strict=True)]
             for told in (True, False):
-                both = [probability(law, each, 6, told) for each in (distances, moved)]
+                both = [probability(distribution, each, 6, told) for each in (distances, moved)]
                 worst = max(worst, abs(math.log(both[0] / both[1])))
     return worst
 
@@ -64,14 +64,14 @@ def worst_ratio(law):
     "backend", [SeededBackend(0, insecure=True), OpenDPBackend()], ids=["seeded", "opendp"]
 )
 def test_no_run_of_answers_tells_neighbours_apart_by_more_than_epsilon(epsilon, backend):
-    law = ThresholdLaw(backend.laplace(1, epsilon / 2), backend.laplace(2, epsilon / 2))
-    assert law.epsilon(1) <= float(epsilon) * (1 + 1e-9)
-    assert 0.5 * float(epsilon) < worst_ratio(law) <= float(epsilon) * (1 + 1e-9)
+    distribution = ThresholdNoise(backend.laplace(1, epsilon / 2), backend.laplace(2, epsilon / 2))
+    assert distribution.epsilon(1) <= float(epsilon) * (1 + 1e-9)
+    assert 0.5 * float(epsilon) < worst_ratio(distribution) <= float(epsilon) * (1 + 1e-9)
 
 
 def test_half_the_noise_on_distances_would_be_found():
     backend = SeededBackend(0, insecure=True)
-    mutant = ThresholdLaw(backend.laplace(1, Fraction(1, 2)), backend.laplace(1, Fraction(1, 2)))
+    mutant = ThresholdNoise(backend.laplace(1, Fraction(1, 2)), backend.laplace(1, Fraction(1, 2)))
     assert worst_ratio(mutant) > 1.05
 
 
@@ -81,7 +81,7 @@ def test_answers_have_the_probabilities_of_the_law():
     for seed in range(runs):
         test = ThresholdTest(table(seed=seed, cap=1), 20, 1)
         near_far += not test.far(FIRST, 15) and test.far(FIRST, 5)
-    expected = probability(test._law, [15, 25], 20, True)
+    expected = probability(test._distribution, [15, 25], 20, True)
     assert abs(near_far / runs - expected) < 4.9 * math.sqrt(expected * (1 - expected) / runs)
 
 

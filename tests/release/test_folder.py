@@ -63,7 +63,7 @@ def test_measurements_are_those_released(folder, small_release):
             "value": int(v),
             "stddev": s,
             "noise": "laplace",
-            "scale": m.law.scale,
+            "scale": m.distribution.scale,
         }
         for m in small_release.measurements
         for i, (v, s) in enumerate(zip(m.values.ravel(), m.row_stddevs(), strict=True))

@@ -1,4 +1,4 @@
-"""The parametric bootstrap: noise of the right laws, and the deviations that theory gives."""
+"""The parametric bootstrap: noise of the right distributions, and the deviations that theory gives."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,8 @@ def test_redrawn_noise_has_the_stated_mean_and_deviation(measurement):
     rows = bootstrap.redrawn(MODEL, [measurement], draws, seed=0)
     noise = np.array([row[0].values for row in rows]) - MODEL.marginal(("a",))
     spread = measurement.row_stddevs()
-    # six standard errors; a Laplace law's fourth moment is 6: its variance has a relative one of sqrt(5 / n)
+    # six standard errors; a Laplace distribution's fourth moment is 6: its variance has a relative one of
+    # sqrt(5 / n)
     assert (np.abs(noise.mean(axis=0)) <= 6 * spread / np.sqrt(draws)).all()
     assert (np.abs(noise.var(axis=0) / spread**2 - 1) <= 6 * np.sqrt(5.5 / draws)).all()
 

@@ -25,7 +25,7 @@ class Equalities:
         targets: in one vector the marginals wanted (probabilities); anything where none is.
         held: of each table whether it must be met.
         multipliers: prices of missing a cell (loss a unit of probability), zero where none must be met.
-        stiffness: what a miss d costs beside is `stiffness * d**2 / 2`.
+        penalty_parameter: what a miss d costs beside is `penalty_parameter * d**2 / 2`.
     """
 
     cliques: tuple[Clique, ...]
@@ -33,16 +33,18 @@ class Equalities:
     targets: np.ndarray
     held: tuple[bool, ...]
     multipliers: np.ndarray
-    stiffness: float
+    penalty_parameter: float
 
     @classmethod
-    def of(cls, loss: BoundLoss, wanted: Sequence[tuple[Clique, np.ndarray]], stiffness: float) -> Equalities:
+    def of(
+        cls, loss: BoundLoss, wanted: Sequence[tuple[Clique, np.ndarray]], penalty_parameter: float
+    ) -> Equalities:
         """Lay out marginals beside those that a loss takes, with multipliers of zero.
 
         Args:
             loss: of the measurements.
             wanted: cliques with their marginals (probabilities), each set of attributes once.
-            stiffness: what missing them costs.
+            penalty_parameter: what missing them costs.
         """
         cliques, shapes = list(loss.cliques), list(loss.shapes)
         tables = [np.zeros(shape) for shape in shapes]
@@ -58,7 +60,9 @@ class Equalities:
                 tables[at] = target.transpose([clique.index(name) for name in cliques[at]])
                 held[at] = True
         targets = host_join(tables, np.float64)
-        return cls(tuple(cliques), tuple(shapes), targets, tuple(held), np.zeros(len(targets)), stiffness)
+        return cls(
+            tuple(cliques), tuple(shapes), targets, tuple(held), np.zeros(len(targets)), penalty_parameter
+        )
 
     @functools.cached_property
     def cells(self) -> np.ndarray:
@@ -68,7 +72,7 @@ class Equalities:
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["inner", "targets", "multipliers", "stiffness"],
+    data_fields=["inner", "targets", "multipliers", "penalty_parameter"],
     meta_fields=["table_shapes"],
     drop_fields=["host"],
 )
@@ -83,7 +87,7 @@ class Augmented(BoundLoss):
         inner: the loss L of the measurements.
         targets: in one vector t (probabilities).
         multipliers: in one vector lambda, zero where there is no target.
-        stiffness: in one vector rho, zero where there is no target.
+        penalty_parameter: in one vector rho, zero where there is no target.
         table_shapes: of all tables (static).
         host: the same in float64, absent after a JAX transformation.
 
@@ -94,15 +98,15 @@ class Augmented(BoundLoss):
     inner: BoundLoss
     targets: Any
     multipliers: Any
-    stiffness: Any
+    penalty_parameter: Any
     table_shapes: tuple[tuple[int, ...], ...]
     host: Equalities | None = None
 
     @classmethod
     def of(cls, inner: BoundLoss, host: Equalities, dtype: Any) -> Augmented:
         """The loss of measurements with equalities beside it, with device arrays of a type."""
-        stiffness = np.where(host.cells, host.stiffness, 0.0)
-        arrays = (host.targets.astype(dtype), host.multipliers.astype(dtype), stiffness.astype(dtype))
+        penalty_parameter = np.where(host.cells, host.penalty_parameter, 0.0)
+        arrays = (host.targets.astype(dtype), host.multipliers.astype(dtype), penalty_parameter.astype(dtype))
         return cls(inner, *arrays, host.shapes, host)
 
     @property
@@ -122,7 +126,9 @@ class Augmented(BoundLoss):
     def flat(self, marginals: Any) -> jax.Array:
         """Return the augmented loss of all tables in one vector."""
         missed = marginals[: len(self.targets)] - self.targets
-        return self.inner.flat(marginals) + missed @ (self.multipliers + 0.5 * self.stiffness * missed)
+        return self.inner.flat(marginals) + missed @ (
+            self.multipliers + 0.5 * self.penalty_parameter * missed
+        )
 
     def cast(self, dtype: Any) -> Augmented:
         """Return the loss with device arrays of another type."""
@@ -135,7 +141,7 @@ class Augmented(BoundLoss):
     def lipschitz(self) -> float | None:
         """Return the constant of the measurements' loss and that of each equality added, None if unknown."""
         known, host = self.inner.lipschitz(), self.on_host()
-        return None if known is None else known + sum(host.held) * host.stiffness
+        return None if known is None else known + sum(host.held) * host.penalty_parameter
 
     @property
     def smoothing(self) -> Any:

@@ -114,7 +114,7 @@ def noise_level(loss: Any, measurements: Sequence[LinearMeasurement]) -> float:
     """Return the expected loss of the true marginals, which differ from the measurements by noise alone.
 
     Args:
-        loss: `l2` (half the number of values, whatever the law) or `l1` (the mean absolute noise in
+        loss: `l2` (half the number of values, whatever the distribution) or `l1` (the mean absolute noise in
             standard deviations), by name or as an object.
         measurements: noisy answers with the standard deviations of their noise.
 

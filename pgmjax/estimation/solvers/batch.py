@@ -50,7 +50,7 @@ class BlockEnds:
     loss: jax.Array
     gap: jax.Array
     stalled: jax.Array
-    doubtful: jax.Array
+    inaccurate: jax.Array
 
 
 def _block(
@@ -64,7 +64,7 @@ def _block(
         problem = dataclasses.replace(shared, loss=loss, curvature=curvature)
         new, point, gap, stalled = _run_block(problem, solver, state, steps)
         state = jax.tree.map(lambda a, b: jnp.where(active, a, b), new, state)
-        return state, point, BlockEnds(point.loss, gap, stalled, point.doubt > negligible(point))
+        return state, point, BlockEnds(point.loss, gap, stalled, point.error_bound > negligible(point))
 
     state, point, ends = jax.vmap(one)(slots.loss, slots.curvature, slots.state, active)
     return dataclasses.replace(slots, state=state), point, ends
@@ -214,7 +214,7 @@ class _Program(Generic[T]):
             points, ends = self.turn(active, steps)
             for slot in np.flatnonzero(active).tolist():
                 numbers = (float(ends.loss[slot]), float(ends.gap[slot]))
-                flags = (bool(ends.stalled[slot]), bool(ends.doubtful[slot]))
+                flags = (bool(ends.stalled[slot]), bool(ends.inaccurate[slot]))
                 self.tell(slot, _Row(*numbers, *flags, slot, points, self.take, self.dtype))
 
     def turn(self, active: np.ndarray, steps: int) -> tuple[Evaluation, BlockEnds]:

@@ -66,13 +66,13 @@ class StepResult(abc.ABC):
         loss: at the best point.
         gap: certified bound on `loss - optimum` there.
         stalled: whether the solver can make no further progress.
-        doubtful: whether fast products may have got more wrong than rounding.
+        inaccurate: whether fast products may have got more wrong than rounding.
     """
 
     loss: float
     gap: float
     stalled: bool
-    doubtful: bool
+    inaccurate: bool
 
     @abc.abstractmethod
     def point(self) -> Evaluation:
@@ -125,8 +125,8 @@ def run_single(fit: FitSteps[T]) -> T:
             state, point, gap, stalled = _block(
                 request.problem, request.solver, state, np.int32(request.steps)
             )
-            doubtful = bool(np.asarray(point.doubt) > negligible(point))
-            result = _Single(float(point.loss), float(gap), bool(stalled), doubtful, point)
+            inaccurate = bool(np.asarray(point.error_bound) > negligible(point))
+            result = _Single(float(point.loss), float(gap), bool(stalled), inaccurate, point)
 
 
 def solve(problem: Problem, solver: Solver, potentials: Any, **settings: Any) -> Solution:
@@ -169,9 +169,9 @@ def solve_steps(
         now = min(block, stop.max_steps - done)
         result = yield StepRequest(problem, solver, start, now, dtype)
         start = None
-        if result.doubtful:
+        if result.inaccurate:
             # what fast products left open may matter here: go on from the last sound point in exact form
-            problem = problem.exactly()
+            problem = problem.exact()
             start = potentials if sound is None else sound.point().potentials
             continue
         done, sound = done + now, result

@@ -40,14 +40,14 @@ class Evaluation:
         marginals: the marginals they give (probabilities).
         loss: loss at these marginals.
         gradient: gradient of the loss with respect to the marginals.
-        doubt: how much of the probability the oracle may have got wrong beyond rounding.
+        error bound: how much of the probability the oracle may have got wrong beyond rounding.
     """
 
     potentials: Vector
     marginals: Vector
     loss: jax.Array
     gradient: Vector
-    doubt: jax.Array
+    error_bound: jax.Array
 
     @classmethod
     def unknown(cls, potentials: Vector) -> Evaluation:
@@ -64,7 +64,7 @@ def rounding(point: Evaluation) -> Any:
 
 
 def negligible(point: Evaluation) -> float:
-    """Up to how much doubt a point counts as right: what rounding leaves open anyway."""
+    """Up to how much error bound a point counts as right: what rounding leaves open anyway."""
     return float(jnp.finfo(point.loss.dtype).eps)
 
 
@@ -176,9 +176,9 @@ class Problem:
         """
         return self.curvature if self.prior is None else self.curvature + self.prior.weight
 
-    def exactly(self) -> Problem:
-        """The problem with an oracle that leaves no doubt."""
-        return dataclasses.replace(self, oracle=self.oracle.exactly())
+    def exact(self) -> Problem:
+        """The problem with an oracle that leaves no error bound."""
+        return dataclasses.replace(self, oracle=self.oracle.exact())
 
     def all(self, potentials: Vector) -> Vector:
         """The potentials of all the oracle's cliques."""
@@ -205,7 +205,7 @@ class Problem:
 
     def evaluate(self, potentials: Vector) -> Evaluation:
         """Marginals, loss and gradient at some potentials: one oracle call."""
-        log_partition, marginals, doubt = self.oracle.infer_flat_with_doubt(self.all(potentials))
+        log_partition, marginals, error_bound = self.oracle.infer_flat_with_error(self.all(potentials))
         marginals = marginals[: len(potentials)]
         loss, gradient = jax.value_and_grad(self.loss.flat)(marginals)
         if self.prior is not None:
@@ -213,7 +213,7 @@ class Problem:
             gradient = gradient + jnp.asarray(self.prior.weight, gradient.dtype) * potentials
         chex.assert_trees_all_equal_shapes_and_dtypes(potentials, marginals, gradient)
         chex.assert_rank(loss, 0)
-        return Evaluation(potentials, marginals, loss, gradient, doubt.astype(loss.dtype))
+        return Evaluation(potentials, marginals, loss, gradient, error_bound.astype(loss.dtype))
 
     def gap(self, point: Evaluation) -> jax.Array:
         """Certified bound on `loss - optimum` at a point.

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal.moved import renamed
 from pgmjax.history.bayes.coordinates import Cells, Coordinates, NotEstimableError, coordinates_of
 from pgmjax.history.bayes.inference import Inference, JointInference
-from pgmjax.history.bayes.noise_sum import Gaussian, Laplace, NoiseLaw, NoiseSum, as_law
+from pgmjax.history.bayes.noise_sum import Gaussian, Laplace, NoiseDistribution, NoiseSum, as_distribution
 from pgmjax.history.history import History
 from pgmjax.history.noise_covariance import NoiseCovariance
 from pgmjax.measurements.least_squares import Information
@@ -18,18 +19,20 @@ from pgmjax.measurements.least_squares import Information
 _REFACTOR = 64
 
 
+@renamed(laws="distributions")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Blue:
+class BestLinearUnbiased:
     """Answers to any query from noisy answers y = H x + noise, by generalised least squares.
 
-    Every answer is weighed by one over the variance of the law its noise was drawn from. What an answer's
-    error may be, its interval's width and what can be answered depend on H and the laws only, not on y.
+    Every answer is weighed by one over the variance of the distribution its noise was drawn from. What an
+    answer's error may be, its interval's width and what can be answered depend on H and the distributions
+    only, not on y.
 
     Attributes:
         coordinates: how queries become vectors.
         rows: H in coordinates [answers, coordinates].
         values: y [answers] (counts).
-        laws: the law of every answer's noise [answers].
+        distributions: the distribution of every answer's noise [answers].
         noise: its covariance.
         information: the pseudo-inverse of H' Sigma^-1 H.
 
@@ -37,7 +40,7 @@ class Blue:
         Xiao and Xiong 2012, Section 3, Theorem 3.1.
 
     Example:
-        >>> blue = Blue.from_matrix([[1, 1], [1, 0], [0, 1]], [10, 4, 3], 2.0, continuous=True)
+        >>> blue = BestLinearUnbiased.from_matrix([[1, 1], [1, 0], [0, 1]], [10, 4, 3], 2.0, continuous=True)
         >>> blue.estimate.round(6).tolist(), round(blue.answer([1, 1]).value, 6)
         ([5.0, 4.0], 9.0)
     """
@@ -45,20 +48,22 @@ class Blue:
     coordinates: Coordinates
     rows: np.ndarray
     values: np.ndarray
-    laws: tuple[NoiseLaw, ...]
+    distributions: tuple[NoiseDistribution, ...]
     noise: NoiseCovariance
     information: Information
 
     @classmethod
-    def from_matrix(cls, matrix: Any, values: Any, laws: Any, *, continuous: bool = False) -> Blue:
+    def from_matrix(
+        cls, matrix: Any, values: Any, distributions: Any, *, continuous: bool = False
+    ) -> BestLinearUnbiased:
         """Return the estimator for explicit query rows over cells.
 
         Args:
             matrix: H [answers, cells].
             values: y [answers] (counts).
-            laws: the law of each answer's noise [answers], or one for all; a number is the scale of a
-                discrete Laplace law (counts), sensitivity over epsilon.
-            continuous: take the papers' continuous laws of the same families and scales.
+            distributions: the distribution of each answer's noise [answers], or one for all; a number is the
+                scale of a discrete Laplace distribution (counts), sensitivity over epsilon.
+            continuous: take the papers' continuous distributions of the same families and scales.
 
         Raises:
             ValueError: shapes that do not fit, or numbers that are not finite.
@@ -69,34 +74,42 @@ class Blue:
         answers = np.asarray(values, np.float64)
         if answers.shape != (len(rows),) or not np.isfinite(answers).all():
             raise ValueError(f"expected {len(rows)} finite answers, one a row, got shape {answers.shape}.")
-        given = list(laws) if isinstance(laws, list | tuple | np.ndarray) else [laws] * len(rows)
+        given = (
+            list(distributions)
+            if isinstance(distributions, list | tuple | np.ndarray)
+            else [distributions] * len(rows)
+        )
         if len(given) != len(rows):
-            raise ValueError(f"expected one law a row, {len(rows)}, or one for all, got {len(given)}.")
-        every = tuple(as_law(f"answer {k}", law, continuous) for k, law in enumerate(given))
-        noise = NoiseCovariance.of([law.stddev for law in every])
+            raise ValueError(
+                f"expected one distribution a row, {len(rows)}, or one for all, got {len(given)}."
+            )
+        every = tuple(
+            as_distribution(f"answer {k}", distribution, continuous) for k, distribution in enumerate(given)
+        )
+        noise = NoiseCovariance.of([distribution.stddev for distribution in every])
         return cls._of(Cells(rows.shape[1]), rows, answers, every, noise)
 
     @classmethod
-    def of(cls, history: History, *, continuous: bool = False) -> Blue:
+    def of(cls, history: History, *, continuous: bool = False) -> BestLinearUnbiased:
         """Return the estimator for a history.
 
         Args:
             history: queries, answers and noise.
-            continuous: take continuous laws: of the same scales where laws are known, else of the family
-                and standard deviation that the measurements state.
+            continuous: take continuous distributions: of the same scales where distributions are known, else
+                of the family and standard deviation that the measurements state.
 
         Raises:
-            ValueError: laws that are not known, or correlated noise that is not Gaussian, the laws of whose
-                sums are not known either.
+            ValueError: distributions that are not known, or correlated noise that is not Gaussian, the
+                distributions of whose sums are not known either.
         """
         coordinates = coordinates_of(history.rows)
-        laws = _laws(history, continuous)
+        distributions = _distributions(history, continuous)
         if history.covariance is None:
-            noise = NoiseCovariance.of([law.stddev for law in laws])
+            noise = NoiseCovariance.of([distribution.stddev for distribution in distributions])
         else:
             noise = NoiseCovariance.of(None, history.covariance)
         rows = coordinates.of(history.rows)[0]
-        return cls._of(coordinates, rows, history.values, laws, noise)
+        return cls._of(coordinates, rows, history.values, distributions, noise)
 
     @classmethod
     def _of(
@@ -104,39 +117,42 @@ class Blue:
         coordinates: Coordinates,
         rows: np.ndarray,
         values: np.ndarray,
-        laws: tuple[NoiseLaw, ...],
+        distributions: tuple[NoiseDistribution, ...],
         noise: NoiseCovariance,
-    ) -> Blue:
-        return cls(coordinates, rows, values, laws, noise, Information.of(noise.whiten(rows)))
+    ) -> BestLinearUnbiased:
+        return cls(coordinates, rows, values, distributions, noise, Information.of(noise.whiten(rows)))
 
-    def append(self, row: Any, value: float, law: Any, *, continuous: bool = False) -> Blue:
+    def append(
+        self, row: Any, value: float, distribution: Any, *, continuous: bool = False
+    ) -> BestLinearUnbiased:
         """Return the estimator with one more answer, in time quadratic in the coordinates.
 
         Args:
             row: a query of one row, or its entries [cells].
             value: its noisy answer (counts).
-            law: the law of its noise, independent of the others', as in `from_matrix`.
-            continuous: take the continuous law of the same family and scale.
+            distribution: the distribution of its noise, independent of the others', as in `from_matrix`.
+            continuous: take the continuous distribution of the same family and scale.
 
         Raises:
             ValueError: several rows, a wrong number of cells, or correlated noise before.
         """
         if not self.noise.independent:
             raise ValueError(
-                "rows are appended to independent noise only: append to the history, Blue.of it."
+                "rows are appended to independent noise only: append to the history, BestLinearUnbiased.of "
+                "it."
             )
-        law = as_law("the appended answer", law, continuous)
+        distribution = as_distribution("the appended answer", distribution, continuous)
         coordinates, entries = self.coordinates.appended(row)
         rows = np.pad(self.rows, ((0, 1), (0, len(entries) - self.rows.shape[1])))
         rows[-1] = entries
-        noise = NoiseCovariance.of(np.append(self.noise.stddevs, law.stddev))
-        values, laws = np.append(self.values, float(value)), (*self.laws, law)
+        noise = NoiseCovariance.of(np.append(self.noise.stddevs, distribution.stddev))
+        values, distributions = np.append(self.values, float(value)), (*self.distributions, distribution)
         if not np.isfinite(values[-1]):
             raise ValueError("the appended answer must be finite.")
         if self.information.updates >= _REFACTOR:
-            return self._of(coordinates, rows, values, laws, noise)
-        information = self.information.widened(len(entries)).append(entries / law.stddev)
-        return Blue(coordinates, rows, values, laws, noise, information)
+            return self._of(coordinates, rows, values, distributions, noise)
+        information = self.information.widened(len(entries)).append(entries / distribution.stddev)
+        return BestLinearUnbiased(coordinates, rows, values, distributions, noise, information)
 
     @functools.cached_property
     def estimate(self) -> np.ndarray:
@@ -169,12 +185,12 @@ class Blue:
         return self._seen(targets)[2]
 
     def answer(self, target: Any, *, biased: bool = False, method: str = "auto", **options: Any) -> Inference:
-        """Return the estimate of one query with the law of its error.
+        """Return the estimate of one query with the distribution of its error.
 
         Args:
             target: a query of one row, or its entries [cells].
-            biased: as in `combination`; the law then is that of the noise alone, without the bias.
-            method: how the law is computed, see `history.law_of`.
+            biased: as in `combination`; the distribution then is that of the noise alone, without the bias.
+            method: how the distribution is computed, see `history.distribution_of`.
             options: of the method.
 
         Raises:
@@ -186,18 +202,18 @@ class Blue:
             raise ValueError(f"answer takes a query of one row, got {len(combination)}: use answers.")
         known = not biased or bool(self.is_estimable(target)[0])
         value = float(combination[0] @ self.values)
-        return Inference(value, self._law(combination[0]), method, options, not known)
+        return Inference(value, self._distribution(combination[0]), method, options, not known)
 
     def answers(self, targets: Any, *, biased: bool = False) -> JointInference:
-        """Return the estimates of several queries with the joint law of their errors."""
+        """Return the estimates of several queries with the joint distribution of their errors."""
         if not self.noise.independent:
-            raise ValueError("joint laws need independent noise: ask for one answer after another.")
+            raise ValueError("joint distributions need independent noise: ask for one answer after another.")
         combination = self.combination(targets, biased=biased)
         unknown = ~self.is_estimable(targets) if biased else None
-        return JointInference(combination @ self.values, combination, self.laws, unknown)
+        return JointInference(combination @ self.values, combination, self.distributions, unknown)
 
     def variances(self, targets: Any, *, biased: bool = False) -> np.ndarray:
-        """Return the variances of the estimates [targets] (counts squared), without their laws."""
+        """Return the variances of the estimates [targets] (counts squared), without their distributions."""
         vectors = self._vectors(targets, biased)
         return self.information.variances(vectors)
 
@@ -216,9 +232,9 @@ class Blue:
             seen[which] = self.coordinates.covers(targets, which, self._combination(vectors[which]))
         return vectors, missing, seen
 
-    def _law(self, combination: np.ndarray) -> NoiseSum:
+    def _distribution(self, combination: np.ndarray) -> NoiseSum:
         if self.noise.independent:
-            return NoiseSum(combination, self.laws)
+            return NoiseSum(combination, self.distributions)
         return NoiseSum([1.0], [Gaussian(float(np.sqrt(combination @ self.noise.apply(combination))))])
 
     def _vectors(self, targets: Any, biased: bool) -> np.ndarray:
@@ -236,28 +252,33 @@ class Blue:
         )
 
     def __repr__(self) -> str:
-        return f"Blue({len(self.values):,} answers, {self.rows.shape[1]:,} coordinates)"
+        return f"BestLinearUnbiased({len(self.values):,} answers, {self.rows.shape[1]:,} coordinates)"
 
 
-def _laws(history: History, continuous: bool) -> tuple[NoiseLaw, ...]:
-    laws: list[NoiseLaw] = []
+def _distributions(history: History, continuous: bool) -> tuple[NoiseDistribution, ...]:
+    distributions: list[NoiseDistribution] = []
     for measurement in history.measurements:
         gaussian = measurement.noise == "gaussian"
         correlated = history.covariance is not None
         if correlated and not gaussian:
             raise ValueError(
                 "the history has a covariance of its noise, and that of the measurement on "
-                f"{measurement.clique} is not Gaussian: the laws of sums of correlated noise are known where "
-                "all of it is Gaussian. KernelPCA gives their variances."
+                f"{measurement.clique} is not Gaussian: the distributions of sums of correlated noise are "
+                "known where all of it is Gaussian. KernelPCA gives their variances."
             )
-        if measurement.law is not None and not correlated:
-            laws += [as_law("a measurement", measurement.law, continuous)] * measurement.values.size
+        if measurement.distribution is not None and not correlated:
+            distributions += [
+                as_distribution("a measurement", measurement.distribution, continuous)
+            ] * measurement.values.size
         elif continuous or correlated:
             spreads = measurement.row_stddevs()
-            laws += [Gaussian(float(s)) if gaussian else Laplace(float(s) / np.sqrt(2)) for s in spreads]
+            distributions += [
+                Gaussian(float(s)) if gaussian else Laplace(float(s) / np.sqrt(2)) for s in spreads
+            ]
         else:
             raise ValueError(
-                f"the law of the noise of the measurement on {measurement.clique} is not known: make it with "
-                "LinearMeasurement.released, or take continuous laws of its family by name, continuous=True."
+                f"the distribution of the noise of the measurement on {measurement.clique} is not known: "
+                "make it with LinearMeasurement.released, or take continuous distributions of its family by "
+                "name, continuous=True."
             )
-    return tuple(laws)
+    return tuple(distributions)

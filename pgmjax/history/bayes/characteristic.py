@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from pgmjax.history.bayes.distribution import Accuracy, LatticeLaw, SumLaw, closed_form
+from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution, SumDistribution, closed_form
 from pgmjax.history.bayes.noise_sum import DISCRETE, Laplace, NoiseSum
 
 OUTSIDE = 1e-11
@@ -51,8 +51,8 @@ class Inversion:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class FourierLaw(SumLaw):
-    """A law on a period by its Fourier series.
+class FourierDistribution(SumDistribution):
+    """A distribution on a period by its Fourier series.
 
     Attributes:
         period: the length of the period (counts), centred at 0.
@@ -93,35 +93,37 @@ class FourierLaw(SumLaw):
         return float(width) + self.accuracy.shift
 
 
-def plan_inversion(law: NoiseSum, resolution: float = 1 / 128) -> Inversion:
+def plan_inversion(distribution: NoiseSum, resolution: float = 1 / 128) -> Inversion:
     """Return how to invert a sum's characteristic function.
 
     Args:
-        law: the sum.
+        distribution: the sum.
         resolution: where a displacement is needed, its width in standard deviations of the sum.
     """
-    if not law.sizes.size or closed_form(law) is not None:
+    if not distribution.sizes.size or closed_form(distribution) is not None:
         return Inversion(math.inf, 0, None, 0.0, Accuracy(0.0))
-    period = 2 * law.radius(OUTSIDE)
-    step = law.lattice()
+    period = 2 * distribution.radius(OUTSIDE)
+    step = distribution.lattice()
     if step is not None and period / step < _MAX_POINTS:
         points = 1 << max(2, math.ceil(math.log2(period / step + 2)))
         return Inversion(points * step, points // 2 + 1, step, 0.0, Accuracy(2 * OUTSIDE))
     for left, most in ((OUTSIDE, _MAX_POINTS // 4), (_LEFT, _MAX_POINTS)):
-        points = _convergent(law, period, left, most)
+        points = _convergent(distribution, period, left, most)
         if points <= most:
             return Inversion(period, points, None, 0.0, Accuracy(2 * OUTSIDE + left))
-    width, period = resolution * law.stddev, 2 * law.radius(ROUGHLY)
+    width, period = resolution * distribution.stddev, 2 * distribution.radius(ROUGHLY)
     last = (1 / (ROUGHLY * _POWER * math.pi)) ** (1 / _POWER)  # from here on the series sums to ROUGHLY
     points = math.ceil(last * 2 * _POWER / width * period / (2 * math.pi))
     return Inversion(period, points, None, width, Accuracy(3 * ROUGHLY, width / 2))
 
 
-def _convergent(law: NoiseSum, period: float, left: float, most: int) -> int:
+def _convergent(distribution: NoiseSum, period: float, left: float, most: int) -> int:
     """Return how many terms leave so much at most, by the continuous noises alone; too many if none is."""
     groups = [
         (size, count, noise)
-        for size, count, noise in zip(law.sizes, law.counts, law.laws, strict=True)
+        for size, count, noise in zip(
+            distribution.sizes, distribution.counts, distribution.distributions, strict=True
+        )
         if not isinstance(noise, DISCRETE)
     ]
     order = 64
@@ -142,11 +144,11 @@ def _convergent(law: NoiseSum, period: float, left: float, most: int) -> int:
     return most + 1
 
 
-def invert(law: NoiseSum, plan: Inversion | None = None) -> SumLaw:
-    """Return the law of a sum of noises from its characteristic function.
+def invert(distribution: NoiseSum, plan: Inversion | None = None) -> SumDistribution:
+    """Return the distribution of a sum of noises from its characteristic function.
 
     Args:
-        law: the sum.
+        distribution: the sum.
         plan: how; None decides.
 
     References:
@@ -156,29 +158,31 @@ def invert(law: NoiseSum, plan: Inversion | None = None) -> SumLaw:
         >>> invert(NoiseSum([1.0, -1.0], 2.0)).half_width(0.95)
         8.0
     """
-    if not law.sizes.size:
-        return LatticeLaw(1.0, np.ones(1), Accuracy(0.0))
-    chosen = plan if plan is not None else plan_inversion(law)
-    closed = closed_form(law)
+    if not distribution.sizes.size:
+        return LatticeDistribution(1.0, np.ones(1), Accuracy(0.0))
+    chosen = plan if plan is not None else plan_inversion(distribution)
+    closed = closed_form(distribution)
     if closed is not None:
         return closed
     if chosen.step is not None:
         points = 2 * (chosen.points - 1)
         angles = (2 * math.pi / (points * chosen.step)) * np.arange(chosen.points)
-        masses = np.fft.irfft(law.characteristic(angles, _NEGLIGIBLE), points)
+        masses = np.fft.irfft(distribution.characteristic(angles, _NEGLIGIBLE), points)
         centred = np.maximum(np.roll(masses, points // 2)[1:], 0.0)
-        return LatticeLaw(chosen.step, centred, chosen.accuracy)
-    return _series(law, chosen)
+        return LatticeDistribution(chosen.step, centred, chosen.accuracy)
+    return _series(distribution, chosen)
 
 
-def _series(law: NoiseSum, chosen: Inversion) -> FourierLaw:
+def _series(distribution: NoiseSum, chosen: Inversion) -> FourierDistribution:
     orders = np.arange(1, chosen.points + 1, dtype=np.float64)
     angles = (2 * math.pi / chosen.period) * orders
-    values = law.characteristic(angles, _NEGLIGIBLE)
+    values = distribution.characteristic(angles, _NEGLIGIBLE)
     if chosen.smoothing:
         values = values * np.sinc(angles * chosen.smoothing / (2 * math.pi * _POWER)) ** _POWER
     kept = np.abs(values) > _NEGLIGIBLE
-    return FourierLaw(chosen.period, orders[kept], values[kept] / (orders[kept] * math.pi), chosen.accuracy)
+    return FourierDistribution(
+        chosen.period, orders[kept], values[kept] / (orders[kept] * math.pi), chosen.accuracy
+    )
 
 
-__all__ = ["FourierLaw", "Inversion", "invert", "plan_inversion"]
+__all__ = ["FourierDistribution", "Inversion", "invert", "plan_inversion"]

@@ -15,7 +15,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.errors import Error
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.history.bayes.blue import Blue
+from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.inference import Claim, Verdict
 from pgmjax.history.history import History
 from pgmjax.queries import Query
@@ -70,7 +70,7 @@ def consistent_answers(
         history.domain, history.measurements, total=total
     )
     values = np.asarray(fitted.model.answer(query), np.float64).reshape(-1)
-    blue = Blue.of(history)
+    blue = BestLinearUnbiased.of(history)
     known = blue.is_estimable(query)
     variances = blue.variances(query, biased=True)
     return ConsistentAnswers(values, np.where(known, np.sqrt(np.maximum(variances, 0)), np.nan))
@@ -95,7 +95,8 @@ class InferenceControl:
     What is declined depends on released answers only, so that a refusal tells nothing new about the table.
 
     Attributes:
-        watched: pairs of a query of one row (as `Blue.answer` takes it) and a claim about its answer.
+        watched: pairs of a query of one row (as `BestLinearUnbiased.answer` takes it) and a claim about its
+            answer.
         level: the probability from which on a claim counts as known, in (0, 1).
 
     References:
@@ -103,7 +104,7 @@ class InferenceControl:
 
     Example:
         >>> control = InferenceControl([([1.0], Claim(low=5.0))], level=0.9)
-        >>> [len(control.passed(Blue.from_matrix([[1.0]], [y], 2.0))) for y in (6, 20)]
+        >>> [len(control.passed(BestLinearUnbiased.from_matrix([[1.0]], [y], 2.0))) for y in (6, 20)]
         [0, 1]
     """
 
@@ -116,7 +117,7 @@ class InferenceControl:
             if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[1], Claim):
                 raise TypeError("watched must hold pairs of a query and a Claim.")
 
-    def passed(self, blue: Blue) -> tuple[Verdict, ...]:
+    def passed(self, blue: BestLinearUnbiased) -> tuple[Verdict, ...]:
         """Return the verdicts of the claims that reach the level; what is not estimable is not known."""
         verdicts = [
             blue.answer(target).test(claim, self.level)
@@ -125,7 +126,7 @@ class InferenceControl:
         ]
         return tuple(verdict for verdict in verdicts if verdict.holds)
 
-    def check(self, blue: Blue) -> None:
+    def check(self, blue: BestLinearUnbiased) -> None:
         """Decline further questions where a claim reaches the level.
 
         Raises:

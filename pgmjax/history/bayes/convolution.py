@@ -13,8 +13,8 @@ import math
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.history.bayes.distribution import Accuracy, LatticeLaw
-from pgmjax.history.bayes.noise_sum import DISCRETE, NoiseLaw, NoiseSum, above
+from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution
+from pgmjax.history.bayes.noise_sum import DISCRETE, NoiseDistribution, NoiseSum, above
 
 GAMMA = 1e-8
 _MOVED = 1e-9  # the probability left to rounding that moves the sum further than `shift`
@@ -47,11 +47,11 @@ class Convolution:
     cost: float
 
 
-def plan_convolution(law: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> Convolution:
-    """Return how to calculate the law of a sum.
+def plan_convolution(distribution: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> Convolution:
+    """Return how to calculate the distribution of a sum.
 
     Args:
-        law: the sum.
+        distribution: the sum.
         step: the grid (counts); 1 is the paper's. None takes the lattice of discrete noise where there is
             one that is not too fine, else a grid of about 131,000 points.
         gamma: the probability that may be cut off.
@@ -60,11 +60,13 @@ def plan_convolution(law: NoiseSum, step: float | None = None, gamma: float = GA
         ValueError: a step or gamma that is not positive.
     """
     gamma = checks.number("gamma", gamma, above=0, below=1)
-    terms = law.num_terms
-    reaches = np.array([_reach(noise, gamma / terms) for noise in law.laws]) * law.sizes
-    lattice = law.lattice()
+    terms = distribution.num_terms
+    reaches = (
+        np.array([_reach(noise, gamma / terms) for noise in distribution.distributions]) * distribution.sizes
+    )
+    lattice = distribution.lattice()
     folded = step is None
-    whole = 2 * max(law.radius(_FOLDED * gamma), float(reaches.max()))
+    whole = 2 * max(distribution.radius(_FOLDED * gamma), float(reaches.max()))
     if step is not None:
         step = checks.number("step", step, above=0)
     elif lattice is not None and whole / lattice <= 8 * _POINTS:
@@ -79,10 +81,10 @@ def plan_convolution(law: NoiseSum, step: float | None = None, gamma: float = GA
         accuracy = Accuracy(gamma)
     else:
         moved = min(0.5 * terms, math.sqrt(0.5 * terms * math.log(2 / _MOVED))) * step
-        if any(isinstance(noise, DISCRETE) for noise in law.laws):
+        if any(isinstance(noise, DISCRETE) for noise in distribution.distributions):
             moved += 0.5 * step  # atoms lie anywhere in a cell, over which its mass is spread evenly
         accuracy = Accuracy(gamma + _MOVED, moved)
-    points = int(law.counts @ (lengths - 1)) + 1
+    points = int(distribution.counts @ (lengths - 1)) + 1
     window = 2 * math.ceil(0.5 * whole / step) + 1
     folded = folded and points > window
     if folded:
@@ -90,18 +92,18 @@ def plan_convolution(law: NoiseSum, step: float | None = None, gamma: float = GA
         accuracy = dataclasses.replace(accuracy, mass=accuracy.mass + _FOLDED * gamma)
     if points > _MOST_POINTS:
         raise ValueError(
-            f"a step of {step:g} over noise of standard deviation {law.stddev:.3g} needs {points:,} points, "
-            f"above the limit of {_MOST_POINTS:,}: take a wider step, or method 'characteristic'."
+            f"a step of {step:g} over noise of standard deviation {distribution.stddev:.3g} needs {points:,} "
+            f"points, above the limit of {_MOST_POINTS:,}: take a wider step, or method 'characteristic'."
         )
     cost = 3.0 * points * math.log2(points + 1) * (len(lengths) + 1)
     return Convolution(step, lengths, points, folded, exact, accuracy, cost)
 
 
-def convolve(law: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> LatticeLaw:
-    """Return the law of a sum by probability calculation.
+def convolve(distribution: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> LatticeDistribution:
+    """Return the distribution of a sum by probability calculation.
 
     Args:
-        law: the sum.
+        distribution: the sum.
         step: as for `plan_convolution`.
         gamma: as there.
 
@@ -109,17 +111,19 @@ def convolve(law: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> 
         Xiao and Xiong 2012, Section 4.3, Algorithm 2, with the lengths of its Lemma 4.3.
 
     Example:
-        >>> law = convolve(NoiseSum([1.0, 0.5], 10.0), gamma=0.01)
-        >>> bool(0.99 <= law.masses.sum() <= 1)
+        >>> distribution = convolve(NoiseSum([1.0, 0.5], 10.0), gamma=0.01)
+        >>> bool(0.99 <= distribution.masses.sum() <= 1)
         True
     """
-    if not law.sizes.size:
-        return LatticeLaw(1.0, np.ones(1), Accuracy(0.0))
-    plan = plan_convolution(law, step, gamma)
+    if not distribution.sizes.size:
+        return LatticeDistribution(1.0, np.ones(1), Accuracy(0.0))
+    plan = plan_convolution(distribution, step, gamma)
     padded = 1 << math.ceil(math.log2(plan.points))
     product = np.ones(padded // 2 + 1)
     kept = 1.0
-    for size, noise, count, length in zip(law.sizes, law.laws, law.counts, plan.lengths, strict=True):
+    for size, noise, count, length in zip(
+        distribution.sizes, distribution.distributions, distribution.counts, plan.lengths, strict=True
+    ):
         masses = _masses(noise, size, int(length), plan.step)
         kept *= masses.sum() ** count
         centred = np.zeros(padded)
@@ -135,17 +139,17 @@ def convolve(law: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> 
     result = np.maximum(np.concatenate([circular[padded - half :], circular[: half + 1]]), 0.0)
     lost = float(max(1 - kept, 0.0)) + _FOLDED * gamma * plan.folded + 1e-12
     accuracy = dataclasses.replace(plan.accuracy, mass=lost if plan.exact else lost + _MOVED)
-    return LatticeLaw(plan.step, result, accuracy, cells=not plan.exact)
+    return LatticeDistribution(plan.step, result, accuracy, cells=not plan.exact)
 
 
-def _reach(noise: NoiseLaw, outside: float) -> float:
+def _reach(noise: NoiseDistribution, outside: float) -> float:
     """Return an r with P(abs(N) > r) <= outside; for Laplace noise the paper's scale ln(1 / outside)."""
     if noise.noise == "laplace":
         return noise.scale * math.log(1 / outside)
     return noise.scale * math.sqrt(2 * math.log(2 / outside))
 
 
-def _masses(noise: NoiseLaw, size: float, length: int, step: float) -> np.ndarray:
+def _masses(noise: NoiseDistribution, size: float, length: int, step: float) -> np.ndarray:
     """Return the masses of size x noise on the grid [length]: of cells of a step around the points."""
     half = length // 2
     edges = (np.arange(half + 1) + 0.5) * (step / size)

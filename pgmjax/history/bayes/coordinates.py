@@ -119,7 +119,7 @@ class Span:
         What is left over of a target may be too short for the kernel's digits and still hold every record.
         """
         asked = _rows(targets, self.rows.domain).take(which)
-        return estimable.is_covered(asked, self.rows, combination)
+        return estimable.is_estimable(asked, self.rows, combination)
 
     def appended(self, row: Any) -> tuple[Span, np.ndarray]:
         """Return coordinates that hold one more row, and the row's own."""

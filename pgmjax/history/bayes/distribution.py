@@ -20,7 +20,7 @@ _SNAP = 1e-6  # of a lattice step: an end this close to a lattice point holds it
 
 @dataclasses.dataclass(frozen=True)
 class Accuracy:
-    """How far a computed law may be from the true one.
+    """How far a computed distribution may be from the true one.
 
     With probability `confidence`, moving the ends of any interval by at most `shift` changes its computed
     probability into one that is within `mass` of the true one.
@@ -36,8 +36,8 @@ class Accuracy:
     confidence: float = 1.0
 
 
-class SumLaw(abc.ABC):
-    """The computed law of a symmetric sum of noises X."""
+class SumDistribution(abc.ABC):
+    """The computed distribution of a symmetric sum of noises X."""
 
     accuracy: Accuracy
 
@@ -49,8 +49,8 @@ class SumLaw(abc.ABC):
     def half_width(self, level: float) -> float:
         """Return a least w with P(abs(X) <= w) >= level (counts).
 
-        A law takes its own error against itself: the level is truly reached, by a simulation with the
-        confidence that it states.
+        A distribution takes its own error against itself: the level is truly reached, by a simulation with
+        the confidence that it states.
 
         Raises:
             ValueError: a level outside (0, 1), or closer to 1 than the computation is accurate.
@@ -68,14 +68,14 @@ class SumLaw(abc.ABC):
 
     def _unreachable(self, level: float) -> ValueError:
         return ValueError(
-            f"level {level:g} is closer to 1 than this law is computed, to {self.accuracy.mass:.1g}: give a "
-            "lower level, or another method."
+            f"level {level:g} is closer to 1 than this distribution is computed, to "
+            f"{self.accuracy.mass:.1g}: give a lower level, or another method."
         )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class LatticeLaw(SumLaw):
-    """A law by its masses at multiples of a step.
+class LatticeDistribution(SumDistribution):
+    """A distribution by its masses at multiples of a step.
 
     Attributes:
         step: the distance of neighbouring points (counts).
@@ -147,22 +147,22 @@ class LatticeLaw(SumLaw):
 
 
 @dataclasses.dataclass(frozen=True)
-class ExactLaw(SumLaw):
-    """A continuous Laplace or Gaussian law as the law of a sum.
+class ExactDistribution(SumDistribution):
+    """A continuous Laplace or Gaussian distribution as the distribution of a sum.
 
     Example:
-        >>> round(ExactLaw(Laplace(10.0)).between(-10.0, 10.0), 6)
+        >>> round(ExactDistribution(Laplace(10.0)).between(-10.0, 10.0), 6)
         0.632121
     """
 
-    law: Laplace | Gaussian
+    distribution: Laplace | Gaussian
     accuracy: Accuracy = dataclasses.field(default=Accuracy(0.0))
 
     def between(self, low: float, high: float) -> float:
         """Return P(low <= X <= high)."""
         if high <= low:
             return 0.0
-        tails = [float(above(self.law, np.array(abs(end)))) for end in (low, high)]
+        tails = [float(above(self.distribution, np.array(abs(end)))) for end in (low, high)]
         if low >= 0 or high <= 0:
             return abs(tails[0] - tails[1])
         return 1 - tails[0] - tails[1]
@@ -172,17 +172,17 @@ class ExactLaw(SumLaw):
         from scipy.special import ndtri
 
         level = self.reach(level)
-        if isinstance(self.law, Laplace):
-            return -self.law.scale * math.log1p(-level)
-        return float(self.law.scale * ndtri(0.5 + 0.5 * level))
+        if isinstance(self.distribution, Laplace):
+            return -self.distribution.scale * math.log1p(-level)
+        return float(self.distribution.scale * ndtri(0.5 + 0.5 * level))
 
 
-def closed_form(law: NoiseSum) -> ExactLaw | None:
-    """Return the law of a sum where it has a closed form, None otherwise."""
-    if not law.sizes.size:
+def closed_form(distribution: NoiseSum) -> ExactDistribution | None:
+    """Return the distribution of a sum where it has a closed form, None otherwise."""
+    if not distribution.sizes.size:
         return None
-    if all(isinstance(noise, Gaussian) for noise in law.laws):
-        return ExactLaw(Gaussian(law.stddev))
-    if law.num_terms == 1 and isinstance(law.laws[0], Laplace):
-        return ExactLaw(Laplace(float(law.sizes[0] * law.laws[0].scale)))
+    if all(isinstance(noise, Gaussian) for noise in distribution.distributions):
+        return ExactDistribution(Gaussian(distribution.stddev))
+    if distribution.num_terms == 1 and isinstance(distribution.distributions[0], Laplace):
+        return ExactDistribution(Laplace(float(distribution.sizes[0] * distribution.distributions[0].scale)))
     return None

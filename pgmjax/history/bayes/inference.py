@@ -14,27 +14,30 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.history.bayes.choose import METHODS, law_of
-from pgmjax.history.bayes.distribution import Accuracy, LatticeLaw, SumLaw
+from pgmjax._internal.moved import renamed
+from pgmjax.history.bayes.choose import METHODS, distribution_of
+from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution, SumDistribution
 from pgmjax.history.bayes.monte_carlo import SIZE, draw_sums, order_statistic
-from pgmjax.history.bayes.noise_sum import NoiseLaw, NoiseSum
+from pgmjax.history.bayes.noise_sum import NoiseDistribution, NoiseSum
 
 _ENDS = 1e-7  # of a lattice step: keeps a true answer at an end inside in spite of rounding
 
 
+@renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Inference:
-    """An estimate and the law of its error: the belief about the true answer theta given the estimate.
+    """An estimate and its error distribution: the belief about the true answer theta given the estimate.
 
     It is what the estimate alone tells, under a flat prior: theta = value - error. Given all answers one by
     one the belief differs, see `history.posterior`.
 
     Attributes:
         value: the estimate (counts).
-        law: of the error.
-        method: how it is computed, see `history.law_of`.
+        distribution: of the error.
+        method: how it is computed, see `history.distribution_of`.
         options: of the method.
-        biased: whether the target was not estimable, so that the law leaves out a bias of unknown size.
+        biased: whether the target was not estimable, so that the distribution leaves out a bias of unknown
+            size.
 
     References:
         Xiao and Xiong 2012, Section 4, Lemma 4.1.
@@ -46,7 +49,7 @@ class Inference:
     """
 
     value: float
-    law: NoiseSum
+    distribution: NoiseSum
     method: str = "auto"
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     biased: bool = False
@@ -55,9 +58,9 @@ class Inference:
         checks.choice("method", self.method, METHODS)
 
     @functools.cached_property
-    def computed(self) -> SumLaw:
-        """The law as computed, which says its own accuracy."""
-        return law_of(self.law, self.method, **dict(self.options))
+    def computed(self) -> SumDistribution:
+        """The distribution as computed, which says its own accuracy."""
+        return distribution_of(self.distribution, self.method, **dict(self.options))
 
     @property
     def accuracy(self) -> Accuracy:
@@ -67,12 +70,12 @@ class Inference:
     @property
     def variance(self) -> float:
         """The exact variance of the error (counts squared)."""
-        return self.law.variance
+        return self.distribution.variance
 
     @property
     def stddev(self) -> float:
         """The exact standard deviation of the error (counts)."""
-        return self.law.stddev
+        return self.distribution.stddev
 
     def half_width(self, level: float = 0.95) -> float:
         """Return a least w with P(abs(theta - value) <= w) >= level (counts), whatever was answered."""
@@ -81,13 +84,13 @@ class Inference:
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the ends, included, of a shortest interval that holds theta with a probability (counts).
 
-        Where the law is discrete and coarse it holds more, and its value may lie off the middle.
+        Where the distribution is discrete and coarse it holds more, and its value may lie off the middle.
 
         Raises:
             ValueError: a level outside (0, 1), or too close to 1 for the method.
         """
         low, high = self.computed.shortest(level)
-        slack = _ENDS * self.computed.step if isinstance(self.computed, LatticeLaw) else 0.0
+        slack = _ENDS * self.computed.step if isinstance(self.computed, LatticeDistribution) else 0.0
         return self.value - high - slack, self.value - low + slack
 
     def probability(self, low: float = -math.inf, high: float = math.inf) -> float:
@@ -121,27 +124,28 @@ class Inference:
         return f"Inference(stddev {self.stddev:g}{', biased' if self.biased else ''})"
 
 
+@renamed(laws="distributions")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class JointInference:
-    """Estimates of several queries and the joint law of their errors.
+    """Estimates of several queries and the joint distribution of their errors.
 
     Attributes:
         values: the estimates [targets] (counts).
         combination: A [targets, answers]; the errors are A times the noise.
-        laws: the law of every answer's noise [answers].
-        biased: which targets were not estimable, so that the laws leave out a bias of unknown size, bool
-            [targets]; None for none.
+        distributions: the distribution of every answer's noise [answers].
+        biased: which targets were not estimable, so that the distributions leave out a bias of unknown size,
+            bool [targets]; None for none.
     """
 
     values: np.ndarray
     combination: np.ndarray
-    laws: tuple[NoiseLaw, ...]
+    distributions: tuple[NoiseDistribution, ...]
     biased: np.ndarray | None = None
 
     @property
     def covariance(self) -> np.ndarray:
         """The exact covariance of the errors [targets, targets] (counts squared)."""
-        variances = np.array([law.variance for law in self.laws])
+        variances = np.array([distribution.variance for distribution in self.distributions])
         return (self.combination * variances) @ self.combination.T
 
     def __len__(self) -> int:
@@ -149,17 +153,17 @@ class JointInference:
 
     def __getitem__(self, target: int) -> Inference:
         biased = self.biased is not None and bool(self.biased[target])
-        law = NoiseSum(self.combination[target], self.laws)
-        return Inference(float(self.values[target]), law, biased=biased)
+        distribution = NoiseSum(self.combination[target], self.distributions)
+        return Inference(float(self.values[target]), distribution, biased=biased)
 
     def draws(self, size: int = SIZE, seed: int = 0) -> np.ndarray:
         """Return draws of all targets' true answers given their estimates, on the device [draws, targets]."""
-        return self.values - draw_sums(self.combination, self.laws, size, seed)
+        return self.values - draw_sums(self.combination, self.distributions, size, seed)
 
     def characteristic(self, angles: np.ndarray) -> np.ndarray:
         """Return E cos(t . errors) for every t in `angles` [n, targets]."""
         return np.array(
-            [NoiseSum(t @ self.combination, self.laws).characteristic(np.ones(1))[0] for t in angles]
+            [NoiseSum(t @ self.combination, self.distributions).characteristic(np.ones(1))[0] for t in angles]
         )
 
     def probability(
@@ -199,7 +203,7 @@ class JointInference:
         return np.stack([self.values - width, self.values + width], axis=1)
 
     def __repr__(self) -> str:
-        return f"JointInference({len(self.values):,} targets from {len(self.laws):,} answers)"
+        return f"JointInference({len(self.values):,} targets from {len(self.distributions):,} answers)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,7 +213,7 @@ class Claim:
     Attributes:
         low: the lower end (counts); minus infinity for none.
         high: the upper end (counts).
-        strict: whether the ends themselves are left out; it matters for discrete laws only.
+        strict: whether the ends themselves are left out; it matters for discrete distributions only.
 
     Example:
         >>> Claim(low=0.0).opposite
@@ -237,15 +241,15 @@ class Claim:
             return Claim(high=self.low, strict=not self.strict)
         return None
 
-    def within(self, law: SumLaw, value: float) -> float:
-        """Return its probability, given an estimate and the law of its error."""
+    def within(self, distribution: SumDistribution, value: float) -> float:
+        """Return its probability, given an estimate and the distribution of its error."""
         if self.strict:
-            outside = law.between(value - self.low, math.inf) if self.low > -math.inf else 0.0
-            outside += law.between(-math.inf, value - self.high) if self.high < math.inf else 0.0
+            outside = distribution.between(value - self.low, math.inf) if self.low > -math.inf else 0.0
+            outside += distribution.between(-math.inf, value - self.high) if self.high < math.inf else 0.0
             return max(0.0, 1 - outside) if self.low < self.high else 0.0
         if self.low == -math.inf and self.high == math.inf:
             return 1.0
-        return law.between(value - self.high, value - self.low)
+        return distribution.between(value - self.high, value - self.low)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,8 +14,8 @@ import numpy as np
 from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
-from pgmjax.history.bayes.distribution import Accuracy, SumLaw
-from pgmjax.history.bayes.noise_sum import DISCRETE, DiscreteGaussian, NoiseLaw, NoiseSum
+from pgmjax.history.bayes.distribution import Accuracy, SumDistribution
+from pgmjax.history.bayes.noise_sum import DISCRETE, DiscreteGaussian, NoiseDistribution, NoiseSum
 
 SIZE = 1_000_000
 """Draws, where nothing else is said."""
@@ -36,8 +36,8 @@ class Simulation:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SimulatedLaw(SumLaw):
-    """A symmetric law by draws of it.
+class SimulatedDistribution(SumDistribution):
+    """A symmetric distribution by draws of it.
 
     Attributes:
         sizes: absolute values of the draws, ascending [draws].
@@ -122,45 +122,45 @@ def sample_size(masses: np.ndarray, gamma: float) -> int:
     return max(_LEAST, math.ceil(len(masses) / gamma**2 * most * (1 - most)) + 1)
 
 
-def plan_simulation(law: NoiseSum, tolerance: float = 0.01) -> Simulation:
+def plan_simulation(distribution: NoiseSum, tolerance: float = 0.01) -> Simulation:
     """Return a simulation that is within a probability everywhere, with confidence `CONFIDENCE`."""
     needed = math.log(2 / (1 - CONFIDENCE)) / (2 * tolerance**2)
     size = int(min(max(math.ceil(needed), _LEAST), 100 * SIZE))
-    return Simulation(size, _accuracy(size), 3e8 + 40.0 * size * law.num_terms)
+    return Simulation(size, _accuracy(size), 3e8 + 40.0 * size * distribution.num_terms)
 
 
-def simulate(law: NoiseSum, size: int = SIZE, seed: int = 0) -> SimulatedLaw:
-    """Return the law of a sum by draws on the device.
+def simulate(distribution: NoiseSum, size: int = SIZE, seed: int = 0) -> SimulatedDistribution:
+    """Return the distribution of a sum by draws on the device.
 
     Args:
-        law: the sum.
+        distribution: the sum.
         size: the number of draws.
         seed: of the device's generator.
 
     References:
         Xiao and Xiong 2012, Section 4.2, Algorithm 1.
     """
-    every = np.repeat(np.array(law.laws, object), law.counts).tolist()
-    draws = draw_sums(np.repeat(law.sizes, law.counts)[None], every, size, seed)[:, 0]
-    return SimulatedLaw(np.sort(np.abs(draws)), _accuracy(len(draws)))
+    every = np.repeat(np.array(distribution.distributions, object), distribution.counts).tolist()
+    draws = draw_sums(np.repeat(distribution.sizes, distribution.counts)[None], every, size, seed)[:, 0]
+    return SimulatedDistribution(np.sort(np.abs(draws)), _accuracy(len(draws)))
 
 
-def draw_sums(coefficients: np.ndarray, laws: Any, size: int, seed: int = 0) -> np.ndarray:
+def draw_sums(coefficients: np.ndarray, distributions: Any, size: int, seed: int = 0) -> np.ndarray:
     """Return joint draws of linear combinations of independent noises, float64 [draws, targets].
 
     Args:
         coefficients: [targets, terms].
-        laws: the law of every term [terms].
+        distributions: the distribution of every term [terms].
         size: the number of draws.
         seed: of the device's generator.
     """
     size = checks.integer("size", size, low=1)
-    terms = len(laws)
+    terms = len(distributions)
     if not terms:
         return np.zeros((size, len(coefficients)))
     chunk = min(size, max(1, _CHUNK_NUMBERS // terms))
     with jax.enable_x64(True):
-        arguments = _arguments(np.asarray(coefficients, np.float64), tuple(laws))
+        arguments = _arguments(np.asarray(coefficients, np.float64), tuple(distributions))
         keys = random.split(random.key(seed, jax), -(-size // chunk), jax)
         parts = [np.asarray(_draw(key, arguments, chunk)) for key in keys]
     return np.concatenate(parts)[:size]
@@ -171,21 +171,34 @@ def _accuracy(size: int) -> Accuracy:
     return Accuracy(math.sqrt(math.log(2 / (1 - CONFIDENCE)) / (2 * size)), 0.0, CONFIDENCE)
 
 
-def _arguments(coefficients: np.ndarray, laws: tuple[NoiseLaw, ...]) -> list[tuple[Any, ...]]:
+def _arguments(
+    coefficients: np.ndarray, distributions: tuple[NoiseDistribution, ...]
+) -> list[tuple[Any, ...]]:
     """Return what `_draw` needs, the terms by how they are drawn: coefficients, scales, discreteness."""
-    scales = np.array([law.scale for law in laws])
-    discrete = np.array([isinstance(law, DISCRETE) for law in laws])
-    laplace = np.array([law.noise == "laplace" for law in laws])
-    tabled = np.array([isinstance(law, DiscreteGaussian) and law.scale < _TABLE_SCALE for law in laws])
+    scales = np.array([distribution.scale for distribution in distributions])
+    discrete = np.array([isinstance(distribution, DISCRETE) for distribution in distributions])
+    laplace = np.array([distribution.noise == "laplace" for distribution in distributions])
+    tabled = np.array(
+        [
+            isinstance(distribution, DiscreteGaussian) and distribution.scale < _TABLE_SCALE
+            for distribution in distributions
+        ]
+    )
     parts: list[tuple[Any, ...]] = []
     for which in (laplace, ~laplace & ~tabled):
         parts.append((coefficients[:, which].T, scales[which], discrete[which]))
     tables = []
-    drawn = {law for law, t in zip(laws, tabled, strict=True) if t and isinstance(law, DiscreteGaussian)}
-    for law in sorted(drawn, key=lambda law: law.scale):
-        ends = np.arange(-math.ceil(12 * law.scale) - 2, math.ceil(12 * law.scale) + 3)
-        which = np.array([each == law for each in laws])
-        tables.append((coefficients[:, which].T, np.cumsum(law.probabilities(ends)), ends.astype(np.float64)))
+    drawn = {
+        distribution
+        for distribution, t in zip(distributions, tabled, strict=True)
+        if t and isinstance(distribution, DiscreteGaussian)
+    }
+    for distribution in sorted(drawn, key=lambda distribution: distribution.scale):
+        ends = np.arange(-math.ceil(12 * distribution.scale) - 2, math.ceil(12 * distribution.scale) + 3)
+        which = np.array([each == distribution for each in distributions])
+        tables.append(
+            (coefficients[:, which].T, np.cumsum(distribution.probabilities(ends)), ends.astype(np.float64))
+        )
     return [*parts, *tables]
 
 

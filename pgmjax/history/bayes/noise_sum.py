@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.moved import renamed
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
 __all__ = ["DiscreteGaussian", "Gaussian", "Laplace", "NoiseSum"]
@@ -28,24 +29,27 @@ DISCRETE = (DiscreteLaplace, DiscreteGaussian)
 LARGEST_EXPONENT = 700.0
 
 
+@renamed(laws="distributions")
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class NoiseSum:
-    """The law of sum_k c_k N_k with independent symmetric noises N_k.
+    """The distribution of sum_k c_k N_k with independent symmetric noises N_k.
 
-    Terms of one law and one size of coefficient are grouped, those that are nothing but rounding left out.
+    Terms of one distribution and one size of coefficient are grouped, those that are nothing but rounding
+    left out.
 
     Args:
         coefficients: c [terms].
-        laws: one law a term, or one for all; a number is the scale of a discrete Laplace law.
-        continuous: take the papers' continuous laws of the same families and scales.
+        distributions: one distribution a term, or one for all; a number is the scale of a discrete Laplace
+            distribution.
+        continuous: take the papers' continuous distributions of the same families and scales.
 
     Attributes:
         sizes: the distinct sizes of coefficients [groups], largest standard deviation first.
-        laws: the law of every group.
+        distributions: the distribution of every group.
         counts: how many terms a group holds [groups].
 
     Raises:
-        ValueError: coefficients that are not finite, or as many laws as terms were expected.
+        ValueError: coefficients that are not finite, or as many distributions as terms were expected.
 
     Example:
         >>> NoiseSum([1.0, -1.0], 2.0, continuous=True)
@@ -53,20 +57,28 @@ class NoiseSum:
     """
 
     sizes: np.ndarray
-    laws: tuple[NoiseLaw, ...]
+    distributions: tuple[NoiseDistribution, ...]
     counts: np.ndarray
 
-    def __init__(self, coefficients: Any, laws: Any, continuous: bool = False) -> None:
+    def __init__(self, coefficients: Any, distributions: Any, continuous: bool = False) -> None:
         array = np.atleast_1d(np.asarray(coefficients, np.float64))
         if array.ndim != 1 or not np.isfinite(array).all():
             raise ValueError(f"coefficients must be finite numbers [terms], got shape {array.shape}.")
-        given = list(laws) if isinstance(laws, Sequence | np.ndarray) else [laws] * len(array)
+        given = (
+            list(distributions)
+            if isinstance(distributions, Sequence | np.ndarray)
+            else [distributions] * len(array)
+        )
         if len(given) != len(array):
-            raise ValueError(f"expected one law a term, {len(array)}, or one for all, got {len(given)}.")
-        every = [as_law(f"term {k}", law, continuous) for k, law in enumerate(given)]
+            raise ValueError(
+                f"expected one distribution a term, {len(array)}, or one for all, got {len(given)}."
+            )
+        every = [
+            as_distribution(f"term {k}", distribution, continuous) for k, distribution in enumerate(given)
+        ]
         groups = _grouped(np.abs(array), every)
         object.__setattr__(self, "sizes", np.array([size for size, _ in groups]))
-        object.__setattr__(self, "laws", tuple(law for _, law in groups))
+        object.__setattr__(self, "distributions", tuple(distribution for _, distribution in groups))
         object.__setattr__(self, "counts", np.array(list(groups.values()), np.int64))
 
     def __repr__(self) -> str:
@@ -80,8 +92,8 @@ class NoiseSum:
     @functools.cached_property
     def variance(self) -> float:
         """The exact variance."""
-        parts = zip(self.sizes, self.counts, self.laws, strict=True)
-        return math.fsum(count * size * size * law.variance for size, count, law in parts)
+        parts = zip(self.sizes, self.counts, self.distributions, strict=True)
+        return math.fsum(count * size * size * distribution.variance for size, count, distribution in parts)
 
     @property
     def stddev(self) -> float:
@@ -91,12 +103,14 @@ class NoiseSum:
     @property
     def is_discrete(self) -> bool:
         """Whether every noise is discrete."""
-        return all(isinstance(law, DISCRETE) for law in self.laws)
+        return all(isinstance(distribution, DISCRETE) for distribution in self.distributions)
 
     def continuous(self) -> NoiseSum:
-        """Return the sum with the papers' continuous laws of the same families and scales."""
+        """Return the sum with the papers' continuous distributions of the same families and scales."""
         sizes = np.repeat(self.sizes, self.counts)
-        return NoiseSum(sizes, np.repeat(np.array(self.laws, object), self.counts).tolist(), continuous=True)
+        return NoiseSum(
+            sizes, np.repeat(np.array(self.distributions, object), self.counts).tolist(), continuous=True
+        )
 
     def characteristic(self, angles: np.ndarray, negligible: float = 0.0) -> np.ndarray:
         """Return E cos(t X) for every t in `angles` [n].
@@ -107,8 +121,8 @@ class NoiseSum:
         """
         result = np.ones_like(np.asarray(angles, np.float64))
         left = np.arange(result.size)
-        for size, count, law in zip(self.sizes, self.counts, self.laws, strict=True):
-            result[left] *= characteristic(law, size * angles[left]) ** count
+        for size, count, distribution in zip(self.sizes, self.counts, self.distributions, strict=True):
+            result[left] *= characteristic(distribution, size * angles[left]) ** count
             if negligible:
                 large = np.abs(result[left]) > negligible
                 result[left[~large]] = 0.0
@@ -118,14 +132,17 @@ class NoiseSum:
     @functools.cached_property
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Arguments s and log E exp(s X) there, for Chernoff's bound."""
-        limits = [largest_argument(law) / size for size, law in zip(self.sizes, self.laws, strict=True)]
+        limits = [
+            largest_argument(distribution) / size
+            for size, distribution in zip(self.sizes, self.distributions, strict=True)
+        ]
         most = min(limits, default=math.inf)
         most = min(most, 50 / self.stddev)
         shares = np.concatenate([np.geomspace(1e-3, 0.5, 32), 1 - np.geomspace(0.5, 1e-4, 32)])
         arguments = most * shares
         logs = np.zeros_like(arguments)
-        for size, count, law in zip(self.sizes, self.counts, self.laws, strict=True):
-            logs += count * log_moment(law, size * arguments)
+        for size, count, distribution in zip(self.sizes, self.counts, self.distributions, strict=True):
+            logs += count * log_moment(distribution, size * arguments)
         return arguments, logs
 
     def radius(self, outside: float) -> float:
@@ -158,20 +175,22 @@ class NoiseSum:
         return unit / common
 
 
-def _grouped(sizes: np.ndarray, laws: list[NoiseLaw]) -> dict[tuple[float, NoiseLaw], int]:
-    spreads = sizes * np.array([law.stddev for law in laws])
+def _grouped(
+    sizes: np.ndarray, distributions: list[NoiseDistribution]
+) -> dict[tuple[float, NoiseDistribution], int]:
+    spreads = sizes * np.array([distribution.stddev for distribution in distributions])
     total = math.sqrt(math.fsum(spreads**2))
-    groups: dict[tuple[float, NoiseLaw], int] = {}
+    groups: dict[tuple[float, NoiseDistribution], int] = {}
     for k in np.argsort(-spreads, kind="stable"):
         if spreads[k] > _NEGLIGIBLE * total:
-            key = (float(f"{sizes[k]:.{_DIGITS}g}"), laws[k])
+            key = (float(f"{sizes[k]:.{_DIGITS}g}"), distributions[k])
             groups[key] = groups.get(key, 0) + 1
     return groups
 
 
 @dataclasses.dataclass(frozen=True)
 class Laplace:
-    """The continuous Laplace law, with density exp(-abs(x) / scale) / (2 scale).
+    """The continuous Laplace distribution, with density exp(-abs(x) / scale) / (2 scale).
 
     Example:
         >>> Laplace(1.0).variance
@@ -197,7 +216,7 @@ class Laplace:
 
 @dataclasses.dataclass(frozen=True)
 class Gaussian:
-    """The continuous Gaussian law of mean 0; its scale is its standard deviation.
+    """The continuous Gaussian distribution of mean 0; its scale is its standard deviation.
 
     Example:
         >>> Gaussian(3.0).variance
@@ -221,90 +240,95 @@ class Gaussian:
         return self.scale
 
 
-NoiseLaw = DiscreteLaplace | DiscreteGaussian | Laplace | Gaussian
+NoiseDistribution = DiscreteLaplace | DiscreteGaussian | Laplace | Gaussian
 
 
-def as_law(said: str, value: Any, continuous: bool = False) -> NoiseLaw:
-    """Return a law from itself or from a Laplace scale.
+def as_distribution(said: str, value: Any, continuous: bool = False) -> NoiseDistribution:
+    """Return a distribution from itself or from a Laplace scale.
 
     Args:
-        said: what it is the law of, for messages.
-        value: a law, or a number: the scale of a discrete Laplace law, the one that is really drawn.
-        continuous: take the continuous law of the same family and scale instead.
+        said: what it is the distribution of, for messages.
+        value: a distribution, or a number: the scale of a discrete Laplace distribution, the one that is
+            really drawn.
+        continuous: take the continuous distribution of the same family and scale instead.
 
     Raises:
-        TypeError: neither a law nor a number.
+        TypeError: neither a distribution nor a number.
         ValueError: a scale that is not finite and positive.
 
     Example:
-        >>> as_law("row 0", 2.0, continuous=True)
+        >>> as_distribution("row 0", 2.0, continuous=True)
         Laplace(scale=2.0)
     """
-    if not isinstance(value, NoiseLaw):
+    if not isinstance(value, NoiseDistribution):
         try:
             value = DiscreteLaplace(value)
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{said} needs a law of noise or a Laplace scale (counts): {error}") from error
+            raise type(error)(
+                f"{said} needs a distribution of noise or a Laplace scale (counts): {error}"
+            ) from error
     if not continuous:
         return value
     return Laplace(value.scale) if value.noise == "laplace" else Gaussian(value.scale)
 
 
-def characteristic(law: NoiseLaw, angles: np.ndarray) -> np.ndarray:
-    """Return E cos(t N) for every t in `angles` [n]: real, since every law is symmetric."""
-    if isinstance(law, Laplace):
-        return 1 / (1 + (law.scale * angles) ** 2)
-    if isinstance(law, Gaussian):
-        return np.exp(-0.5 * (law.scale * angles) ** 2)
-    if isinstance(law, DiscreteLaplace):
-        half = min(0.5 / law.scale, LARGEST_EXPONENT / 2)
+def characteristic(distribution: NoiseDistribution, angles: np.ndarray) -> np.ndarray:
+    """Return E cos(t N) for every t in `angles` [n]: real, since every distribution is symmetric."""
+    if isinstance(distribution, Laplace):
+        return 1 / (1 + (distribution.scale * angles) ** 2)
+    if isinstance(distribution, Gaussian):
+        return np.exp(-0.5 * (distribution.scale * angles) ** 2)
+    if isinstance(distribution, DiscreteLaplace):
+        half = min(0.5 / distribution.scale, LARGEST_EXPONENT / 2)
         return 1 / (1 + (np.sin(0.5 * angles) / math.sinh(half)) ** 2)
-    if law.scale < 1:
-        values = np.arange(1, math.ceil(40 * law.scale) + 2)
-        masses = law.probabilities(np.arange(-values[-1], values[-1] + 1))[values[-1] :]
+    if distribution.scale < 1:
+        values = np.arange(1, math.ceil(40 * distribution.scale) + 2)
+        masses = distribution.probabilities(np.arange(-values[-1], values[-1] + 1))[values[-1] :]
         return (masses[0] + 2 * np.cos(np.multiply.outer(angles, values)) @ masses[1:]) / (
             masses[0] + 2 * masses[1:].sum()
         )
     turned = np.remainder(angles + math.pi, 2 * math.pi) - math.pi
     shifts = 2 * math.pi * np.arange(-2, 3)  # Poisson summation; the next terms are below 1e-50
-    peaks = np.exp(-0.5 * (law.scale * (turned[..., None] + shifts)) ** 2).sum(axis=-1)
-    return np.asarray(peaks / np.exp(-0.5 * (law.scale * shifts) ** 2).sum())
+    peaks = np.exp(-0.5 * (distribution.scale * (turned[..., None] + shifts)) ** 2).sum(axis=-1)
+    return np.asarray(peaks / np.exp(-0.5 * (distribution.scale * shifts) ** 2).sum())
 
 
-def log_moment(law: NoiseLaw, arguments: np.ndarray) -> np.ndarray:
+def log_moment(distribution: NoiseDistribution, arguments: np.ndarray) -> np.ndarray:
     """Return log E exp(s N), or an upper bound of it, for every s >= 0 in `arguments` [n].
 
-    Infinite for Laplace laws from s = 1 / scale on; for the discrete Gaussian it is the continuous one's,
-    which is not smaller (Canonne, Kamath and Steinke 2020, Fact 19).
+    Infinite for Laplace distributions from s = 1 / scale on; for the discrete Gaussian it is the continuous
+    one's, which is not smaller (Canonne, Kamath and Steinke 2020, Fact 19).
     """
-    if law.noise == "gaussian":
-        return 0.5 * (law.scale * arguments) ** 2
+    if distribution.noise == "gaussian":
+        return 0.5 * (distribution.scale * arguments) ** 2
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        if isinstance(law, Laplace):
-            inside = (law.scale * arguments) ** 2
+        if isinstance(distribution, Laplace):
+            inside = (distribution.scale * arguments) ** 2
         else:
-            half = min(0.5 / law.scale, LARGEST_EXPONENT / 2)
+            half = min(0.5 / distribution.scale, LARGEST_EXPONENT / 2)
             inside = (np.sinh(np.minimum(0.5 * arguments, LARGEST_EXPONENT / 2)) / math.sinh(half)) ** 2
         return np.where(inside < 1, -np.log1p(-np.minimum(inside, 1)), np.inf)
 
 
-def largest_argument(law: NoiseLaw) -> float:
+def largest_argument(distribution: NoiseDistribution) -> float:
     """Return the s from which on E exp(s N) is infinite."""
-    return math.inf if law.noise == "gaussian" else 1 / law.scale
+    return math.inf if distribution.noise == "gaussian" else 1 / distribution.scale
 
 
-def above(law: NoiseLaw, values: np.ndarray) -> np.ndarray:
+def above(distribution: NoiseDistribution, values: np.ndarray) -> np.ndarray:
     """Return P(N > v) for every v >= 0 in `values` [n], accurate far into the tail."""
-    if isinstance(law, Laplace):
-        return 0.5 * np.exp(-np.asarray(values) / law.scale)
-    if isinstance(law, Gaussian) or (isinstance(law, DiscreteGaussian) and law.scale > 2000):
+    if isinstance(distribution, Laplace):
+        return 0.5 * np.exp(-np.asarray(values) / distribution.scale)
+    if isinstance(distribution, Gaussian) or (
+        isinstance(distribution, DiscreteGaussian) and distribution.scale > 2000
+    ):
         from scipy.special import ndtr
 
-        steps = values if isinstance(law, Gaussian) else np.floor(values) + 0.5
-        return np.asarray(ndtr(-np.asarray(steps) / law.scale))
+        steps = values if isinstance(distribution, Gaussian) else np.floor(values) + 0.5
+        return np.asarray(ndtr(-np.asarray(steps) / distribution.scale))
     first = np.floor(values) + 1
-    if isinstance(law, DiscreteLaplace):
-        return np.exp(-first / law.scale) / (1 + math.exp(-1 / law.scale))
-    ends = np.arange(0, math.ceil(40 * law.scale) + 2)
-    tails = np.append(np.cumsum(law.probabilities(ends)[::-1])[::-1], 0.0)
+    if isinstance(distribution, DiscreteLaplace):
+        return np.exp(-first / distribution.scale) / (1 + math.exp(-1 / distribution.scale))
+    ends = np.arange(0, math.ceil(40 * distribution.scale) + 2)
+    tails = np.append(np.cumsum(distribution.probabilities(ends)[::-1])[::-1], 0.0)
     return tails[np.minimum(first, len(ends)).astype(np.int64)]

@@ -1,9 +1,9 @@
 """The belief about tables given all answers one by one, under a flat prior, by Gibbs sampling on the device.
 
-The estimate's own law conditions on the best linear estimate alone. With Laplace noise the answers one by one
-tell more: a posterior proportional to the product of the noises' densities at y - H x. A Laplace noise is a
-Gaussian one of random variance, whose conditional is inverse Gaussian, and given the variances x is Gaussian:
-two draws alternate, in many chains.
+The estimate's own distribution conditions on the best linear estimate alone. With Laplace noise the answers
+one by one tell more: a posterior proportional to the product of the noises' densities at y - H x. A Laplace
+noise is a Gaussian one of random variance, whose conditional is inverse Gaussian, and given the variances x
+is Gaussian: two draws alternate, in many chains.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
-from pgmjax.history.bayes.blue import Blue
+from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.inference import Claim
 
 _LARGEST_RHAT = 1.05
@@ -85,15 +85,21 @@ class Posterior:
 
 
 def posterior(
-    blue: Blue, targets: Any, *, chains: int = 64, steps: int = 2000, burn_in: int = 200, seed: int = 0
+    blue: BestLinearUnbiased,
+    targets: Any,
+    *,
+    chains: int = 64,
+    steps: int = 2000,
+    burn_in: int = 200,
+    seed: int = 0,
 ) -> Posterior:
     """Return draws of targets given all answers, under a flat prior over real tables.
 
-    The discrete laws enter by their own probabilities, continued between the integers, which are
+    The discrete distributions enter by their own probabilities, continued between the integers, which are
     proportional to the continuous densities of the same scales.
 
     Args:
-        blue: the answers, their queries and laws.
+        blue: the answers, their queries and distributions.
         targets: a query, `Rows`, or entries [targets, cells], each estimable.
         chains: how many chains run side by side, 2 or more.
         steps: draws of each chain after the first.
@@ -109,15 +115,15 @@ def posterior(
     """
     if not blue.noise.independent:
         raise ValueError(
-            "the posterior needs independent noise; for Gaussian noise it is the estimate's own law."
+            "the posterior needs independent noise; for Gaussian noise it is the estimate's own distribution."
         )
     chains, steps = checks.integer("chains", chains, low=2), checks.integer("steps", steps, low=2)
     burn_in = checks.integer("burn_in", burn_in, low=0)
     blue.combination(targets)  # refuses what has no posterior
     vectors = blue.coordinates.of(targets)[0]
     basis = _basis(blue)
-    scales = np.array([law.scale for law in blue.laws])
-    laplace = np.array([law.noise == "laplace" for law in blue.laws])
+    scales = np.array([distribution.scale for distribution in blue.distributions])
+    laplace = np.array([distribution.noise == "laplace" for distribution in blue.distributions])
     # the scales' own unit keeps numbers near 1
     rows, values = (blue.rows @ basis) / scales[:, None], (blue.values - blue.rows @ blue.estimate) / scales
     with jax.enable_x64(True):
@@ -127,7 +133,7 @@ def posterior(
     return Posterior(draws[burn_in:].transpose(1, 0, 2) + vectors @ blue.estimate)
 
 
-def _basis(blue: Blue) -> np.ndarray:
+def _basis(blue: BestLinearUnbiased) -> np.ndarray:
     """Return directions [coordinates, directions] that span what the rows see, in their own scale."""
     values, vectors = np.linalg.eigh(blue.information.inverse)
     kept = values > 1e-12 * values.max(initial=0)

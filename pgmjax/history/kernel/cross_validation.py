@@ -85,7 +85,7 @@ class CrossValidation:
         if not self.pca.spectrum.noise.independent:
             return self._with_correlated_noise(alpha)[0]
         spectrum = self.pca.spectrum
-        left = spectrum.left_over(alpha)
+        left = spectrum.unestimable_part(alpha)
         whitened = self._whitened_answers
         rest = spectrum.directions @ (left * (spectrum.directions.T @ whitened))
         if len(self.folds) == len(rest):

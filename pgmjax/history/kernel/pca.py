@@ -17,7 +17,7 @@ import scipy
 from pgmjax._internal import checks
 from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.history.answers import Answers, rows_of, total_of
-from pgmjax.history.estimable import is_covered
+from pgmjax.history.estimable import is_estimable
 from pgmjax.history.history import History
 from pgmjax.history.kernel.inner_products import kernel, squared_norms
 from pgmjax.history.noise_covariance import NoiseCovariance
@@ -187,7 +187,7 @@ class KernelPCA:
         coordinates = self._coordinates(asked, means) / np.sqrt(self.eigenvalues)[:, None]
         weights = spectrum.noise.whiten_transposed(spectrum.directions[:, : spectrum.rank] @ coordinates).T
         constants = 0.0 if self.total is None else means - weights @ self.history.rows.mean(self.prior)
-        return is_covered(asked, self.history.rows, weights, self.prior, constants)
+        return is_estimable(asked, self.history.rows, weights, self.prior, constants)
 
     def _coordinates(self, asked: Any, means: np.ndarray) -> np.ndarray:
         """Return c [rank, asked] of some rows."""
@@ -280,7 +280,7 @@ class KernelSpectrum:
             return np.ones(self.rank)
         return 1.0 / (1.0 + 1.0 / (alpha * alpha * self.eigenvalues))
 
-    def left_over(self, alpha: float) -> np.ndarray:
+    def unestimable_part(self, alpha: float) -> np.ndarray:
         """Return 1 - y for every direction [rows], 1 beyond the rank, without loss by cancellation."""
         result = np.ones(len(self.directions))
         result[: self.rank] = 1.0 / (1.0 + alpha * alpha * self.eigenvalues)

@@ -422,12 +422,13 @@ def penalty_of(history: History, kind: str, alpha: float, total: float) -> Penal
 
     Args:
         history: the answers.
-        kind: `laplace`, `gaussian`, or `auto`, the law of the noise.
+        kind: `laplace`, `gaussian`, or `auto`, the distribution of the noise.
         alpha: how much the likelihood counts against the entropy, > 0.
         total: number of records (counts).
 
     Raises:
-        ValueError: a Laplace penalty for correlated noise, or `auto` where the answers' laws are mixed.
+        ValueError: a Laplace penalty for correlated noise, or `auto` where the answers' distributions are
+            mixed.
     """
     if kind == "auto":
         kind = _kind_of(history)
@@ -438,15 +439,15 @@ def penalty_of(history: History, kind: str, alpha: float, total: float) -> Penal
                 "penalty='gaussian'."
             )
         scales = [
-            law.scale if isinstance(law, DiscreteLaplace) else float(stddev) / math.sqrt(2)
-            for law, stddev in zip(history.laws, history.stddevs, strict=True)
+            distribution.scale if isinstance(distribution, DiscreteLaplace) else float(stddev) / math.sqrt(2)
+            for distribution, stddev in zip(history.distributions, history.stddevs, strict=True)
         ]
         return LaplacePenalty(alpha * total / np.array(scales))
     if history.covariance is not None:
         return GaussianPenalty(np.asarray(history.covariance, np.float64) / (alpha * total**2))
     stddevs = [
-        law.scale if isinstance(law, DiscreteGaussian) else float(stddev)
-        for law, stddev in zip(history.laws, history.stddevs, strict=True)
+        distribution.scale if isinstance(distribution, DiscreteGaussian) else float(stddev)
+        for distribution, stddev in zip(history.distributions, history.stddevs, strict=True)
     ]
     return GaussianPenalty((np.array(stddevs) / total) ** 2 / alpha)
 
@@ -457,6 +458,6 @@ def _kind_of(history: History) -> str:
         return kinds[0]
     said = "noise of a covariance" if history.covariance is not None else "independent noise"
     raise ValueError(
-        f"the history has {said} of the laws {', '.join(kinds)}, which no penalty is for: name the one to "
-        "take, penalty='gaussian' by its variances, or, where it is independent, penalty='laplace'."
+        f"the history has {said} of the distributions {', '.join(kinds)}, which no penalty is for: name the "
+        "one to take, penalty='gaussian' by its variances, or, where it is independent, penalty='laplace'."
     )

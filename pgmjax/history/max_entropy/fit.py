@@ -87,8 +87,9 @@ class MaxEntropy:
     Attributes:
         alpha: how much the likelihood of the answers counts against the entropy, > 0: towards 0 the
             result is the prior, towards infinity it fits the answers as closely as a distribution can.
-        penalty: `laplace` or `gaussian`; `auto` takes that of the law of the noise, which for a full
-            covariance must be Gaussian, and refuses laws that are mixed. The other one may be named too.
+        penalty: `laplace` or `gaussian`; `auto` takes that of the distribution of the noise, which for a full
+            covariance must be Gaussian, and refuses distributions that are mixed. The other one may be named
+            too.
         prior: what is believed without any answer; None is the uniform distribution. Cells of probability
             0 stay impossible.
         solver: `exact` is L-BFGS-B on exact gradients; `newton` exact gradients with a curvature that chains

@@ -106,15 +106,15 @@ def system_cost(
 def least_epsilon(sensitivity: float, half_width: float, delta: float, *, continuous: bool = False) -> float:
     """Return the least epsilon whose Laplace noise is within a half-width with probability 1 - delta.
 
-    For the continuous law it is S ln(1 / delta) / w. The discrete law that is really drawn has S / epsilon as
-    its scale too. Its noise is whole: where w is whole it needs a little less; elsewhere it needs what the
-    next whole number below w does, which just below a whole w is more.
+    For the continuous distribution it is S ln(1 / delta) / w. The discrete distribution that is really drawn
+    has S / epsilon as its scale too. Its noise is whole: where w is whole it needs a little less; elsewhere
+    it needs what the next whole number below w does, which just below a whole w is more.
 
     Args:
         sensitivity: S > 0 (counts).
-        half_width: w (counts), 0 or more; above 0 for the continuous law.
+        half_width: w (counts), 0 or more; above 0 for the continuous distribution.
         delta: the probability outside, in (0, 1).
-        continuous: the paper's law instead of the released one.
+        continuous: the paper's distribution instead of the released one.
 
     References:
         Xiao and Xiong 2012, Theorem 5.3; its equation 33 prints half the exponent.
@@ -184,11 +184,11 @@ class _Table:
 class CellAccount:
     """The cell-wise cost of Laplace answers to integer queries.
 
-    A record of cell j moves the answers of a query Q by abs(Q_j), and each answer's law changes by at most
-    a factor exp(rate abs(Q_j)), where the rate is one over the noise's scale. So under add-remove all answers
-    together are private with the largest cell's sum, and under replace-one with the largest pair's sum of
-    rate abs(Q_j - Q_k). Where the attributes of all queries have too many cells together, they are kept in
-    several tables whose largest costs are added up: a bound, no longer tight.
+    A record of cell j moves the answers of a query Q by abs(Q_j), and each answer's distribution changes by
+    at most a factor exp(rate abs(Q_j)), where the rate is one over the noise's scale. So under add-remove all
+    answers together are private with the largest cell's sum, and under replace-one with the largest pair's
+    sum of rate abs(Q_j - Q_k). Where the attributes of all queries have too many cells together, they are
+    kept in several tables whose largest costs are added up: a bound, no longer tight.
 
     Attributes:
         domain: the attributes.
@@ -229,7 +229,7 @@ class CellAccount:
 
     @property
     def is_tight(self) -> bool:
-        """Whether the cost is the least that the answers' laws allow, not only a bound."""
+        """Whether the cost is the least that the answers' distributions allow, not only a bound."""
         return not self.rest and len(self.tables) < 2
 
     def added(self, query: Query, rate: int) -> CellAccount:

@@ -96,10 +96,10 @@ class SessionLog:
 
         def record() -> bytes:
             measured = measure()
-            law = measured.law
-            assert law is not None
+            distribution = measured.distribution
+            assert distribution is not None
             values = [int(value) for value in measured.flat_values()]
-            return text_of({"kind": "noise", "values": values, "scale": law.scale}).encode()
+            return text_of({"kind": "noise", "values": values, "scale": distribution.scale}).encode()
 
         # another process has stored something else there, such as that it is given up: to be read
         with contextlib.suppress(IdempotencyConflict):
@@ -236,21 +236,23 @@ def _given(given: History | None, data: Dataset, relation: Relation, secure: boo
             "the given history holds noise that can be repeated and protects nobody, and this session's is "
             "secure: leave it out."
         )
-    if given.covariance is not None or not all(isinstance(law, DiscreteLaplace) for law in given.laws):
+    if given.covariance is not None or not all(
+        isinstance(distribution, DiscreteLaplace) for distribution in given.distributions
+    ):
         raise ValueError(
-            "the given history must hold independent answers with known Laplace laws, as measured with "
-            "an epsilon."
+            "the given history must hold independent answers with known Laplace distributions, as measured "
+            "with an epsilon."
         )
     if not all((np.rint(values) == values).all() for values in (m.values for m in given.measurements)):
         raise ValueError(
-            "the given history must hold whole answers, as noise with a discrete law leaves them: give the "
-            "answers as they were measured, not rounded or processed ones."
+            "the given history must hold whole answers, as noise with a discrete distribution leaves them: "
+            "give the answers as they were measured, not rounded or processed ones."
         )
     return [
         {
             "query": measurement.query.to_spec(),
             "values": [int(value) for value in measurement.values.reshape(-1)],
-            "scale": measurement.law.scale,  # type: ignore[union-attr]
+            "scale": measurement.distribution.scale,  # type: ignore[union-attr]
         }
         for measurement in given.measurements
     ]

@@ -13,12 +13,12 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.history.bayes.blue import Blue
+from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.consistent import ConsistentAnswers, consistent_answers
 from pgmjax.history.history import History
 from pgmjax.history.session.costs import PLACES
-from pgmjax.history.session.demand import Demand
 from pgmjax.history.session.log import NAME, SessionLog, granted, opened, turn
+from pgmjax.history.session.requirement import AccuracyRequirement
 from pgmjax.history.session.state import SessionAnswer, SessionState, paid, query_of, replayed, written
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget, BudgetExceeded
@@ -42,8 +42,8 @@ class Session:
 
     A demand is answered free from the history where its interval is short enough; else with the least budget
     whose noise meets it; else it is refused, if all answers together would cost more than the cap, cell by
-    cell. What is decided depends on queries, laws and noisy answers only. The whole cap is charged to the
-    table's account in the ledger when the session is first opened, as one run; the session divides it.
+    cell. What is decided depends on queries, distributions and noisy answers only. The whole cap is charged
+    to the table's account in the ledger when the session is first opened, as one run; the session divides it.
 
     Many processes may have one session open at once. Every record is on disk before its noise is drawn, and
     every answer before it is returned.
@@ -103,8 +103,8 @@ class Session:
             cap: what all answers together may cost, in epsilon, > 0, exact.
             relation: which tables are neighbours; it must be the account's.
             name: the session's name in the ledger; it goes on under the same arguments.
-            given: answers with known Laplace laws that were paid for elsewhere, to begin with. What they cost
-                is no part of the cap, and is to be added to it.
+            given: answers with known Laplace distributions that were paid for elsewhere, to begin with. What
+                they cost is no part of the cap, and is to be added to it.
             backend: source of noise; None is the secure one. A seeded one is for research, and draws every
                 answer from a stream of its own.
 
@@ -174,7 +174,7 @@ class Session:
         return self._state.history
 
     @property
-    def blue(self) -> Blue | None:
+    def blue(self) -> BestLinearUnbiased | None:
         """The estimator that free answers come from; None before the first answer."""
         return self._state.blue
 
@@ -197,20 +197,25 @@ class Session:
             LedgerError: something could not be recorded; it is not shown.
             TableReadError: the table could not be read after the charge, which stays.
         """
-        demand = Demand.of(query, half_width, delta, self.domain)
+        requirement = AccuracyRequirement.of(query, half_width, delta, self.domain)
         with turn(self._ledger.path):
             while True:
                 self._refresh()
                 if self._log.is_open:
                     raise ValueError(_OPEN)
                 step = len(self._log.records)
-                answer = self._tell(step, demand)
+                answer = self._tell(step, requirement)
                 if answer is not None:
-                    if self._log.append({**self._asked(demand), **written(answer)}):
+                    if self._log.append({**self._asked(requirement), **written(answer)}):
                         return answer
                     continue
-                rate, epsilon = self._priced(demand)
-                record = {**self._asked(demand), "kind": "bought", "rate": rate, "epsilon": as_text(epsilon)}
+                rate, epsilon = self._priced(requirement)
+                record = {
+                    **self._asked(requirement),
+                    "kind": "bought",
+                    "rate": rate,
+                    "epsilon": as_text(epsilon),
+                }
                 if self._log.append(record):
                     self._refresh()
                     return self._answer(step)
@@ -316,20 +321,24 @@ class Session:
             self._state.add(records[step], records[step - 1])
         self._taken = len(records)
 
-    def _asked(self, demand: Demand) -> dict[str, Any]:
-        return {"query": demand.query.to_spec(), "half_width": demand.half_width, "delta": demand.delta}
+    def _asked(self, requirement: AccuracyRequirement) -> dict[str, Any]:
+        return {
+            "query": requirement.query.to_spec(),
+            "half_width": requirement.half_width,
+            "delta": requirement.delta,
+        }
 
-    def _tell(self, step: int, demand: Demand) -> SessionAnswer | None:
+    def _tell(self, step: int, requirement: AccuracyRequirement) -> SessionAnswer | None:
         """Return a free answer or a refusal; None where the demand is to be measured."""
-        plain = (demand.half_width, demand.delta, Fraction(0), self.cost, self._secure)
-        found = self._state.free(demand)
+        plain = (requirement.half_width, requirement.delta, Fraction(0), self.cost, self._secure)
+        found = self._state.free(requirement)
         if not isinstance(found, str):
             known, ends = found
             return SessionAnswer(step, "history", known.value, ends, known.stddev, *plain)
         if self._data is None:
             return SessionAnswer(step, "refused", None, None, None, *plain, reason=f"{found}; {_NO_TABLE}.")
-        rate, epsilon = self._priced(demand)
-        if self._fits(demand.query, rate, epsilon):
+        rate, epsilon = self._priced(requirement)
+        if self._fits(requirement.query, rate, epsilon):
             return None
         reason = (
             f"{found}; measuring it needs epsilon {as_text(epsilon)}, and all answers together would cost "
@@ -337,9 +346,9 @@ class Session:
         )
         return SessionAnswer(step, "refused", None, None, None, *plain, reason=reason)
 
-    def _priced(self, demand: Demand) -> tuple[int, Fraction]:
+    def _priced(self, requirement: AccuracyRequirement) -> tuple[int, Fraction]:
         assert self._backend is not None
-        return demand.price(self.domain, self.relation, self._backend.laplace)[:2]
+        return requirement.price(self.domain, self.relation, self._backend.laplace)[:2]
 
     def _fits(self, query: Query, rate: int, epsilon: Fraction) -> bool:
         return epsilon <= self.cap and self._state.account.added(query, rate).cost <= self.cap

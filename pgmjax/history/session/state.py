@@ -12,13 +12,13 @@ from typing import Any
 
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.history.bayes.blue import Blue
+from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.coordinates import NotEstimableError
 from pgmjax.history.bayes.inference import Inference
 from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.history.history import History
 from pgmjax.history.session.costs import CellAccount
-from pgmjax.history.session.demand import Demand, interval
+from pgmjax.history.session.requirement import AccuracyRequirement, interval
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy.exact import as_text
@@ -103,7 +103,7 @@ class SessionState:
     history: History
     account: CellAccount
     secure: bool
-    _blue: tuple[int, Blue] | None = None
+    _blue: tuple[int, BestLinearUnbiased] | None = None
 
     @classmethod
     def of(cls, header: dict[str, Any]) -> SessionState:
@@ -123,9 +123,9 @@ class SessionState:
         if record["kind"] == "bought":
             self.account = self.account.added(query_of(record), record["rate"])
         elif record["kind"] == "noise":
-            law = DiscreteLaplace(record["scale"])
+            distribution = DiscreteLaplace(record["scale"])
             self.history = self.history.append(
-                LinearMeasurement.released(query_of(before), record["values"], law)
+                LinearMeasurement.released(query_of(before), record["values"], distribution)
             )
 
     def copy(self) -> SessionState:
@@ -133,7 +133,7 @@ class SessionState:
         return dataclasses.replace(self)
 
     @property
-    def blue(self) -> Blue | None:
+    def blue(self) -> BestLinearUnbiased | None:
         """The best linear unbiased estimator of everything so far, by rank-one updates where that is exact.
 
         It is a function of the records: processes that have seen the same ones have the same, to the bit.
@@ -143,10 +143,12 @@ class SessionState:
             return None
         start = self._start(number)
         if self._blue is None or not start <= self._blue[0] <= number:
-            self._blue = start, Blue.of(History(self.domain, self.history.measurements[:start]))
+            self._blue = start, BestLinearUnbiased.of(History(self.domain, self.history.measurements[:start]))
         known, blue = self._blue
         for measurement in self.history.measurements[known:number]:
-            blue = blue.append(measurement.query, float(measurement.flat_values()[0]), measurement.law)
+            blue = blue.append(
+                measurement.query, float(measurement.flat_values()[0]), measurement.distribution
+            )
         self._blue = number, blue
         return blue
 
@@ -160,24 +162,24 @@ class SessionState:
         except NotEstimableError as error:
             return str(error).split(". Ask for")[0]
 
-    def free(self, demand: Demand) -> tuple[Inference, tuple[float, float]] | str:
+    def free(self, requirement: AccuracyRequirement) -> tuple[Inference, tuple[float, float]] | str:
         """Return an estimate and its interval where they meet a demand, else in words why they do not."""
-        known = self.estimate(demand.query)
+        known = self.estimate(requirement.query)
         if isinstance(known, str):
             return known
-        ends = demand.met_by(known)
+        ends = requirement.is_met_by(known)
         return (known, ends) if ends is not None else "the history tells it less exactly than that"
 
     def measured(self, step: int, bought: dict[str, Any], noise: dict[str, Any]) -> SessionAnswer:
         """Return the answer that the newest measurement gave: the estimate that has the shorter interval."""
-        demand = Demand(query_of(bought), bought["half_width"], bought["delta"])
-        law, value = DiscreteLaplace(noise["scale"]), float(noise["values"][0])
-        width = law.radius(demand.delta)
-        answer = Inference(value, NoiseSum([1.0], [law]))
+        requirement = AccuracyRequirement(query_of(bought), bought["half_width"], bought["delta"])
+        distribution, value = DiscreteLaplace(noise["scale"]), float(noise["values"][0])
+        width = distribution.radius(requirement.delta)
+        answer = Inference(value, NoiseSum([1.0], [distribution]))
         ends = value - width, value + width
-        known = self.estimate(demand.query)
+        known = self.estimate(requirement.query)
         if not isinstance(known, str):
-            other = interval(known, demand.delta)
+            other = interval(known, requirement.delta)
             if other[1] - other[0] < ends[1] - ends[0]:
                 answer, ends = known, other
         return SessionAnswer(
@@ -186,8 +188,8 @@ class SessionState:
             answer.value,
             ends,
             answer.stddev,
-            demand.half_width,
-            demand.delta,
+            requirement.half_width,
+            requirement.delta,
             Fraction(bought["epsilon"]),
             self.account.cost,
             self.secure,

@@ -132,7 +132,7 @@ def backward(
     count = len(path.structure.cliques)
     deep = _depth(path) > DEEP
     weights: list[Table] = [None] * len(sweep.tables)
-    doubtful: Table = np.zeros((), np.float32)
+    inaccurate: Table = np.zeros((), np.float32)
     if path.steps:
         weights[-1] = xp.ones_like(sweep.tables[-1])
     for number in reversed(range(len(path.steps))):
@@ -147,7 +147,7 @@ def backward(
             left, right = _operands(path, step, product, sweep.tables)
             both = _renormalised(products.backward(left, right, sweep.shares[number], cells), cells)
             if number in sweep.bounds:
-                doubtful = doubtful + jnp.sum(jnp.where(sweep.bounds[number], cells, 0))
+                inaccurate = inaccurate + jnp.sum(jnp.where(sweep.bounds[number], cells, 0))
             orders = (
                 (*product.batch, *product.left, *product.summed),
                 (*product.batch, *product.summed, *product.right),
@@ -167,7 +167,7 @@ def backward(
             axes = tuple(a for a, v in enumerate(step.union) if v not in own)
             held = tuple(v for v in step.union if v in own)
             weights[i] = align(xp.sum(joint, axis=axes) if axes else joint, held, own)
-    return tuple(weights[:count]), doubtful
+    return tuple(weights[:count]), inaccurate
 
 
 def _largest_and_sum(table: Table, axes: tuple[int, ...]) -> tuple[Table, Table]:

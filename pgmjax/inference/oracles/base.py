@@ -22,6 +22,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from pgmjax._internal.jit import jit, precision
+from pgmjax._internal.moved import renamed
 from pgmjax.inference import ops
 from pgmjax.inference.ops.tables import join, split
 from pgmjax.inference.plan import contraction
@@ -68,6 +69,7 @@ def host_bytes(inputs: int) -> int:
     return HOST_BYTES * inputs if jax.default_backend() == "cpu" else 0
 
 
+@renamed(infer_with_doubt="infer_with_error", infer_flat_with_doubt="infer_flat_with_error", exactly="exact")
 class Oracle(abc.ABC):
     """Inference for one structure. All tables are in the order of `structure.cliques`.
 
@@ -81,7 +83,8 @@ class Oracle(abc.ABC):
             name, have none.
         shares_devices: whether one call can be shared by the devices of a mesh.
         structure: sizes and cliques, as a field or a property.
-        fast: whether it leaves a doubt, to which `exactly()` is the remedy; potentials must then be finite.
+        fast: whether its error bound may be above rounding, to which `exact()` is the remedy; potentials
+            must then be finite.
     """
 
     name: ClassVar[str]
@@ -125,16 +128,16 @@ class Oracle(abc.ABC):
         """Numbers in a flat vector: the cells of all cliques, and padding where there is any."""
         return sum(self.structure.cells(c) for c in self.structure.cliques)
 
-    def infer_with_doubt(self, potentials: Potentials) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
+    def infer_with_error(self, potentials: Potentials) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
         """As `infer`, and how much of the probability may be wrong beyond rounding.
 
-        An oracle that leaves no doubt returns 0; to another one `exactly()` is the remedy.
+        An oracle that leaves no error bound returns 0; to another one `exact()` is the remedy.
         """
         log_partition, marginals = self.infer(potentials)
         return log_partition, marginals, jnp.zeros((), log_partition.dtype)
 
-    def exactly(self) -> Oracle:
-        """The oracle to ask where the doubt is more than rounding: itself, for an exact one."""
+    def exact(self) -> Oracle:
+        """The oracle to ask where the error bound is more than rounding: itself, for an exact one."""
         return self
 
     def infer_flat(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -142,8 +145,8 @@ class Oracle(abc.ABC):
         log_partition, marginals = self.infer(split(potentials, self.structure.shapes))
         return log_partition, join(marginals, self.length)
 
-    def infer_flat_with_doubt(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """As `infer_with_doubt`, for all tables in one vector [length]."""
+    def infer_flat_with_error(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """As `infer_with_error`, for all tables in one vector [length]."""
         log_partition, marginals = self.infer_flat(potentials)
         return log_partition, marginals, jnp.zeros((), log_partition.dtype)
 
@@ -152,7 +155,7 @@ class Oracle(abc.ABC):
         return self.maximum(split(potentials, self.structure.shapes))
 
     def run(self, tables: Sequence[Any], dtype: Any) -> tuple[float, list[Any]]:
-        """Log-partition and marginals of plain arrays, compiled; in exact form where a doubt matters.
+        """Log-partition and marginals of plain arrays, compiled; in exact form where an error bound matters.
 
         Args:
             tables: log-potentials of each clique; NumPy arrays, or arrays of the dtype on the device.
@@ -168,9 +171,9 @@ class Oracle(abc.ABC):
         with precision(dtype.name):
             given = tuple(tables) if on_device else tuple(np.asarray(table, dtype) for table in tables)
             finite = not self.fast or all(bool(xp.min(table) > -np.inf) for table in given)
-            log_partition, found, doubt = _infer(self if finite else self.exactly(), given)
-            if self.fast and float(doubt) > np.finfo(dtype).eps:
-                log_partition, found, _ = _infer(self.exactly(), given)
+            log_partition, found, error_bound = _infer(self if finite else self.exact(), given)
+            if self.fast and float(error_bound) > np.finfo(dtype).eps:
+                log_partition, found, _ = _infer(self.exact(), given)
             return float(log_partition), list(found) if on_device else list(map(np.asarray, found))
 
     def contraction_path(self) -> contraction.ContractionPath:
@@ -185,7 +188,7 @@ class Oracle(abc.ABC):
 
 @jit
 def _infer(oracle: Oracle, tables: Any) -> Any:
-    return oracle.infer_with_doubt(tables)
+    return oracle.infer_with_error(tables)
 
 
 def normalised(log_table: jax.Array) -> jax.Array:

@@ -32,8 +32,8 @@ class Contraction(base.Oracle):
     Attributes:
         path: the plan.
         fast: compute large log-space products as matrix products. Entries that underflow there take an
-            upper bound, so that `doubt` bounds the error; potentials must be finite. Whoever sets
-            this looks at the doubt, and at more than rounding asks `exactly()` instead.
+            upper bound, so that `error_bound` bounds the error; potentials must be finite. Whoever sets
+            this looks at the error bound, and at more than rounding asks `exact()` instead.
     """
 
     path: contraction.ContractionPath
@@ -52,7 +52,7 @@ class Contraction(base.Oracle):
         """Plan the path of a structure; large products are fast where potentials are finite."""
         return cls.build(structure, limits.finite)
 
-    def exactly(self) -> Contraction:
+    def exact(self) -> Contraction:
         """The same oracle with every product in exact form."""
         return dataclasses.replace(self, fast=False)
 
@@ -102,14 +102,16 @@ class Contraction(base.Oracle):
 
     def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Log-partition (nats) and the marginal of each clique (probabilities)."""
-        return self.infer_with_doubt(potentials)[:2]
+        return self.infer_with_error(potentials)[:2]
 
-    def infer_flat_with_doubt(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def infer_flat_with_error(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """As `infer_flat`, and how much of the probability fast products may have got wrong."""
-        log_partition, marginals, doubt = self.infer_with_doubt(split(potentials, self.structure.shapes))
-        return log_partition, join(marginals, self.length), doubt
+        log_partition, marginals, error_bound = self.infer_with_error(
+            split(potentials, self.structure.shapes)
+        )
+        return log_partition, join(marginals, self.length), error_bound
 
-    def infer_with_doubt(
+    def infer_with_error(
         self, potentials: base.Potentials
     ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
         """As `infer`, and how much of the probability fast products may have got wrong."""
@@ -125,8 +127,8 @@ def _swept(
 ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
     products = FAST if oracle.fast else EXACT
     forward = sweep.forward(oracle.path, tables, ops.logsumexp, products)
-    marginals, doubt = sweep.backward(oracle.path, forward, products)
-    return jnp.asarray(forward.total), marginals, jnp.asarray(doubt)
+    marginals, error_bound = sweep.backward(oracle.path, forward, products)
+    return jnp.asarray(forward.total), marginals, jnp.asarray(error_bound)
 
 
 # Reverse mode through a large product would keep its whole union. The matrix of second derivatives of
@@ -142,7 +144,7 @@ def _large_forward(oracle: Contraction, tables: tuple[jax.Array, ...]) -> Any:
 def _large_backward(oracle: Contraction, saved: Any, cotangents: Any) -> Any:
     tables, marginals = saved
     by_value, by_marginals, _ = cotangents
-    exact = oracle.exactly()
+    exact = oracle.exact()
     changes = jax.jvp(lambda t: _swept(exact, t)[1], (tables,), (tuple(by_marginals),))[1]
     return (tuple(by_value * m + change for m, change in zip(marginals, changes, strict=True)),)
 

@@ -152,7 +152,7 @@ class Levels(base.Oracle):
 
 @jit
 def _run(oracle: Levels, vector: jax.Array) -> Any:
-    return oracle.infer_flat_with_doubt(vector)
+    return oracle.infer_flat_with_error(vector)
 
 
 def _both_sweeps(oracle: Levels, vector: jax.Array) -> tuple[jax.Array, jax.Array]:

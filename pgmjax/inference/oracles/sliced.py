@@ -99,15 +99,15 @@ class Sliced(base.Oracle):
             details=tuple(self.plan.lines()[1:]),
         )
 
-    def exactly(self) -> Sliced:
+    def exact(self) -> Sliced:
         """The same oracle with every product in exact form."""
         return dataclasses.replace(self, fast=False)
 
     def infer(self, potentials: base.Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Log-partition (nats) and the marginal of each clique (probabilities)."""
-        return self.infer_with_doubt(potentials)[:2]
+        return self.infer_with_error(potentials)[:2]
 
-    def infer_with_doubt(
+    def infer_with_error(
         self, potentials: base.Potentials
     ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
         """As `infer`, and how much of the probability fast products may have got wrong."""
@@ -116,7 +116,7 @@ class Sliced(base.Oracle):
 
         def one(index: jax.Array) -> tuple[jax.Array, Any]:
             starts = jnp.asarray(self._starts())[index]
-            value, parts, doubt = inner.infer_with_doubt(self._parts(tables, starts))
+            value, parts, error_bound = inner.infer_with_error(self._parts(tables, starts))
             whole = tuple(
                 jax.lax.dynamic_update_slice(
                     jnp.zeros(table.shape, table.dtype), part, _place(axes, starts, part.ndim)
@@ -125,19 +125,19 @@ class Sliced(base.Oracle):
                 else part
                 for axes, table, part in zip(self.plan.axes, tables, parts, strict=True)
             )
-            return value, (whole, doubt.astype(value.dtype))
+            return value, (whole, error_bound.astype(value.dtype))
 
-        value, (marginals, doubt) = sharding.over_slices(self.mesh, one, self.plan.slices)
-        return value, marginals, doubt
+        value, (marginals, error_bound) = sharding.over_slices(self.mesh, one, self.plan.slices)
+        return value, marginals, error_bound
 
-    def infer_flat_with_doubt(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """As `infer_with_doubt`, for all tables in one vector [length]."""
-        value, marginals, doubt = self.infer_with_doubt(split(potentials, self.structure.shapes))
-        return value, join(marginals, self.length), doubt
+    def infer_flat_with_error(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """As `infer_with_error`, for all tables in one vector [length]."""
+        value, marginals, error_bound = self.infer_with_error(split(potentials, self.structure.shapes))
+        return value, join(marginals, self.length), error_bound
 
     def infer_flat(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
         """As `infer`, for all tables in one vector [length]."""
-        return self.infer_flat_with_doubt(potentials)[:2]
+        return self.infer_flat_with_error(potentials)[:2]
 
     def log_partition(self, potentials: base.Potentials) -> jax.Array:
         """Log of the sum over all joint states (nats)."""

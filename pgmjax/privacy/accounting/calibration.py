@@ -14,9 +14,10 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from pgmjax._internal import checks
+from pgmjax._internal.moved import renamed
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.measurements.noise import Law
+from pgmjax.measurements.noise import NoiseDistribution
 from pgmjax.privacy.accounting.composition import Composition, Guarantee
 from pgmjax.privacy.accounting.events import Event, Gaussian, Laplace
 from pgmjax.privacy.accounting.zcdp import rho_for
@@ -25,7 +26,7 @@ from pgmjax.privacy.scales import gaussian_for, laplace_for
 from pgmjax.privacy.sensitivity import Shifts, check_measurable, shifts_of
 from pgmjax.queries import Query
 
-_Noise = tuple[tuple[Law, ...], tuple[Event, ...]]
+_Noise = tuple[tuple[NoiseDistribution, ...], tuple[Event, ...]]
 _Start = tuple[Fraction, Fraction, str]
 """The target's epsilon and delta, and the account that meets it in closed form."""
 
@@ -35,18 +36,19 @@ _TOLERANCE = Fraction(1, 10**5)
 _DIGITS = 12
 
 
+@renamed(laws="distributions")
 @dataclasses.dataclass(frozen=True)
 class Calibration:
     """Noise for each query, and what all of it costs.
 
     Attributes:
-        laws: the noise of each query, with the float scales that are drawn with.
+        distributions: the noise of each query, with the float scales that are drawn with.
         events: what each answer costs, with the same scales.
         plan: the events under the relation.
         loss: their cost, at most the target.
     """
 
-    laws: tuple[Law, ...]
+    distributions: tuple[NoiseDistribution, ...]
     events: tuple[Event, ...]
     plan: Composition
     loss: Guarantee
@@ -102,13 +104,15 @@ def calibrate(
 
     Guarantees:
         `loss.epsilon <= epsilon` is checked for the float scales that are returned. Sensitivities and
-        shifts are computed from the queries. Answers drawn by the laws are (epsilon, delta)-DP together.
+        shifts are computed from the queries. Answers drawn by the distributions are (epsilon, delta)-DP
+        together.
 
     Example:
         >>> from pgmjax.queries import marginal
         >>> domain = Domain({"age": 5, "sex": 2})
         >>> queries = [marginal(["age"]), marginal(["sex"])]
-        >>> [law.scale for law in calibrate(queries, domain, Relation.ADD_REMOVE, 1).laws]
+        >>> found = calibrate(queries, domain, Relation.ADD_REMOVE, 1)
+        >>> [distribution.scale for distribution in found.distributions]
         [2.0, 2.0]
     """
     relation = Relation.parse(relation)
@@ -161,17 +165,19 @@ def _ask(
 
 def _laplace(asked: Sequence[_Asked], epsilon: Fraction) -> _Noise:
     costs = [one.share * epsilon for one in asked]
-    laws = tuple(laplace_for(one.l1, cost) for one, cost in zip(asked, costs, strict=True))
-    return laws, tuple(
-        Laplace(cost, one.shifts, law.scale) for one, cost, law in zip(asked, costs, laws, strict=True)
+    distributions = tuple(laplace_for(one.l1, cost) for one, cost in zip(asked, costs, strict=True))
+    return distributions, tuple(
+        Laplace(cost, one.shifts, distribution.scale)
+        for one, cost, distribution in zip(asked, costs, distributions, strict=True)
     )
 
 
 def _gaussian(asked: Sequence[_Asked], rho: Fraction) -> _Noise:
     costs = [one.share * rho for one in asked]
-    laws = tuple(gaussian_for(one.l2_squared, cost) for one, cost in zip(asked, costs, strict=True))
-    return laws, tuple(
-        Gaussian(cost, one.shifts, law.scale) for one, cost, law in zip(asked, costs, laws, strict=True)
+    distributions = tuple(gaussian_for(one.l2_squared, cost) for one, cost in zip(asked, costs, strict=True))
+    return distributions, tuple(
+        Gaussian(cost, one.shifts, distribution.scale)
+        for one, cost, distribution in zip(asked, costs, distributions, strict=True)
     )
 
 
@@ -202,16 +208,19 @@ class _TooMuch(ValueError):
 def _checked(
     noise: _Noise, relation: Relation, target: Fraction, delta: Fraction, method: str
 ) -> Calibration:
-    laws, events = noise
+    distributions, events = noise
     plan = Composition(events, relation)
     loss = plan.epsilon(delta, method)
     if not Fraction(loss.epsilon) <= target:
         raise _TooMuch(f"This noise costs {loss}, above the target {shortened(target)}.")
-    return Calibration(laws, events, plan, loss)
+    return Calibration(distributions, events, plan, loss)
 
 
 def _variance(one: Calibration, asked: Sequence[_Asked]) -> float:
-    return math.fsum(query.rows * law.variance for query, law in zip(asked, one.laws, strict=True))
+    return math.fsum(
+        query.rows * distribution.variance
+        for query, distribution in zip(asked, one.distributions, strict=True)
+    )
 
 
 def largest(

@@ -208,7 +208,7 @@ class Laplace(Record):
         return None if self.shifts is None else ceil_float(self.epsilon / sum(self.shifts))
 
     def renyi(self, orders: np.ndarray) -> np.ndarray:
-        """Return upper bounds of the divergence of the law that was drawn."""
+        """Return upper bounds of the divergence of the distribution that was drawn."""
         bound = pure_divergence(ceil_float(self.epsilon), orders)
         if self.step is None:
             return bound

@@ -33,7 +33,7 @@ class UnsupportedError(Error, ValueError):
 
 @np.errstate(over="ignore")  # dp-accounting's own cells, where losses are huge
 def epsilon(events: Counted, delta: Fraction) -> float:
-    """Return an epsilon for which events together are (epsilon, delta)-DP, from their losses' laws.
+    """Return an epsilon for which events together are (epsilon, delta)-DP, from their losses' distributions.
 
     Args:
         events: pairs (event, count), all costs fixed beforehand.
@@ -44,8 +44,8 @@ def epsilon(events: Counted, delta: Fraction) -> float:
             too large to list, losses beyond float64, or a delta below what its transforms can tell.
 
     Guarantees:
-        An upper bound: Laplace and Gaussian events with shifts by the exact discrete law of each moved
-        answer, any other pure event by binary randomised response, which dominates; discretised
+        An upper bound: Laplace and Gaussian events with shifts by the exact discrete distribution of each
+        moved answer, any other pure event by binary randomised response, which dominates; discretised
         outwards. Takes milliseconds for a few kinds of events, about 6 ms for each further kind, a
         second for 10^5 equal events, two for a Gaussian scale of 10^4.
 

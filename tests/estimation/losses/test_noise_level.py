@@ -15,29 +15,29 @@ DOMAIN = pj.Domain({"a": 20, "b": 30, "c": 10})
 PAIRS = [("a", "b"), ("b", "c")]
 
 
-def measured(law, seed=0, cliques=PAIRS):
+def measured(distribution, seed=0, cliques=PAIRS):
     """Noisy marginals of a smooth table, and its exact ones."""
     rng = np.random.default_rng(1)
     truth = rng.dirichlet(np.full(20 * 30 * 10, 5.0)).reshape(20, 30, 10) * 50_000
     backend = SeededBackend(seed, insecure=True)
     exact = [np.rint(truth.sum(axis=tuple({0, 1, 2} - {"abc".index(n) for n in c}))) for c in cliques]
-    noisy = [e.astype(np.int64) + backend.draw(law, e.size).reshape(e.shape) for e in exact]
+    noisy = [e.astype(np.int64) + backend.draw(distribution, e.size).reshape(e.shape) for e in exact]
     made = [
-        pj.LinearMeasurement.released(pj.queries.marginal(c), values.reshape(-1), law)
+        pj.LinearMeasurement.released(pj.queries.marginal(c), values.reshape(-1), distribution)
         for c, values in zip(cliques, noisy, strict=True)
     ]
     return made, exact
 
 
 @pytest.mark.parametrize(
-    "law", [DiscreteLaplace(200.0), DiscreteGaussian(200.0)], ids=["laplace", "gaussian"]
+    "distribution", [DiscreteLaplace(200.0), DiscreteGaussian(200.0)], ids=["laplace", "gaussian"]
 )
 @pytest.mark.parametrize("loss", ["l2", "l1"])
-def test_it_is_the_expected_loss_of_the_truth(law, loss):
+def test_it_is_the_expected_loss_of_the_truth(distribution, loss):
     """900 draws: the mean over 40 seeds lies within 4 standard errors."""
     losses = []
     for seed in range(40):
-        made, exact = measured(law, seed)
+        made, exact = measured(distribution, seed)
         scaled = [
             (m.flat_values() - e.reshape(-1)) / m.row_stddevs() for m, e in zip(made, exact, strict=True)
         ]

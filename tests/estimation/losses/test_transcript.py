@@ -126,10 +126,10 @@ def test_the_gradient_is_the_closed_form():
 
 
 def test_at_the_truth_the_expected_gradient_is_zero():
-    """Expected exactly, over all draws of one sample a round from the game's own law."""
+    """Expected exactly, over all draws of one sample a round from the game's own distribution."""
     records = game(samples=1)
     probabilities = joint(7)
-    laws = np.exp(log_probabilities(records, matrix() @ probabilities.ravel()))
+    distributions = np.exp(log_probabilities(records, matrix() @ probabilities.ravel()))
     expected, largest = 0.0, 0.0
     base = gradient(records, probabilities)
     for t in range(ROUNDS):
@@ -137,7 +137,7 @@ def test_at_the_truth_the_expected_gradient_is_zero():
             drawn = records.drawn.copy()
             drawn[t, 0] = i
             change = gradient(game(samples=1, drawn=drawn), probabilities) - base
-            expected, largest = expected + laws[t, i] * change, max(largest, np.abs(change).max())
+            expected, largest = expected + distributions[t, i] * change, max(largest, np.abs(change).max())
     # the expectation over all rounds is that of the changes, each round's alone, added to the base
     assert largest > 1 and np.abs(base + expected).max() < 1e-12
 

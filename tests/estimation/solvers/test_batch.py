@@ -1,4 +1,4 @@
-"""Many fits in one program: rows in doubt, rows that ask for fewer steps, and what a fit asks for."""
+"""Many fits in one program: rows in error bound, rows that ask for fewer steps, and what a fit asks for."""
 
 import dataclasses
 import functools
@@ -24,10 +24,10 @@ DOMAIN = pj.Domain({"a": 3, "b": 4})
 class Doubtful(Contraction):
     """An oracle that doubts itself where one cell has more than half of all probability."""
 
-    def infer_flat_with_doubt(self, potentials):
-        log_partition, marginals, doubt = Contraction(self.path).infer_flat_with_doubt(potentials)
-        doubtful = self.fast & (jnp.max(marginals) > 0.5)
-        return log_partition, marginals, jnp.where(doubtful, 1.0, doubt)
+    def infer_flat_with_error(self, potentials):
+        log_partition, marginals, error_bound = Contraction(self.path).infer_flat_with_error(potentials)
+        inaccurate = self.fast & (jnp.max(marginals) > 0.5)
+        return log_partition, marginals, jnp.where(inaccurate, 1.0, error_bound)
 
 
 def problem(heaviest, stddev=1.0):

@@ -5,7 +5,7 @@ import pytest
 
 from pgmjax.data.domain import Domain
 from pgmjax.history.bayes import coordinates
-from pgmjax.history.bayes.blue import Blue
+from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.coordinates import NotEstimableError
 from pgmjax.history.history import History
 from pgmjax.measurements.linear import LinearMeasurement
@@ -33,11 +33,11 @@ def dense(matrix, values, variances, targets):
 
 
 def history():
-    rng, law = np.random.default_rng(0), DiscreteLaplace(3.0)
+    rng, distribution = np.random.default_rng(0), DiscreteLaplace(3.0)
     queries = [marginal(["a", "b"]), Product({"c": prefix()}), marginal(["b", "c"])]
     values = [rng.integers(0, 50, query.num_rows(DOMAIN)) for query in queries]
     return History(
-        DOMAIN, [LinearMeasurement.released(q, v, law) for q, v in zip(queries, values, strict=True)]
+        DOMAIN, [LinearMeasurement.released(q, v, distribution) for q, v in zip(queries, values, strict=True)]
     )
 
 
@@ -45,7 +45,7 @@ def history():
 @pytest.mark.parametrize("continuous", [True, False])
 def test_estimates_are_those_of_generalised_least_squares(rank, continuous):
     matrix, values, scales = random_problem(rank=rank)
-    blue = Blue.from_matrix(matrix, values, scales, continuous=continuous)
+    blue = BestLinearUnbiased.from_matrix(matrix, values, scales, continuous=continuous)
     variances = 2 * scales**2 if continuous else np.array([DiscreteLaplace(s).variance for s in scales])
     targets = matrix[:3] + matrix[5:8]
     expected, combination, spreads = dense(matrix, values, variances, targets)
@@ -60,10 +60,10 @@ def test_estimates_are_those_of_generalised_least_squares(rank, continuous):
 
 def test_no_other_unbiased_combination_has_less_variance():
     matrix, values, scales = random_problem(rows=12)
-    blue = Blue.from_matrix(matrix, values, scales)
+    blue = BestLinearUnbiased.from_matrix(matrix, values, scales)
     target = np.ones(6)
     best = blue.combination(target)[0]
-    variances = np.array([law.variance for law in blue.laws])
+    variances = np.array([distribution.variance for distribution in blue.distributions])
     null = np.linalg.svd(matrix.T)[2][6:]  # combinations of answers that tell nothing
     rng = np.random.default_rng(1)
     for _ in range(20):
@@ -74,20 +74,20 @@ def test_no_other_unbiased_combination_has_less_variance():
 @pytest.mark.parametrize("rank", [None, 3])
 def test_rows_one_by_one_equal_all_at_once(rank):
     matrix, values, scales = random_problem(rows=90, rank=rank, seed=3)
-    grown = Blue.from_matrix(matrix[:2], values[:2], scales[:2])
+    grown = BestLinearUnbiased.from_matrix(matrix[:2], values[:2], scales[:2])
     for row, value, scale in zip(matrix[2:], values[2:], scales[2:], strict=True):
         before = grown
         grown = grown.append(row, value, scale)
         inside = before.is_estimable(matrix[:1])[0]
         if inside:  # more answers never make an estimate worse
             assert grown.variances(matrix[:1])[0] <= before.variances(matrix[:1])[0] * (1 + 1e-9)
-    whole = Blue.from_matrix(matrix, values, scales)
+    whole = BestLinearUnbiased.from_matrix(matrix, values, scales)
     np.testing.assert_allclose(grown.estimate, whole.estimate, atol=1e-8)
     np.testing.assert_allclose(grown.information.inverse, whole.information.inverse, atol=1e-9)
 
 
 def test_an_inconsistent_or_missing_direction_is_named():
-    blue = Blue.from_matrix([[1, 1, 0], [0, 0, 1]], [5, 3], 2.0)
+    blue = BestLinearUnbiased.from_matrix([[1, 1, 0], [0, 0, 1]], [5, 3], 2.0)
     with pytest.raises(
         NotEstimableError, match=r"1 of 2 targets .* target 1 they do not tell .*cell"
     ) as caught:
@@ -104,9 +104,9 @@ def test_an_inconsistent_or_missing_direction_is_named():
 
 def test_a_history_over_cells_and_over_its_span_agree(monkeypatch):
     asked = [marginal(["b"]), Product({"a": point(1), "b": point(0)}), marginal(["c"])]
-    over_cells = Blue.of(history())
+    over_cells = BestLinearUnbiased.of(history())
     monkeypatch.setattr(coordinates, "MAX_CELLS", 1)
-    over_span = Blue.of(history())
+    over_span = BestLinearUnbiased.of(history())
     assert over_span.rows.shape[1] < DOMAIN.size()
     for query in asked:
         np.testing.assert_allclose(over_span.combination(query), over_cells.combination(query), atol=1e-9)
@@ -132,41 +132,41 @@ def test_correlated_gaussian_noise():
     covariance = spread @ spread.T + 4 * np.eye(4)
     measured = LinearMeasurement(("c",), [5.0, 6, 7, 8], np.sqrt(np.diag(covariance)))
     kept = History(Domain({"c": 4}), [measured], covariance=covariance)
-    blue = Blue.of(kept)
+    blue = BestLinearUnbiased.of(kept)
     total = blue.answer(np.ones(4))
     assert total.value == pytest.approx(26) and total.variance == pytest.approx(covariance.sum())
     assert total.half_width(0.95) == pytest.approx(1.959964 * np.sqrt(covariance.sum()), rel=1e-6)
     with pytest.raises(ValueError, match="independent noise only"):
         blue.append(np.ones(4), 1.0, 2.0)
-    with pytest.raises(ValueError, match="joint laws need independent noise"):
+    with pytest.raises(ValueError, match="joint distributions need independent noise"):
         blue.answers(np.eye(4))
     laplace = LinearMeasurement(("c",), [5.0, 6, 7, 8], measured.stddev, noise="laplace")
     with pytest.raises(ValueError, match="is not Gaussian"):
-        Blue.of(History(Domain({"c": 4}), [laplace], covariance=covariance))
+        BestLinearUnbiased.of(History(Domain({"c": 4}), [laplace], covariance=covariance))
     mixed = kept.append(LinearMeasurement.released(marginal(["c"]), [5, 6, 7, 8], DiscreteLaplace(1.0)))
     with pytest.raises(ValueError, match=r"has a covariance of its noise, and that .* is not Gaussian"):
-        Blue.of(mixed)
+        BestLinearUnbiased.of(mixed)
 
 
 def test_laws_must_be_known_or_taken_by_name():
     kept = History(Domain({"c": 4}), [LinearMeasurement(("c",), [5, 6, 7, 8], 3.0, noise="laplace")])
     with pytest.raises(ValueError, match=r"is not known: make it with LinearMeasurement\.released"):
-        Blue.of(kept)
-    answer = Blue.of(kept, continuous=True).answer([1, 0, 0, 0])
+        BestLinearUnbiased.of(kept)
+    answer = BestLinearUnbiased.of(kept, continuous=True).answer([1, 0, 0, 0])
     assert answer.variance == pytest.approx(9)
     assert answer.half_width(0.95) == pytest.approx(3 / np.sqrt(2) * np.log(20))
 
 
 def test_bad_input():
     with pytest.raises(ValueError, match=r"finite numbers \[answers, cells\], got shape \(2,\)"):
-        Blue.from_matrix([1.0, 2.0], [1.0], 1.0)
+        BestLinearUnbiased.from_matrix([1.0, 2.0], [1.0], 1.0)
     with pytest.raises(ValueError, match="expected 1 finite answers"):
-        Blue.from_matrix([[1.0]], [np.nan], 1.0)
-    with pytest.raises(ValueError, match="answer 0 needs a law"):
-        Blue.from_matrix([[1.0]], [1.0], 0.0)
-    with pytest.raises(ValueError, match="one law a row, 1, or one for all, got 2"):
-        Blue.from_matrix([[1.0]], [1.0], [1.0, 2.0])
-    blue = Blue.from_matrix([[1.0, 2.0], [0.0, 1.0]], [1.0, 2.0], 1.0)
+        BestLinearUnbiased.from_matrix([[1.0]], [np.nan], 1.0)
+    with pytest.raises(ValueError, match="answer 0 needs a distribution"):
+        BestLinearUnbiased.from_matrix([[1.0]], [1.0], 0.0)
+    with pytest.raises(ValueError, match="one distribution a row, 1, or one for all, got 2"):
+        BestLinearUnbiased.from_matrix([[1.0]], [1.0], [1.0, 2.0])
+    blue = BestLinearUnbiased.from_matrix([[1.0, 2.0], [0.0, 1.0]], [1.0, 2.0], 1.0)
     with pytest.raises(ValueError, match=r"\[targets, 2 cells\], got shape \(3,\)"):
         blue.answer([1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="one row, got 2: use answers"):

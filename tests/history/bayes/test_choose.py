@@ -1,4 +1,4 @@
-"""Three methods for the law of a sum, against sums over all values, closed forms and each other."""
+"""Three methods for the distribution of a sum, against sums over all values, closed forms and each other."""
 
 import functools
 
@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from pgmjax.history.bayes import convolution, monte_carlo
-from pgmjax.history.bayes.characteristic import FourierLaw, invert, plan_inversion
-from pgmjax.history.bayes.choose import cheapest, law_of
+from pgmjax.history.bayes.characteristic import FourierDistribution, invert, plan_inversion
+from pgmjax.history.bayes.choose import cheapest, distribution_of
 from pgmjax.history.bayes.noise_sum import Gaussian, Laplace, NoiseSum
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 
@@ -18,12 +18,12 @@ PAPER = NoiseSum(A, B, continuous=True)
 
 
 @functools.cache
-def brute(laws, units):
+def brute(distributions, units):
     """Values and masses of sum of unit x noise over integers, by convolution of dictionaries' arrays."""
     result = {0: 1.0}
-    for law, unit in zip(laws, units, strict=True):
+    for distribution, unit in zip(distributions, units, strict=True):
         ends = np.arange(-60, 61)
-        masses = law.probabilities(ends)
+        masses = distribution.probabilities(ends)
         sums = {}
         for value, mass in result.items():
             for end, more in zip(ends, masses, strict=True):
@@ -41,28 +41,28 @@ LATTICES = [
 ]
 
 
-@pytest.mark.parametrize(("laws", "units"), LATTICES)
+@pytest.mark.parametrize(("distributions", "units"), LATTICES)
 @pytest.mark.parametrize("method", ["characteristic", "convolution"])
-def test_lattices_are_exact(laws, units, method):
-    values, masses = brute(laws, units)
-    law = law_of(NoiseSum(np.array(units) / 6, laws), method)
-    assert law.accuracy.shift == 0 and law.accuracy.mass < 2e-8
+def test_lattices_are_exact(distributions, units, method):
+    values, masses = brute(distributions, units)
+    distribution = distribution_of(NoiseSum(np.array(units) / 6, distributions), method)
+    assert distribution.accuracy.shift == 0 and distribution.accuracy.mass < 2e-8
     for low, high in ((0, 0), (-2, 2), (-3, 7), (5, 9), (1, 100)):
         expected = masses[(values >= low) & (values <= high)].sum()
-        assert law.between(low / 6, high / 6) == pytest.approx(expected, abs=2e-8)
+        assert distribution.between(low / 6, high / 6) == pytest.approx(expected, abs=2e-8)
     for level in (0.5, 0.9, 0.99):
-        width = law.half_width(level)
+        width = distribution.half_width(level)
         assert masses[np.abs(values) <= 6 * width + 1e-6].sum() >= level
         assert masses[np.abs(values) <= 6 * width - 1e-6].sum() < level + 2e-8
 
 
 def test_the_shortest_window_of_a_lattice():
-    law = invert(NoiseSum([1.0], 0.5))
+    distribution = invert(NoiseSum([1.0], 0.5))
     one = DiscreteLaplace(0.5).probabilities(np.arange(0, 3))
     level = one[0] + one[1] / 2  # between one point and two
-    low, high = law.shortest(level)
-    assert high - low == 1.0 and law.half_width(level) == 1.0
-    assert law.between(low, high) >= level
+    low, high = distribution.shortest(level)
+    assert high - low == 1.0 and distribution.half_width(level) == 1.0
+    assert distribution.between(low, high) >= level
     two = NoiseSum([2.0, 3.0], [DiscreteLaplace(1.0), DiscreteLaplace(0.7)])
     values, masses = brute((DiscreteLaplace(1.0), DiscreteLaplace(0.7)), (2, 3))
     grid = np.zeros(401)
@@ -81,25 +81,29 @@ def test_the_shortest_window_of_a_lattice():
 @pytest.mark.parametrize(("count", "scale"), [(1, 3.0), (2, 3.0), (3, 0.5), (5, 10.0)])
 def test_equal_continuous_laplace_terms(count, scale):
     """The difference of two gamma variables: against numeric integration."""
-    law = law_of(NoiseSum([1.0] * count, scale, continuous=True), "characteristic")
+    distribution = distribution_of(NoiseSum([1.0] * count, scale, continuous=True), "characteristic")
     grid = np.linspace(0, 40 * scale, 20_001)
     gamma = stats.gamma(count, scale=scale)
     for end in (0.5 * scale, 2 * scale, 5 * scale):
         expected = np.trapezoid(gamma.pdf(grid) * gamma.cdf(grid + end), grid)
-        assert 0.5 + law.between(0, end) == pytest.approx(expected, abs=1e-6)
+        assert 0.5 + distribution.between(0, end) == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_papers_equation_23():
     """n = 2 at z = 1, alpha = 0.7: the density 0.14773413 of the difference of two gamma variables."""
-    law = invert(NoiseSum([1.0, 1.0], 1 / 0.7, continuous=True))
-    assert (law.between(1, 1.0001) / 1e-4) == pytest.approx(0.14773413, abs=5e-6)
+    distribution = invert(NoiseSum([1.0, 1.0], 1 / 0.7, continuous=True))
+    assert (distribution.between(1, 1.0001) / 1e-4) == pytest.approx(0.14773413, abs=5e-6)
 
 
 def test_gaussian_sums_have_a_closed_form():
-    law = invert(NoiseSum([3.0, 4.0], [Gaussian(1.0), Gaussian(1.0)]))
-    assert law.half_width(0.95) == pytest.approx(5 * stats.norm.ppf(0.975))
-    assert law.between(-1, 2) == pytest.approx(stats.norm(scale=5).cdf(2) - stats.norm(scale=5).cdf(-1))
-    assert law.between(1, 2) == pytest.approx(stats.norm(scale=5).cdf(2) - stats.norm(scale=5).cdf(1))
+    distribution = invert(NoiseSum([3.0, 4.0], [Gaussian(1.0), Gaussian(1.0)]))
+    assert distribution.half_width(0.95) == pytest.approx(5 * stats.norm.ppf(0.975))
+    assert distribution.between(-1, 2) == pytest.approx(
+        stats.norm(scale=5).cdf(2) - stats.norm(scale=5).cdf(-1)
+    )
+    assert distribution.between(1, 2) == pytest.approx(
+        stats.norm(scale=5).cdf(2) - stats.norm(scale=5).cdf(1)
+    )
 
 
 def test_the_papers_probability_calculation():
@@ -107,11 +111,11 @@ def test_the_papers_probability_calculation():
     lengths = np.repeat(plan.lengths, PAPER.counts)
     order = np.argsort(-np.abs(A) * B, kind="stable")
     assert lengths.tolist() == np.array([129, 51, 11, 69, 69, 141, 39, 33])[order].tolist()
-    law = convolution.convolve(PAPER, 1.0, 0.01)
-    assert len(law.masses) == 535
-    lost = 1 - law.masses.sum()
-    assert lost == pytest.approx(0.00735, abs=5e-6) and lost <= 0.01 and law.accuracy.mass >= lost
-    central = np.cumsum(np.concatenate([[law.masses[267]], 2 * law.masses[268:]]))
+    distribution = convolution.convolve(PAPER, 1.0, 0.01)
+    assert len(distribution.masses) == 535
+    lost = 1 - distribution.masses.sum()
+    assert lost == pytest.approx(0.00735, abs=5e-6) and lost <= 0.01 and distribution.accuracy.mass >= lost
+    central = np.cumsum(np.concatenate([[distribution.masses[267]], 2 * distribution.masses[268:]]))
     assert int(np.argmax(central >= 0.95)) == 48
     variance = (np.arange(-267, 268) ** 2) @ convolution.convolve(PAPER, 1.0, 1e-9).masses[
         len(convolution.convolve(PAPER, 1.0, 1e-9).masses) // 2 - 267 :
@@ -122,53 +126,60 @@ def test_the_papers_probability_calculation():
 @pytest.mark.parametrize("gamma", [0.1, 1e-3, 1e-6])
 def test_probability_calculation_loses_at_most_gamma_and_says_how_much(gamma):
     for total in (PAPER, NoiseSum([1.0] * 9, 10.0)):
-        law = convolution.convolve(total, 1.0, gamma)
-        assert 0 <= 1 - law.masses.sum() <= min(gamma, law.accuracy.mass)
+        distribution = convolution.convolve(total, 1.0, gamma)
+        assert 0 <= 1 - distribution.masses.sum() <= min(gamma, distribution.accuracy.mass)
 
 
 @pytest.mark.parametrize("continuous", [True, False])
 def test_methods_agree_within_what_they_say(continuous):
     total = NoiseSum(A, B, continuous=continuous)
-    laws = [law_of(total, method) for method in ("characteristic", "convolution")]
-    laws.append(law_of(total, "monte-carlo", size=50_000))
-    for law in laws[1:]:
+    distributions = [distribution_of(total, method) for method in ("characteristic", "convolution")]
+    distributions.append(distribution_of(total, "monte-carlo", size=50_000))
+    for distribution in distributions[1:]:
         for end in (5.0, 20.0, 47.0, 90.0):
-            said = laws[0].accuracy, law.accuracy
+            said = distributions[0].accuracy, distribution.accuracy
             shift, mass = (sum(getattr(a, name) for a in said) for name in ("shift", "mass"))
-            assert law.between(-end, end) <= laws[0].between(-end - shift, end + shift) + mass
-            assert law.between(-end, end) >= laws[0].between(-end + shift, end - shift) - mass
+            assert (
+                distribution.between(-end, end) <= distributions[0].between(-end - shift, end + shift) + mass
+            )
+            assert (
+                distribution.between(-end, end) >= distributions[0].between(-end + shift, end - shift) - mass
+            )
     if continuous:
-        assert laws[0].half_width(0.95) == pytest.approx(47.38333, abs=1e-4)
+        assert distributions[0].half_width(0.95) == pytest.approx(47.38333, abs=1e-4)
 
 
 def test_incommensurate_discrete_noise_is_bracketed():
-    """Against all pairs of values: the computed law moved by its shift holds the true one."""
+    """Against all pairs of values: the computed distribution moved by its shift holds the true one."""
     root = np.sqrt(2.0)
     one, two = DiscreteLaplace(1.0), DiscreteLaplace(0.5)
-    law = law_of(NoiseSum([1.0, root], [one, two]), "characteristic")
-    assert isinstance(law, FourierLaw) and law.accuracy.shift > 0
+    distribution = distribution_of(NoiseSum([1.0, root], [one, two]), "characteristic")
+    assert isinstance(distribution, FourierDistribution) and distribution.accuracy.shift > 0
     ends = np.arange(-40, 41)
     values = np.abs(np.add.outer(ends, root * ends))
     masses = np.multiply.outer(one.probabilities(ends), two.probabilities(ends))
-    shift, mass = law.accuracy.shift, law.accuracy.mass
+    shift, mass = distribution.accuracy.shift, distribution.accuracy.mass
     for width in np.linspace(0.1, 8, 12):
         exact = masses[values <= width].sum()
-        assert law.between(-width - shift, width + shift) >= exact - mass
-        assert law.between(-width + shift, width - shift) <= exact + mass
+        assert distribution.between(-width - shift, width + shift) >= exact - mass
+        assert distribution.between(-width + shift, width - shift) <= exact + mass
     for level in (0.5, 0.8, 0.95):
-        width = law.half_width(level)
+        width = distribution.half_width(level)
         assert masses[values <= width].sum() >= level
         assert masses[values <= width - 4 * shift].sum() < level
 
 
 def test_a_small_term_beside_a_large_one():
     """A slow series stays exact: a Laplace noise with one a million times smaller beside it."""
-    law = law_of(NoiseSum([1.0, 1e-6], 1.0, continuous=True), "characteristic")
-    assert law.half_width(0.95) == pytest.approx(np.log(20), abs=1e-6) and law.accuracy.shift == 0
+    distribution = distribution_of(NoiseSum([1.0, 1e-6], 1.0, continuous=True), "characteristic")
+    assert (
+        distribution.half_width(0.95) == pytest.approx(np.log(20), abs=1e-6)
+        and distribution.accuracy.shift == 0
+    )
 
 
 def test_monte_carlo_error_falls_as_one_over_the_root_of_draws():
-    exact = law_of(PAPER, "characteristic")
+    exact = distribution_of(PAPER, "characteristic")
     cells = np.arange(-400, 401)
     truth = np.array([exact.between(c - 0.5, c + 0.5) for c in cells])
     errors = []
@@ -180,8 +191,8 @@ def test_monte_carlo_error_falls_as_one_over_the_root_of_draws():
             squares.append(
                 ((np.pad(masses, max(0, 400 - half))[-801 - max(0, half - 400) :][:801] - truth) ** 2).sum()
             )
-        law = monte_carlo.simulate(PAPER, size)
-        assert np.mean(squares) < law.expected_error()
+        distribution = monte_carlo.simulate(PAPER, size)
+        assert np.mean(squares) < distribution.expected_error()
         errors.append(np.sqrt(np.mean(squares)))
     assert errors[0] / errors[1] == pytest.approx(4, rel=0.25)
 
@@ -228,30 +239,30 @@ def test_auto_takes_the_cheapest_that_is_accurate():
 
 def test_no_noise_at_all():
     for method in ("characteristic", "convolution", "auto"):
-        law = law_of(NoiseSum([0.0], 1.0), method)
-        assert law.between(-0.5, 0.5) == 1.0 and law.half_width(0.9) == 0.0
+        distribution = distribution_of(NoiseSum([0.0], 1.0), method)
+        assert distribution.between(-0.5, 0.5) == 1.0 and distribution.half_width(0.9) == 0.0
 
 
 @pytest.mark.parametrize("method", ["characteristic", "convolution", "monte-carlo"])
 def test_bad_levels(method):
-    law = law_of(PAPER, method, **({"size": 1000} if method == "monte-carlo" else {}))
+    distribution = distribution_of(PAPER, method, **({"size": 1000} if method == "monte-carlo" else {}))
     for level in (0.0, 1.0, np.nan):
         with pytest.raises(ValueError, match="level must be"):
-            law.half_width(level)
+            distribution.half_width(level)
     if method != "monte-carlo":
-        with pytest.raises(ValueError, match="closer to 1 than this law is computed"):
-            law.half_width(1 - 1e-15)
+        with pytest.raises(ValueError, match="closer to 1 than this distribution is computed"):
+            distribution.half_width(1 - 1e-15)
 
 
 def test_bad_methods():
     with pytest.raises(ValueError, match="method must be one of 'auto', 'characteristic'"):
-        law_of(PAPER, "guess")
+        distribution_of(PAPER, "guess")
     with pytest.raises(ValueError, match="gamma must be > 0"):
-        law_of(PAPER, "convolution", gamma=0.0)
+        distribution_of(PAPER, "convolution", gamma=0.0)
     with pytest.raises(ValueError, match=r"points, above the limit .* wider step"):
-        law_of(PAPER, "convolution", step=1e-6)
+        distribution_of(PAPER, "convolution", step=1e-6)
     with pytest.raises(ValueError, match="size must be an integer >= 1"):
-        law_of(PAPER, "monte-carlo", size=0)
+        distribution_of(PAPER, "monte-carlo", size=0)
 
 
 @pytest.mark.parametrize(("size", "step"), [(1.0, 0.7), (np.sqrt(2.0), 0.9), (1.0, 0.013)])
@@ -259,20 +270,20 @@ def test_probability_calculation_off_the_lattice_reaches_its_level(size, step):
     """Against single atoms and all pairs of values: rounding, and masses spread over cells."""
     one, two = DiscreteLaplace(1.0), DiscreteLaplace(0.5)
     ends = np.arange(-40, 41)
-    for coefficients, laws in (([1.0], [one]), ([1.0, size], [one, two])):
-        law = convolution.convolve(NoiseSum(coefficients, laws), step=step)
-        assert law.cells
+    for coefficients, distributions in (([1.0], [one]), ([1.0, size], [one, two])):
+        distribution = convolution.convolve(NoiseSum(coefficients, distributions), step=step)
+        assert distribution.cells
         values, masses = np.abs(ends).astype(float), one.probabilities(ends)
-        if len(laws) == 2:
+        if len(distributions) == 2:
             values = np.abs(np.add.outer(ends, size * ends))
             masses = np.multiply.outer(masses, two.probabilities(ends))
-        shift, mass = law.accuracy.shift, law.accuracy.mass
+        shift, mass = distribution.accuracy.shift, distribution.accuracy.mass
         for width in np.linspace(0.1, 8, 30):
             exact = masses[values <= width + 1e-9].sum()
-            assert law.between(-width - shift - 1e-9, width + shift + 1e-9) >= exact - mass
-            assert law.between(-width + shift, width - shift) <= exact + mass
+            assert distribution.between(-width - shift - 1e-9, width + shift + 1e-9) >= exact - mass
+            assert distribution.between(-width + shift, width - shift) <= exact + mass
         for level in (0.3, 0.5, 0.8, 0.95):
-            assert masses[values <= law.half_width(level)].sum() >= level
+            assert masses[values <= distribution.half_width(level)].sum() >= level
 
 
 def test_a_lattice_far_finer_than_the_step_is_no_lattice():
@@ -283,13 +294,15 @@ def test_a_lattice_far_finer_than_the_step_is_no_lattice():
 
 
 def test_simulated_half_widths_hold_their_level():
-    """Over 200 simulations of atoms and of a continuous law: the share of draws alone misses half of them."""
-    for law in (NoiseSum([1.0], [Laplace(1.0)]), NoiseSum([0.1, 0.2], 1.0)):
-        exact = law_of(law, "characteristic")
+    """Over 200 simulations of atoms and a continuous part: the share of draws alone misses half of them."""
+    for distribution in (NoiseSum([1.0], [Laplace(1.0)]), NoiseSum([0.1, 0.2], 1.0)):
+        exact = distribution_of(distribution, "characteristic")
         held = [
             exact.between(-width, width) >= 0.9 - 1e-9
-            for width in (monte_carlo.simulate(law, 10_000, seed).half_width(0.9) for seed in range(200))
+            for width in (
+                monte_carlo.simulate(distribution, 10_000, seed).half_width(0.9) for seed in range(200)
+            )
         ]
         assert np.mean(held) >= 0.98
-    with pytest.raises(ValueError, match="closer to 1 than this law is computed"):
+    with pytest.raises(ValueError, match="closer to 1 than this distribution is computed"):
         monte_carlo.simulate(PAPER, 1000).half_width(0.9999)

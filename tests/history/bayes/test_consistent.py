@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pgmjax import Domain
-from pgmjax.history import Blue, History, consistent_answers
+from pgmjax.history import BestLinearUnbiased, History, consistent_answers
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.queries import DenseMatrix, marginal
@@ -24,14 +24,16 @@ def test_answers_are_those_of_one_table():
     assert (answers.values >= 0).all() and answers.values.sum() == pytest.approx(total, rel=1e-5)
     both = consistent_answers(history, marginal(["a", "b"]), total=total)
     np.testing.assert_allclose(both.values.reshape(3, 2).sum(axis=1), answers.values, rtol=1e-4, atol=1e-3)
-    np.testing.assert_allclose(answers.noise_stddevs, np.sqrt(Blue.of(history).variances(marginal(["a"]))))
+    np.testing.assert_allclose(
+        answers.noise_stddevs, np.sqrt(BestLinearUnbiased.of(history).variances(marginal(["a"])))
+    )
     assert np.isnan(both.noise_stddevs).all()  # what the history does not tell has no error bar
     assert "without the model's bias" in answers.label
 
 
 def test_it_is_least_squares_where_that_is_a_table():
     history = past((marginal(["a"]), [10, 60, 30]), (DenseMatrix(("a",), [[1, 1, 0]]), [76]))
-    expected = Blue.of(history).combination(marginal(["a"])) @ history.values
+    expected = BestLinearUnbiased.of(history).combination(marginal(["a"])) @ history.values
     answers = consistent_answers(history, marginal(["a"]), total=float(expected.sum()))
     np.testing.assert_allclose(answers.values, expected, rtol=1e-3)
 

@@ -1,10 +1,10 @@
-"""What an answer tells: intervals that cover, probabilities, tests, joint laws."""
+"""What an answer tells: intervals that cover, probabilities, tests, joint distributions."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from pgmjax.history.bayes.blue import Blue
+from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.consistent import DeclinedError, InferenceControl
 from pgmjax.history.bayes.inference import Claim, Inference
 from pgmjax.history.bayes.noise_sum import Gaussian, NoiseSum
@@ -15,20 +15,20 @@ TABLE = np.array([30, 5, 12])
 TARGET = np.array([1.0, 0.0, 1.0])
 
 
-def draw(law, size, rng):
-    ends = np.arange(-60 * int(law.scale + 1), 60 * int(law.scale + 1) + 1)
-    probabilities = law.probabilities(ends)
+def draw(distribution, size, rng):
+    ends = np.arange(-60 * int(distribution.scale + 1), 60 * int(distribution.scale + 1) + 1)
+    probabilities = distribution.probabilities(ends)
     return rng.choice(ends, p=probabilities / probabilities.sum(), size=size)
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.0, 4.0, 50.0])
 @pytest.mark.parametrize("kind", [DiscreteLaplace, DiscreteGaussian])
 def test_intervals_cover(scale, kind):
-    """Over simulated histories with the released law; where it is too coarse they cover more."""
+    """Over simulated histories with the released distribution; where it is too coarse they cover more."""
     rng = np.random.default_rng(int(10 * scale))
-    size, laws = 20_000, [kind(scale)] * 6
-    values = H @ TABLE + np.stack([draw(law, size, rng) for law in laws], axis=1)
-    blue = Blue.from_matrix(H, values[0], laws)
+    size, distributions = 20_000, [kind(scale)] * 6
+    values = H @ TABLE + np.stack([draw(distribution, size, rng) for distribution in distributions], axis=1)
+    blue = BestLinearUnbiased.from_matrix(H, values[0], distributions)
     answer = blue.answer(TARGET)
     low, high = (end - answer.value for end in answer.interval(0.95))
     estimates = values @ blue.combination(TARGET)[0]
@@ -43,13 +43,16 @@ def test_intervals_cover(scale, kind):
 
 
 def test_the_width_does_not_depend_on_answers():
-    widths = {Blue.from_matrix(H, H @ TABLE + y, 4.0).answer(TARGET).half_width(0.9) for y in (0, 3.3, -100)}
+    widths = {
+        BestLinearUnbiased.from_matrix(H, H @ TABLE + y, 4.0).answer(TARGET).half_width(0.9)
+        for y in (0, 3.3, -100)
+    }
     assert len(widths) == 1
 
 
 def test_ends_hold_a_true_answer_on_them():
     """A count with noise of scale 1 / 2: errors of exactly the half-width are common."""
-    answer = Blue.from_matrix([[3.0]], [3 * 0.1 + 1], DiscreteLaplace(0.5)).answer([1.0])
+    answer = BestLinearUnbiased.from_matrix([[3.0]], [3 * 0.1 + 1], DiscreteLaplace(0.5)).answer([1.0])
     low, high = answer.interval(0.9)
     assert low <= 0.1 <= high and high - low == pytest.approx(2 / 3, abs=1e-6)
 
@@ -74,9 +77,9 @@ def test_probabilities_tests_and_opposites():
 
 
 def test_claims_at_atoms_are_closed_or_strict():
-    law = DiscreteLaplace(1.0)
-    answer = Inference(5.0, NoiseSum([1.0], [law]))
-    atom = float(law.probabilities(np.array([0]))[0])
+    distribution = DiscreteLaplace(1.0)
+    answer = Inference(5.0, NoiseSum([1.0], [distribution]))
+    atom = float(distribution.probabilities(np.array([0]))[0])
     closed, strict = (answer.test(Claim(low=5.0, strict=s)).probability for s in (False, True))
     assert closed - strict == pytest.approx(atom)
     claim = Claim(high=3.0)
@@ -91,7 +94,7 @@ def test_claims_at_atoms_are_closed_or_strict():
 
 
 def test_joint_laws():
-    blue = Blue.from_matrix(H, H @ TABLE, DiscreteLaplace(4.0))
+    blue = BestLinearUnbiased.from_matrix(H, H @ TABLE, DiscreteLaplace(4.0))
     targets = np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0]], float)
     joint = blue.answers(targets)
     assert len(joint) == 3 and joint[1].value == pytest.approx(5)
@@ -106,14 +109,14 @@ def test_joint_laws():
         joint.intervals(0.999, size=100)
     single = joint[0].half_width(0.9)
     assert single < (ends[0, 1] - ends[0, 0]) / 2 < joint[0].half_width(0.97)
-    one = NoiseSum(joint.combination[0], joint.laws).characteristic(np.array([0.2]))
+    one = NoiseSum(joint.combination[0], joint.distributions).characteristic(np.array([0.2]))
     assert joint.characteristic(np.array([[0.2, 0, 0]]))[0] == pytest.approx(one[0])
 
 
 def test_inference_control():
     query = ([1.0, 0.0], Claim(low=10.0))
     control = InferenceControl([query, ([0.0, 1.0], Claim(high=0.0))], level=0.9)
-    unsure = Blue.from_matrix([[1.0, 0.0]], [11], 5.0)
+    unsure = BestLinearUnbiased.from_matrix([[1.0, 0.0]], [11], 5.0)
     control.check(unsure)
     sure = unsure.append([1.0, 0.0], 40, 5.0)
     assert [verdict.claim for verdict in control.passed(sure)] == [query[1]]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pgmjax.history.bayes.blue import Blue
+from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.coordinates import NotEstimableError
 from pgmjax.history.bayes.inference import Claim
 from pgmjax.history.bayes.posterior import Posterior, posterior
@@ -29,7 +29,7 @@ SMALL = {"chains": 32, "steps": 600, "burn_in": 100}
 
 def test_the_worked_example_given_all_answers():
     """Mean 43.61, standard deviation 18.06, P(theta > 0) = 0.987 by 2.4 million draws of another sampler."""
-    drawn = posterior(Blue.from_matrix(H, Y, SCALES), [1, 0, 1, 0], **SMALL)
+    drawn = posterior(BestLinearUnbiased.from_matrix(H, Y, SCALES), [1, 0, 1, 0], **SMALL)
     assert drawn.mixed
     assert drawn.mean[0] == pytest.approx(43.61, abs=0.8)
     assert drawn.stddev[0] == pytest.approx(18.06, abs=0.6)
@@ -40,7 +40,7 @@ def test_the_worked_example_given_all_answers():
 
 
 def test_gaussian_noise_gives_the_estimates_own_law():
-    blue = Blue.from_matrix(H, Y, [DiscreteGaussian(s) for s in SCALES])
+    blue = BestLinearUnbiased.from_matrix(H, Y, [DiscreteGaussian(s) for s in SCALES])
     target = [1, 0, 1, 0]
     drawn = posterior(blue, target, **SMALL)
     assert drawn.mean[0] == pytest.approx(blue.answer(target).value, abs=5 * drawn.standard_error[0])
@@ -48,13 +48,13 @@ def test_gaussian_noise_gives_the_estimates_own_law():
 
 
 def test_one_cell_of_several_laws_against_a_grid():
-    laws = [DiscreteLaplace(2.0), DiscreteLaplace(5.0), DiscreteGaussian(3.0)]
+    distributions = [DiscreteLaplace(2.0), DiscreteLaplace(5.0), DiscreteGaussian(3.0)]
     values = np.array([4.0, 9.0, 1.0])
     grid = np.linspace(-60, 70, 26_001)
     logs = -np.abs(4 - grid) / 2 - np.abs(9 - grid) / 5 - 0.5 * ((1 - grid) / 3) ** 2
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
-    drawn = posterior(Blue.from_matrix(np.ones((3, 1)), values, laws), [1.0], **SMALL)
+    drawn = posterior(BestLinearUnbiased.from_matrix(np.ones((3, 1)), values, distributions), [1.0], **SMALL)
     mean = weights @ grid
     assert drawn.mean[0] == pytest.approx(mean, abs=5 * drawn.standard_error[0])
     assert drawn.stddev[0] == pytest.approx(np.sqrt(weights @ (grid - mean) ** 2), rel=0.03)
@@ -63,7 +63,7 @@ def test_one_cell_of_several_laws_against_a_grid():
 
 
 def test_a_target_that_is_not_estimable_has_no_posterior_and_its_neighbour_has_one():
-    blue = Blue.from_matrix([[1, 1, 0], [1, 1, 0], [0, 0, 1]], [5, 6, 3], 2.0)
+    blue = BestLinearUnbiased.from_matrix([[1, 1, 0], [1, 1, 0], [0, 0, 1]], [5, 6, 3], 2.0)
     with pytest.raises(NotEstimableError, match="do not tell"):
         posterior(blue, [1, 0, 0])
     drawn = posterior(blue, [[1, 1, 0], [0, 0, 1]], chains=8, steps=200, burn_in=20)
@@ -72,7 +72,7 @@ def test_a_target_that_is_not_estimable_has_no_posterior_and_its_neighbour_has_o
 
 
 def test_bad_settings():
-    blue = Blue.from_matrix([[1.0]], [5], 2.0)
+    blue = BestLinearUnbiased.from_matrix([[1.0]], [5], 2.0)
     with pytest.raises(ValueError, match="chains must be an integer >= 2"):
         posterior(blue, [1.0], chains=1)
     with pytest.raises(ValueError, match="level must be"):

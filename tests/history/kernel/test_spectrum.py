@@ -51,8 +51,8 @@ def test_shrinkage_and_what_it_leaves_over_add_to_one():
     for alpha in (1e-9, 0.3, 1.0, 1e6):
         expected = alpha**2 / (alpha**2 + 1 / made.eigenvalues)
         np.testing.assert_allclose(made.shrinkage(alpha), expected, rtol=1e-12)
-        np.testing.assert_allclose(made.left_over(alpha)[:7], 1 - expected, atol=1e-12)
-        np.testing.assert_array_equal(made.left_over(alpha)[7:], 1.0)
+        np.testing.assert_allclose(made.unestimable_part(alpha)[:7], 1 - expected, atol=1e-12)
+        np.testing.assert_array_equal(made.unestimable_part(alpha)[7:], 1.0)
     np.testing.assert_array_equal(made.shrinkage(math.inf), 1.0)
 
 

@@ -35,7 +35,7 @@ def ranges(count, seed=0):
     return asked
 
 
-def noisy_history(count=25, seed=0, extra=(), law=None):
+def noisy_history(count=25, seed=0, extra=(), distribution=None):
     rng = np.random.default_rng(seed)
     table = rng.multinomial(TOTAL, rng.dirichlet(np.full(DOMAIN.size(), 0.3)))
     asked = [*ranges(count, seed), *extra]
@@ -44,8 +44,8 @@ def noisy_history(count=25, seed=0, extra=(), law=None):
         DOMAIN, asked, np.zeros(sum(query.num_rows(DOMAIN) for query in asked)), stddev=1.0
     )
     noisy = np.round(empty.rows.matrix() @ table + rng.laplace(0, SCALE, empty.num_rows)).astype(np.int64)
-    if law is not None:
-        return History.from_answers(DOMAIN, asked, noisy, law=law)
+    if distribution is not None:
+        return History.from_answers(DOMAIN, asked, noisy, distribution=distribution)
     return laplace(History.from_answers(DOMAIN, asked, noisy, stddev=spread))
 
 
@@ -73,8 +73,10 @@ def divergence(p, p0):
 def test_one_query_has_a_closed_form(pi, beta, expected):
     """The weight is logit(pi) - logit(prior), clipped to the box; outside (0, 1) it stands at its end."""
     domain = Domain({"x": 2})
-    law = DiscreteLaplace(50.0)
-    history = History(domain, [LinearMeasurement.released(q.Product({"x": q.point(1)}), [1000 * pi], law)])
+    distribution = DiscreteLaplace(50.0)
+    history = History(
+        domain, [LinearMeasurement.released(q.Product({"x": q.point(1)}), [1000 * pi], distribution)]
+    )
     prior = ProductPrior(domain, {"x": [0.7, 0.3]})
     fit = MaxEntropy(alpha=beta * 50.0 / 1000, prior=prior, tol=1e-13).fit(history, 1000)
     logit = beta * np.sign(pi - 0.5) if not 0 < pi < 1 else np.log(pi / (1 - pi)) - np.log(0.3 / 0.7)
@@ -196,11 +198,11 @@ def test_a_full_covariance_weighs_correlated_answers():
 
 
 def test_scales_come_from_the_law_that_was_drawn():
-    """A discrete Laplace law's scale is not its standard deviation over the root of two."""
-    history = noisy_history(3, law=DiscreteLaplace(1.0))
+    """A discrete Laplace distribution's scale is not its standard deviation over the root of two."""
+    history = noisy_history(3, distribution=DiscreteLaplace(1.0))
     box = MaxEntropy(alpha=0.5).dual(history, TOTAL).penalty.box
     np.testing.assert_allclose(box, 0.5 * TOTAL)
-    history = noisy_history(3, law=DiscreteGaussian(0.7))
+    history = noisy_history(3, distribution=DiscreteGaussian(0.7))
     curvature = MaxEntropy(alpha=0.5, penalty="gaussian").dual(history, TOTAL).penalty.curvature
     np.testing.assert_allclose(curvature, 0.7**2 / TOTAL**2 / 0.5)
 
@@ -272,14 +274,14 @@ def test_the_penalty_is_that_of_the_noise():
     domain, asked = Domain({"x": 2}), q.marginal(["x"])
     covariance = np.array([[2.0, 1.0], [1.0, 2.0]])
     correlated = History.from_answers(domain, [asked], [5, 7], covariance=covariance)
-    laplace = History.from_answers(domain, [asked], [5, 7], law=DiscreteLaplace(2.0))
-    gaussian = History.from_answers(domain, [asked], [5, 7], law=DiscreteGaussian(2.0))
+    laplace = History.from_answers(domain, [asked], [5, 7], distribution=DiscreteLaplace(2.0))
+    gaussian = History.from_answers(domain, [asked], [5, 7], distribution=DiscreteGaussian(2.0))
     kinds = [type(MaxEntropy().dual(each, 12).penalty) for each in (correlated, laplace, gaussian)]
     assert kinds == [GaussianPenalty, LaplacePenalty, GaussianPenalty]
     assert isinstance(MaxEntropy(penalty="laplace").dual(gaussian, 12).penalty, LaplacePenalty)
     for first in (correlated, gaussian):
         mixed = first.append(laplace)
-        with pytest.raises(ValueError, match=r"of the laws gaussian, laplace, .* name the one to "):
+        with pytest.raises(ValueError, match=r"of the distributions gaussian, laplace, .* name the one to "):
             MaxEntropy().dual(mixed, 12)
         assert isinstance(MaxEntropy(penalty="gaussian").dual(mixed, 12).penalty, GaussianPenalty)
 

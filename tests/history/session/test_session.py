@@ -43,11 +43,11 @@ def test_the_least_budget_meets_the_demand_and_no_less_would(ledger):
     session = begin(ledger, cap=6, epsilon=8)
     for width, delta in ((40, 0.2), (7.5, 0.05), (0.5, 0.1)):
         answer = session.ask(ages(2), half_width=width, delta=delta)
-        law = session.history.laws[-1]
-        assert law.outside(int(width)) <= delta
+        distribution = session.history.distributions[-1]
+        assert distribution.outside(int(width)) <= delta
         assert float(answer.epsilon) == pytest.approx(least_epsilon(1, width, delta), rel=1e-8)
         assert float(answer.epsilon) <= -np.log(delta) / width
-        assert DiscreteLaplace(law.scale * (1 + 1e-6)).outside(int(width)) > delta
+        assert DiscreteLaplace(distribution.scale * (1 + 1e-6)).outside(int(width)) > delta
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -112,7 +112,7 @@ def test_the_estimator_is_the_same_by_updates_and_from_the_file(ledger, monkeypa
         session.ask(ages(k % 4, (k + 1 + k // 4) % 4), 60 - 5 * k, 0.2)
     fresh = Session.read(ledger)
     assert np.array_equal(session.blue.estimate, fresh.blue.estimate)
-    whole = history.Blue.of(session.history)
+    whole = history.BestLinearUnbiased.of(session.history)
     np.testing.assert_allclose(session.blue.variances(ages(0, 1)), whole.variances(ages(0, 1)), rtol=1e-9)
 
 
@@ -126,10 +126,10 @@ def test_without_its_table_it_answers_from_the_history_only(ledger):
 
 
 def test_answers_given_in_advance_cost_nothing_more(ledger):
-    law = DiscreteLaplace(5.0)
+    distribution = DiscreteLaplace(5.0)
     given = History(
         DOMAIN,
-        [LinearMeasurement.released(marginal(["age"]), [310, 60, 560, 150], law)],
+        [LinearMeasurement.released(marginal(["age"]), [310, 60, 560, 150], distribution)],
         relation="add-remove",
     )
     session = begin(ledger, given=given)
@@ -183,8 +183,8 @@ def test_bad_openings_charge_nothing(ledger):
         Session.open(ledger, data, cap=1, relation="add-remove")
     ledger.register("t", epsilon=1, relation="add-remove", digest=ledger.digest_of(data))
     other = Domain({"age": 4})
-    law = DiscreteLaplace(2.0)
-    measured = LinearMeasurement.released(ages(0), [3], law)
+    distribution = DiscreteLaplace(2.0)
+    measured = LinearMeasurement.released(ages(0), [3], distribution)
     gaussian = LinearMeasurement.released(ages(0), [3], DiscreteGaussian(2.0))
     for change, message in (
         ({"cap": 0}, "> 0"),

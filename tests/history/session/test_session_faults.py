@@ -4,13 +4,13 @@ import contextlib
 from fractions import Fraction
 
 import pytest
+from pgmjax.history.session.requirement import AccuracyRequirement, interval
 
 from pgmjax import Dataset, Domain
 from pgmjax.history import History, Session
 from pgmjax.history.bayes.inference import Inference
 from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.history.session import session as sessions
-from pgmjax.history.session.demand import Demand, interval
 from pgmjax.history.session.state import SessionState, query_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
@@ -133,8 +133,8 @@ def test_a_tiny_delta_is_met_and_answered_again(ledger, delta):
     shown = [session.ask(ages(*codes), 40, delta) for codes in ((0,), (0,), (0, 1))]
     shown.append(session.ask(ages(1), 200, delta))  # a sum of two noises
     low, high = shown[0].interval
-    law = session.history.laws[0]
-    assert law.outside((high - low) / 2) <= delta < law.outside((high - low) / 2 - 1)
+    distribution = session.history.distributions[0]
+    assert distribution.outside((high - low) / 2) <= delta < distribution.outside((high - low) / 2 - 1)
     assert [answer.source for answer in shown] == ["measured", "history", "measured", "history"]
     assert high - low <= 80 and list(Session.read(ledger).answers()) == shown
 
@@ -155,14 +155,14 @@ def test_a_demand_below_the_step_of_the_noise_is_charged_once(ledger, half_width
 
 
 def test_the_shortcut_is_right_about_sums_of_coarse_noises():
-    """No law's interval is shorter than the shortcut says, over scales, coefficients and half-widths."""
+    """No interval is shorter than the shortcut says, over scales, coefficients and half-widths."""
     for scale in (0.2, 0.5, 1.0, 3.0):
         for coefficients in ([1.0], [1.0, 1.0], [1.0, -0.5, 0.25], [1.0, 0.001], [3.0, 1.0, 1.0]):
             answer = Inference(0.0, NoiseSum(coefficients, scale))
             for delta in (0.05, 0.3, 0.7):
                 low, high = interval(answer, delta)
-                demand = Demand(ages(0), (high - low) / 2, delta)
-                assert demand.met_by(answer) == (low, high)
+                requirement = AccuracyRequirement(ages(0), (high - low) / 2, delta)
+                assert requirement.is_met_by(answer) == (low, high)
 
 
 def test_large_marginals_are_bought_and_too_many_rows_are_not(tmp_path):
@@ -217,9 +217,9 @@ def test_files_that_do_not_say_are_taken_as_secure_and_other_words_are_not(tmp_p
 
 
 def test_given_answers_are_whole(ledger):
-    law = DiscreteLaplace(2.0)
+    distribution = DiscreteLaplace(2.0)
     for value in (3.5, 2.0**53 + 0.0):
-        measured = LinearMeasurement(("age",), [value], law.stddev, ages(0), "laplace", law)
+        measured = LinearMeasurement(("age",), [value], distribution.stddev, ages(0), "laplace", distribution)
         given = History(DOMAIN, [measured], relation="add-remove")
         if value == 3.5:
             with pytest.raises(ValueError, match="whole answers"):
@@ -236,8 +236,8 @@ def test_free_answers_are_those_recorded_and_follow_from_the_records(ledger, mon
     for step in range(1, len(records)):
         if records[step]["kind"] == "free":
             record = records[step]
-            demand = Demand(query_of(record), record["half_width"], record["delta"])
-            known, ends = state.free(demand)
+            requirement = AccuracyRequirement(query_of(record), record["half_width"], record["delta"])
+            known, ends = state.free(requirement)
             assert [known.value, known.stddev, *ends] == [
                 record["value"],
                 record["stddev"],

@@ -1,7 +1,7 @@
 """Accuracy of every oracle on random structures: brute force in float64, and the promises of float32.
 
 Large products, which small models do not have, are forced by lowering the sizes from which a step
-counts as one. Fast products may be wrong, but never silently: their doubt says so.
+counts as one. Fast products may be wrong, but never silently: their error bound says so.
 """
 
 import functools
@@ -126,12 +126,12 @@ def test_large_products_in_exact_form(all_products_large, count):
         oracle = forced(random_structure(seed), fast=False)
         for dtype, bound in ((np.float32, promise), (np.float64, lambda spread: 1e-9)):
             with jax.enable_x64(dtype == np.float64):
-                infer = jax.jit(oracle.infer_with_doubt)
+                infer = jax.jit(oracle.infer_with_error)
                 for spread in SPREADS:
                     for zeros in (0.0, 0.3):
                         structure, tables, logits = random_model(seed, spread, zeros)
-                        _, marginals, doubt = infer([jnp.asarray(t, dtype) for t in tables])
-                        assert float(doubt) == 0
+                        _, marginals, error_bound = infer([jnp.asarray(t, dtype) for t in tables])
+                        assert float(error_bound) == 0
                         assert errors(structure, logits, marginals) <= bound(spread)
 
 
@@ -147,41 +147,41 @@ def loop_model(seed, spread, offset):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_fast_products_are_right_or_say_that_they_may_not_be(all_products_large, dtype):
-    """Over 240 models: where the doubt is rounding the promise holds; `Plan.infer` is right in any case."""
+    """Over 240 models: where the bound is rounding the promise holds; `Plan.infer` is right in any case."""
     oracle, names = forced(LOOP, fast=True), ("a", "b", "c")
     plan = oracles.Plan(oracle, names, np.dtype(dtype).itemsize, copies=4, max_bytes=None)
-    eps, sure, doubtful, wrong = np.finfo(dtype).eps, 0, 0, 0
+    eps, sure, inaccurate, wrong = np.finfo(dtype).eps, 0, 0, 0
     wide = 1 if dtype == "float32" else 10  # float64 underflows ten times further down
     with jax.enable_x64(dtype == "float64"):
-        ask = jax.jit(oracle.infer_with_doubt)
+        ask = jax.jit(oracle.infer_with_error)
         for spread in (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0):
             limit = promise(spread) if dtype == "float32" else 1e-9
             for seed in range(10):
                 for offset in (0.0, 0.5, 1.0, 2.0):
                     tables, logits = loop_model(seed, wide * spread, offset)
-                    value, marginals, doubt = ask([jnp.asarray(t, dtype) for t in tables])
+                    value, marginals, error_bound = ask([jnp.asarray(t, dtype) for t in tables])
                     error = errors(LOOP, logits, marginals)
                     assert np.isfinite(error)
-                    if float(doubt) <= eps:
+                    if float(error_bound) <= eps:
                         sure += 1
                         assert error <= limit
                         np.testing.assert_allclose(value, models.log_partition(logits), rtol=1e-6, atol=1e-4)
                     else:
-                        doubtful += 1
+                        inaccurate += 1
                         wrong += error > limit
                     assert errors(LOOP, logits, plan.infer(tables)[1]) <= limit
-    assert sure >= 40 and doubtful >= 40 and wrong >= 10  # the guard is needed, and not always on
+    assert sure >= 40 and inaccurate >= 40 and wrong >= 10  # the guard is needed, and not always on
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.slow)])
 def test_fast_products_on_random_structures(all_products_large, count):
     for seed in with_products(range(20))[:count]:
         oracle = forced(random_structure(seed), fast=True)
-        ask = jax.jit(oracle.infer_with_doubt)
+        ask = jax.jit(oracle.infer_with_error)
         for spread in SPREADS:
             structure, tables, logits = random_model(seed, spread, 0.0)
-            _, marginals, doubt = ask([jnp.asarray(t) for t in tables])
-            if float(doubt) <= np.finfo(np.float32).eps:
+            _, marginals, error_bound = ask([jnp.asarray(t) for t in tables])
+            if float(error_bound) <= np.finfo(np.float32).eps:
                 assert errors(structure, logits, marginals) <= promise(spread)
 
 

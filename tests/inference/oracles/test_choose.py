@@ -123,16 +123,16 @@ def test_a_new_oracle_is_a_class_and_its_place_in_the_list(monkeypatch):
         name = "halved"
         fast = True
 
-        def exactly(self):
+        def exact(self):
             return oracles.BruteForce(self.structure)
 
-        def infer_with_doubt(self, potentials):
+        def infer_with_error(self, potentials):
             log_partition, marginals = self.infer(potentials)
             return log_partition, tuple(table / 2 for table in marginals), log_partition * 0 + 1
 
-        def infer_flat_with_doubt(self, potentials):
-            log_partition, marginals, doubt = super().infer_flat_with_doubt(potentials)
-            return log_partition, marginals / 2, doubt + 1
+        def infer_flat_with_error(self, potentials):
+            log_partition, marginals, error_bound = super().infer_flat_with_error(potentials)
+            return log_partition, marginals / 2, error_bound + 1
 
     monkeypatch.setitem(choose._BY_NAME, Halved.name, Halved)
     domain = pj.Domain({"a": 2, "b": 3})

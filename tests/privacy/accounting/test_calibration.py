@@ -24,12 +24,14 @@ EIGHT = [marginal([name]) for name in NAMES]
 def test_eight_gaussians_at_epsilon_one():
     """Scales 15.543 by loss distributions and 16.345 by Renyi divergences, at delta 1e-9."""
     by_pld = calibrate(EIGHT, DOMAIN, AR, 1, "1e-9", noise="gaussian", accountant="pld")
-    assert {round(law.scale, 3) for law in by_pld.laws} == {15.543}
+    assert {round(distribution.scale, 3) for distribution in by_pld.distributions} == {15.543}
     for accountant in ("rdp", "zcdp"):
         found = calibrate(EIGHT, DOMAIN, AR, 1, "1e-9", noise="gaussian", accountant=accountant)
-        assert {round(law.scale, 3) for law in found.laws} == {16.345}
+        assert {round(distribution.scale, 3) for distribution in found.distributions} == {16.345}
     # eight Gaussians are one of sqrt(8) times the sensitivity
-    assert by_pld.laws[0].scale == pytest.approx(da.get_sigma_gaussian(1.0, 1e-9) * math.sqrt(8), rel=1e-4)
+    assert by_pld.distributions[0].scale == pytest.approx(
+        da.get_sigma_gaussian(1.0, 1e-9) * math.sqrt(8), rel=1e-4
+    )
 
 
 def test_replacing_a_record_moves_two_answers_and_doubles_nothing_else():
@@ -37,26 +39,31 @@ def test_replacing_a_record_moves_two_answers_and_doubles_nothing_else():
         calibrate(EIGHT, DOMAIN, relation, 1, "1e-9", noise="gaussian", accountant="pld")
         for relation in (AR, RO)
     )
-    assert replaced.laws[0].scale == pytest.approx(math.sqrt(2) * removed.laws[0].scale, rel=1e-4)
-    assert [calibrate(EIGHT, DOMAIN, relation, 1).laws[0].scale for relation in (AR, RO)] == [8.0, 16.0]
+    assert replaced.distributions[0].scale == pytest.approx(
+        math.sqrt(2) * removed.distributions[0].scale, rel=1e-4
+    )
+    assert [calibrate(EIGHT, DOMAIN, relation, 1).distributions[0].scale for relation in (AR, RO)] == [
+        8.0,
+        16.0,
+    ]
 
 
 def test_pure_budgets_are_divided_exactly():
     found = calibrate(EIGHT[:3], DOMAIN, AR, "0.1", weights=[1, 1, 2])
     assert found.costs == (Fraction(1, 40), Fraction(1, 40), Fraction(1, 20))
     assert found.loss.epsilon == found.plan.epsilon_pure() == Fraction(1, 10) and found.loss.method == "basic"
-    assert [law.scale for law in found.laws] == [40.0, 40.0, 20.0]
+    assert [distribution.scale for distribution in found.distributions] == [40.0, 40.0, 20.0]
     weighted = calibrate(EIGHT[:2], DOMAIN, RO, 1, max_weight=5)
-    assert [law.scale for law in weighted.laws] == [20.0, 20.0]
+    assert [distribution.scale for distribution in weighted.distributions] == [20.0, 20.0]
     assert weighted.events[0].shifts == (5, 5)
 
 
 def test_automatic_noise_is_that_of_the_smaller_variance():
     few = calibrate(EIGHT, DOMAIN, AR, 1, "1e-9")
-    assert few.laws[0].noise == "laplace" and few.loss.epsilon <= 1
+    assert few.distributions[0].noise == "laplace" and few.loss.epsilon <= 1
     many = [Product({name: prefix(), "h": identity()}) for name in "abcdefg"]
-    assert calibrate(many, DOMAIN, AR, 1, "1e-6").laws[0].noise == "gaussian"
-    assert calibrate(many, DOMAIN, AR, 1).laws[0].noise == "laplace"
+    assert calibrate(many, DOMAIN, AR, 1, "1e-6").distributions[0].noise == "gaussian"
+    assert calibrate(many, DOMAIN, AR, 1).distributions[0].noise == "laplace"
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
@@ -75,13 +82,15 @@ def test_targets_are_met_by_the_scales_that_are_drawn(epsilon, delta, accountant
     )
     assert found.loss.epsilon <= Fraction(str(epsilon))
     assert Composition(found.events, relation).epsilon(delta).epsilon <= found.loss.epsilon * (1 + 1e-9)
-    for query, law, cost, event in zip(queries, found.laws, found.costs, found.events, strict=True):
-        assert event.scale == law.scale
-        if law.noise == "laplace":
-            assert Fraction(law.scale) * cost >= query.l1_sensitivity(relation, DOMAIN)
+    for query, distribution, cost, event in zip(
+        queries, found.distributions, found.costs, found.events, strict=True
+    ):
+        assert event.scale == distribution.scale
+        if distribution.noise == "laplace":
+            assert Fraction(distribution.scale) * cost >= query.l1_sensitivity(relation, DOMAIN)
         else:
             square = query.l2_sensitivity_squared(relation, DOMAIN)
-            assert Fraction(law.scale) ** 2 * 2 * cost >= square
+            assert Fraction(distribution.scale) ** 2 * 2 * cost >= square
     # shares follow the weights
     total = sum(found.costs)
     for cost, weight in zip(found.costs, weights, strict=True):
@@ -90,11 +99,13 @@ def test_targets_are_met_by_the_scales_that_are_drawn(epsilon, delta, accountant
 
 def test_a_better_accountant_never_needs_more_noise_and_more_budget_never_more():
     scales = [
-        calibrate(EIGHT * 10, DOMAIN, AR, 1, "1e-6", noise="laplace", accountant=a).laws[0].scale
+        calibrate(EIGHT * 10, DOMAIN, AR, 1, "1e-6", noise="laplace", accountant=a).distributions[0].scale
         for a in ("zcdp", "rdp", "pld")
     ]
     assert scales == sorted(scales, reverse=True) and scales[0] < 80
-    scales = [calibrate(EIGHT, DOMAIN, RO, e, "1e-6", accountant="rdp").laws[0].scale for e in (0.1, 1, 5)]
+    scales = [
+        calibrate(EIGHT, DOMAIN, RO, e, "1e-6", accountant="rdp").distributions[0].scale for e in (0.1, 1, 5)
+    ]
     assert scales == sorted(scales, reverse=True)
 
 

@@ -1,4 +1,4 @@
-"""Costs of plans: published figures, exact laws, dp-accounting's own optimistic answers as a floor."""
+"""Costs of plans: published figures, exact losses, dp-accounting's own optimistic answers as a floor."""
 
 import math
 from fractions import Fraction
@@ -29,7 +29,7 @@ EVENTS = st.one_of(
 
 
 def test_eight_gaussians():
-    """PLD 1.58927 by the discrete law, RDP 1.6731."""
+    """PLD 1.58927 by the discrete distribution, RDP 1.6731."""
     assert 1.58927 - 1e-5 <= EIGHT.epsilon("1e-9", "pld").epsilon <= 1.5894
     assert EIGHT.epsilon("1e-9", "rdp").epsilon == pytest.approx(1.673110, rel=2e-5)
     assert EIGHT.epsilon("1e-9", "zcdp").epsilon == pytest.approx(1.673110, rel=2e-5)
@@ -47,8 +47,8 @@ def test_ten_laplaces_of_scale_ten():
 
 
 def test_thirty_rounds_of_selection_and_measurement():
-    """Basic 3.0; worst-case pure PLD 2.09; Renyi with bounded range 1.68 for the continuous law, by
-    dp-accounting, and 1.69 for the discrete law, which loses a little more at the same scale."""
+    """Basic 3.0; worst-case pure PLD 2.09; Renyi with bounded range 1.68 for the continuous distribution, by
+    dp-accounting, and 1.69 for the discrete distribution, which loses a little more at the same scale."""
     assert MWEM.epsilon("1e-9", "basic").epsilon == 3
     assert 2.09 < MWEM.epsilon("1e-9", "pld").epsilon < 2.10
     selected = [da.ZCDpEvent(0.05**2 / 8), da.LaplaceDpEvent(20.0)]

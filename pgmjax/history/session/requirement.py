@@ -19,15 +19,15 @@ from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query
 
-_ROUNDING = 1e-6  # of a length: ends of exact laws are moved outwards by less
+_ROUNDING = 1e-6  # of a length: ends of exact distributions are moved outwards by less
 _HOPELESS = 0.9
 SMALLEST_DELTA = 1e-300
-"""Below it tails of laws leave the range of floats."""
+"""Below it tails of distributions leave the range of floats."""
 _ENDS = 1e-7  # keeps a true answer at an end inside in spite of rounding
 
 
 @dataclasses.dataclass(frozen=True)
-class Demand:
+class AccuracyRequirement:
     """A query of one row and how accurate its answer has to be.
 
     Attributes:
@@ -41,7 +41,7 @@ class Demand:
     delta: float
 
     @classmethod
-    def of(cls, query: Any, half_width: Any, delta: Any, domain: Domain) -> Demand:
+    def of(cls, query: Any, half_width: Any, delta: Any, domain: Domain) -> AccuracyRequirement:
         """Return a demand that was checked against a domain; nothing is spent for one that is refused.
 
         Raises:
@@ -63,20 +63,24 @@ class Demand:
         delta = checks.number("delta", delta, above=0, below=1)
         if delta < SMALLEST_DELTA:
             raise ValueError(
-                f"delta must be at least {SMALLEST_DELTA:g}, got {delta:g}: laws of noise are not computed "
-                "further into their tails. Nothing was spent."
+                f"delta must be at least {SMALLEST_DELTA:g}, got {delta:g}: distributions of noise are not "
+                "computed further into their tails. Nothing was spent."
             )
         return cls(query, half_width, delta)
 
-    def met_by(self, answer: Inference) -> tuple[float, float] | None:
+    def is_met_by(self, answer: Inference) -> tuple[float, float] | None:
         """Return an interval that holds the truth with probability 1 - delta and is short enough, if any.
 
-        It depends on the history's queries and laws, and its place on their answers; never on the table.
+        It depends on the history's queries and distributions, and its place on their answers; never on the
+        table.
         """
-        # A shortcut. A continuous log-concave law has at most sqrt(2) w / stddev within w. One whose noises
-        # are whole may have an atom there too, so w is lengthened by the largest distance of two atoms.
-        reach = self.half_width + (max(answer.law.sizes, default=0.0) if answer.law.is_discrete else 0.0)
-        if math.sqrt(2) * reach < _HOPELESS * (1 - self.delta) * answer.law.stddev:
+        # A shortcut. A continuous log-concave distribution has at most sqrt(2) w / stddev within w. One whose
+        # noises are whole may have an atom there too, so w is lengthened by the largest distance of two
+        # atoms.
+        reach = self.half_width + (
+            max(answer.distribution.sizes, default=0.0) if answer.distribution.is_discrete else 0.0
+        )
+        if math.sqrt(2) * reach < _HOPELESS * (1 - self.delta) * answer.distribution.stddev:
             return None
         ends = interval(answer, self.delta)
         short = ends[1] - ends[0] <= 2 * self.half_width * (1 + _ROUNDING)
@@ -90,10 +94,10 @@ class Demand:
         Args:
             domain: the table's.
             relation: which tables are neighbours.
-            laplace: the law that a backend draws for a sensitivity and an epsilon.
+            laplace: the distribution that a backend draws for a sensitivity and an epsilon.
 
         Returns:
-            One over the noise's scale in units of 10^-12, the epsilon, and the law.
+            One over the noise's scale in units of 10^-12, the epsilon, and the distribution.
 
         Raises:
             ValueError: a query whose entries are no integers or whose marginal does not fit in memory, or
@@ -111,23 +115,25 @@ class Demand:
         rate = max(1, math.ceil(least * 10**PLACES / moves))
         while True:
             epsilon = Fraction(rate * moves, 10**PLACES)
-            law = laplace(moves, epsilon)
-            if law.outside(math.floor(self.half_width)) <= self.delta:
-                return rate, epsilon, law
-            rate += max(1, rate >> 40)  # the law's scale is rounded up to a float
+            distribution = laplace(moves, epsilon)
+            if distribution.outside(math.floor(self.half_width)) <= self.delta:
+                return rate, epsilon, distribution
+            rate += max(1, rate >> 40)  # the distribution's scale is rounded up to a float
 
 
 def interval(answer: Inference, delta: float) -> tuple[float, float]:
     """Return the ends of an interval that holds the truth with probability 1 - delta (counts).
 
-    Shortest, where the law can be computed that far into its tails; else by Chernoff's bound.
+    Shortest, where the distribution can be computed that far into its tails; else by Chernoff's bound.
     """
-    law = answer.law
-    if law.num_terms == 1 and isinstance(law.laws[0], DISCRETE):  # without the margin of a computation
-        width = float(law.sizes[0]) * (law.laws[0].radius(delta) + _ENDS)
+    distribution = answer.distribution
+    if distribution.num_terms == 1 and isinstance(
+        distribution.distributions[0], DISCRETE
+    ):  # without the margin of a computation
+        width = float(distribution.sizes[0]) * (distribution.distributions[0].radius(delta) + _ENDS)
         return answer.value - width, answer.value + width
     try:
         return answer.interval(1 - delta)
     except ValueError:
-        radius = answer.law.radius(delta)
+        radius = answer.distribution.radius(delta)
         return answer.value - radius, answer.value + radius
