@@ -40,6 +40,7 @@ def blue():
 
 
 laplace = pj.privacy.events.Laplace  # says pgmjax.privacy.events.Laplace
+gaussian = pj.privacy.Gaussian  # says pgmjax.privacy.Gaussian
 domain = pickle.loads(b"cpgmjax.domain\nDomain\n.")  # says pgmjax.domain.Domain
 junction_tree = tree.JunctionTree  # says pgmjax.plan.junction_tree.JunctionTree
 region_oracle = pj.oracles.regions.RegionOracle  # says pgmjax.oracles.regions.RegionOracle
@@ -48,7 +49,8 @@ assert (
     Channel is channel is companion.Channel is pj.local.Channel
     and blue() is blue() is pj.history.BestLinearUnbiased
 )
-assert GraphicalModel is pj.GraphicalModel and laplace is pj.privacy.Laplace and union == pj.Workload.union
+assert GraphicalModel is pj.GraphicalModel and union == pj.Workload.union
+assert laplace is pj.privacy.LaplaceEvent and gaussian is pj.privacy.GaussianEvent
 assert posterior is pj.history.posterior and kernel is pj.history.kernel and log_matmul_exp.__name__
 assert ConvexBP is pj.oracles.ConvexBP and L2 is pj.losses.L2 and LBFGS is pj.solvers.LBFGS
 assert build is pj.losses.build and quantise is pj.queries.quantise and issubclass(ConvexBP, region_oracle)

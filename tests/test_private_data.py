@@ -1,4 +1,7 @@
-"""Exact counts are read in two places only: the choke point, and evaluation that says it is not private."""
+"""Exact counts are read in two places only: the choke point, and evaluation that says it is not private.
+
+Noise that protects comes from a backend, never from the simulation of a distribution.
+"""
 
 import ast
 import pathlib
@@ -58,6 +61,36 @@ def test_the_check_sees_a_read_in_every_package():
     for package in sorted({name.split("/")[1] for name in NAMES if name.count("/") > 1}):
         name = next(name for name in NAMES if name.startswith(f"pgmjax/{package}/"))
         assert list(reads((ROOT / name).read_text() + read)), name
+
+
+PROTECTED = ("privacy", "mechanisms", "local", "release")
+
+
+def simulations(source):
+    """Lines that reach for `simulate` of a distribution, as an attribute or by its name."""
+    for node in ast.walk(ast.parse(source)):
+        if "simulate" in (getattr(node, "attr", None), getattr(node, "value", None)):
+            yield node.lineno
+
+
+def test_noise_that_protects_is_never_simulated():
+    """What is released is drawn by a backend; `NoiseDistribution.simulate` is for Monte Carlo alone."""
+    names = [name for name in [*NAMES, *MAY_COUNT] if name.split("/")[1] in PROTECTED]
+    assert {name.split("/")[1] for name in names} == set(PROTECTED)
+    found = {name: list(simulations((ROOT / name).read_text())) for name in names}
+    assert not {name: lines for name, lines in found.items() if lines}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x = distribution.simulate(key, (3,))",
+        "draw = distribution.simulate",
+        "getattr(distribution, 'simulate')(key, 3)",
+    ],
+)
+def test_the_check_sees_simulated_noise(source):
+    assert list(simulations(source))
 
 
 def test_what_may_count_is_there():

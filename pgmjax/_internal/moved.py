@@ -57,14 +57,17 @@ RENAMED: dict[str, str] = {
     "history.left_over.is_covered": "is_estimable",
     "history.monte_carlo.SimulatedLaw": "SimulatedDistribution",
     "history.noise_laws.NoiseLaw": "NoiseDistribution",
+    "history.noise_laws.above": "NoiseDistribution.above",
     "history.noise_laws.as_law": "as_distribution",
+    "history.noise_laws.characteristic": "NoiseDistribution.characteristic",
+    "history.noise_laws.log_moment": "NoiseDistribution.log_moment",
     "history.projection.weights": "joint_weights",
     "history.ridge.Ridge": "KernelRidge",
     "history.rows.Group": "TermGroup",
     "history.spectrum.Spectrum": "KernelSpectrum",
     "history.sum_law.LatticeLaw": "LatticeDistribution",
     "history.sum_law.SumLaw": "SumDistribution",
-    "laws.Law": "NoiseDistribution",
+    "laws.Law": "DiscreteNoise",
     "learners.Engine": "EngineLearner",
     "learners.engine.Engine": "EngineLearner",
     "learners.sklearn_settings.described": "regressor_to_dict",
@@ -89,12 +92,16 @@ RENAMED: dict[str, str] = {
     "plan.path.Product": "MatrixProduct",
     "plan.refine.PAIRS": "LOCAL_MAX_PAIRS",
     "plan.refine.merges": "refined_merges",
+    "privacy.Gaussian": "GaussianEvent",
+    "privacy.Laplace": "LaplaceEvent",
     "privacy.Loss": "Guarantee",
     "privacy.Plan": "Composition",
     "privacy.RandomizedResponse": "KaryResponse",
     "privacy.divergence.laplace": "laplace_divergence",
     "privacy.divergence.pure": "pure_divergence",
     "privacy.drawable.ResponseLaw": "ResponseDistribution",
+    "privacy.events.Gaussian": "GaussianEvent",
+    "privacy.events.Laplace": "LaplaceEvent",
     "privacy.ledger.digest.check_of": "key_check",
     "privacy.ledger.digest.create": "create_key",
     "privacy.ledger.digest.path_of": "key_path",
@@ -103,6 +110,8 @@ RENAMED: dict[str, str] = {
     "privacy.loss_distributions.Unsupported": "UnsupportedError",
     "privacy.measuring.Planned": "PlannedMeasurement",
     "privacy.measuring.plan": "plan_measurements",
+    "privacy.noise_events.Gaussian": "GaussianEvent",
+    "privacy.noise_events.Laplace": "LaplaceEvent",
     "privacy.opendp_calls.exponential": "exponential_sampler",
     "privacy.opendp_calls.gaussian": "gaussian_sampler",
     "privacy.opendp_calls.laplace": "laplace_sampler",
@@ -160,6 +169,7 @@ RENAMED: dict[str, str] = {
 
 GONE = frozenset(
     {
+        "history.noise_laws.DISCRETE",
         "mixture.descent.descend",
         "mixture.files.load",
         "model_io.require_probabilities",
@@ -168,7 +178,7 @@ GONE = frozenset(
         "solvers.loop.solve",
     }
 )
-"""Old paths at whose new place a function of the same name takes other arguments."""
+"""Old paths at whose new place the same name is something else, or a function that takes other arguments."""
 
 MODULES: dict[str, str] = {
     "_checks": "_internal.checks",
@@ -282,8 +292,8 @@ MODULES: dict[str, str] = {
     "history.left_over": "history.estimable",
     "history.max_entropy": "history.max_entropy.fit",
     "history.monte_carlo": "history.bayes.monte_carlo",
-    "history.noise_laws": "history.bayes.noise_sum",
-    "history.noise_sum": "history.bayes.noise_sum",
+    "history.noise_laws": "measurements.noise history.bayes.noise_sum",
+    "history.noise_sum": "history.bayes.noise_sum measurements.noise",
     "history.norms": "history.kernel.inner_products",
     "history.pair_products": "history.kernel.inner_products",
     "history.penalties": "history.max_entropy.dual",
@@ -419,6 +429,7 @@ MODULES: dict[str, str] = {
     "plan.slicing": "inference.plan.slicing",
     "plan.structure": "inference.plan.structure",
     "plots": "release.figures",
+    "privacy": "privacy.accounting.events",
     "privacy.accounting": "privacy.accounting.zcdp",
     "privacy.amounts": "privacy.exact",
     "privacy.backend_opendp": "privacy.opendp",

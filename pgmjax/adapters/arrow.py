@@ -17,12 +17,11 @@ from pgmjax.data import arrow as source_arrow
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
+from pgmjax.measurements.noise import CONTINUOUS, DiscreteNoise, read_noise
 from pgmjax.model import row_file
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.release.tables import measurements_table
 
-_DISTRIBUTIONS: dict[str, Any] = {"gaussian": DiscreteGaussian, "laplace": DiscreteLaplace}
 _COLUMNS = ("clique", "row", "value", "stddev", "noise")
 
 
@@ -179,10 +178,11 @@ def _measurement(part: Any, query: Any) -> LinearMeasurement:
     )
 
 
-def _distribution(part: Any, noise: str) -> NoiseDistribution | None:
+def _distribution(part: Any, noise: str) -> DiscreteNoise | None:
     """The distribution of a measurement's noise, where its scale is there."""
     scale = part.column("scale")[0].as_py() if "scale" in part.column_names else None
-    return None if scale is None or noise not in _DISTRIBUTIONS else _DISTRIBUTIONS[noise](scale)
+    only_scale = noise in CONTINUOUS  # the columns hold no other parameter
+    return None if scale is None or not only_scale else read_noise(noise, {"scale": scale})
 
 
 def _table(table: Any) -> Any:

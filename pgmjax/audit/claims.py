@@ -8,7 +8,7 @@ from typing import Any
 
 from pgmjax.data.dataset import Dataset
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
-from pgmjax.privacy.accounting.events import Event, Gaussian, Laplace, Pure, Response, Selection
+from pgmjax.privacy.accounting.events import Event, GaussianEvent, LaplaceEvent, Pure, Response, Selection
 from pgmjax.privacy.accounting.renyi import RenyiAccount
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.exact import exact_delta, exact_epsilon, exact_rho
@@ -97,7 +97,8 @@ def _norm(call: Call) -> str:
     """The norm that a call's distribution needs its sensitivity in."""
     if isinstance(call.distribution, ResponseDistribution):
         return RECORDS
-    return {DiscreteLaplace: "l1", DiscreteGaussian: "l2_squared"}.get(type(call.distribution), "linf")
+    norms: dict[type, str] = {DiscreteLaplace: "l1", DiscreteGaussian: "l2_squared"}
+    return norms.get(type(call.distribution), "linf")
 
 
 def _fits(spent: float | None, claimed: Fraction) -> bool:
@@ -152,7 +153,7 @@ def _event(call: Call, table: Any) -> Event:
         return Pure(Fraction(distribution.epsilon(call.sensitivity.value)))
     scale = Fraction(distribution.scale)
     if isinstance(distribution, DiscreteGaussian):
-        return Gaussian(moved / (2 * scale**2), scale=distribution.scale)
+        return GaussianEvent(moved / (2 * scale**2), scale=distribution.scale)
     if isinstance(distribution, DiscreteLaplace):
         shifts = None
         if isinstance(table, Dataset):
@@ -160,5 +161,5 @@ def _event(call: Call, table: Any) -> Event:
             shifts = shifts_of(call.parameters[0], table.domain, call.sensitivity.relation, bound)
         if shifts is not None and sum(shifts) != moved:  # a wrong sensitivity, which the replay may tell
             shifts = None
-        return Laplace(moved / scale, shifts, distribution.scale)
+        return LaplaceEvent(moved / scale, shifts, distribution.scale)
     return Selection(2 * moved / scale, distribution.name)

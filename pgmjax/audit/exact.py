@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 
 _ROUNDING = 1e-9  # how far a row may be from summing to one
 
@@ -168,7 +168,7 @@ def same_support(first: np.ndarray, second: np.ndarray) -> bool:
     return bool(np.array_equal(one > 0, other > 0))
 
 
-def noise_epsilon(distribution: NoiseDistribution, shift: int) -> float:
+def noise_epsilon(distribution: DiscreteNoise, shift: int) -> float:
     """Return the pure epsilon of integer noise for answers that differ by `shift`.
 
     Args:
@@ -195,7 +195,7 @@ def noise_epsilon(distribution: NoiseDistribution, shift: int) -> float:
     return moved / distribution.scale if isinstance(distribution, DiscreteLaplace) else math.inf
 
 
-def noise_delta(distribution: NoiseDistribution, shift: int, epsilon: float) -> float:
+def noise_delta(distribution: DiscreteNoise, shift: int, epsilon: float) -> float:
     """Return the delta of integer noise at an epsilon for one answer that differs by `shift`.
 
     Args:
@@ -322,7 +322,7 @@ def _log_ratio(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.max(ratio - np.log(second, where=produced, out=np.zeros_like(second)), initial=0.0))
 
 
-def _known(distribution: NoiseDistribution) -> None:
+def _known(distribution: DiscreteNoise) -> None:
     if not isinstance(distribution, DiscreteLaplace | DiscreteGaussian):
         raise TypeError(
             "Exact figures are known for DiscreteLaplace and DiscreteGaussian, got "

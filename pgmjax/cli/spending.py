@@ -14,7 +14,7 @@ import numpy as np
 
 from pgmjax.cli import process
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from pgmjax.mechanisms.base import FitError
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text
@@ -79,7 +79,7 @@ class WatchedBackend:
         process.check()
         return self._backend.unary_response(size, epsilon, symmetric)
 
-    def draw(self, distribution: NoiseDistribution, size: int) -> np.ndarray:
+    def draw(self, distribution: DiscreteNoise, size: int) -> np.ndarray:
         """Return the other backend's noise, int64 [size]."""
         self._note()
         return self._backend.draw(distribution, size)

@@ -26,7 +26,7 @@ from pgmjax.history.bayes.consistent import (
 )
 from pgmjax.history.bayes.coordinates import NotEstimableError
 from pgmjax.history.bayes.inference import Claim, Inference, JointInference, Verdict
-from pgmjax.history.bayes.noise_sum import Gaussian, Laplace, NoiseSum
+from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.history.bayes.posterior import Posterior, posterior
 from pgmjax.history.history import History
 from pgmjax.history.kernel.cross_validation import AlphaChoice, CrossValidation
@@ -41,6 +41,7 @@ from pgmjax.history.rows import Rows
 from pgmjax.history.session.costs import cell_costs, least_epsilon, sensitivities, system_cost
 from pgmjax.history.session.session import Session
 from pgmjax.history.session.state import SessionAnswer
+from pgmjax.measurements.noise import Gaussian, Laplace
 
 __all__ = [
     "AlphaChoice",

@@ -18,7 +18,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.history import storage
 from pgmjax.history.rows import Rows
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.noise import NoiseDistribution
+from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.queries import Query
 
 _ROUNDING = 1e-9
@@ -94,7 +94,7 @@ class History:
         values: Any,
         *,
         stddev: Any = None,
-        distribution: NoiseDistribution | None = None,
+        distribution: DiscreteNoise | None = None,
         covariance: Any = None,
         relation: Relation | str | None = None,
         sensitivities: Any = None,
@@ -159,7 +159,7 @@ class History:
         return _joined([measurement.row_stddevs() for measurement in self.measurements])
 
     @functools.cached_property
-    def distributions(self) -> tuple[NoiseDistribution | None, ...]:
+    def distributions(self) -> tuple[DiscreteNoise | None, ...]:
         """The discrete distribution of each answer's noise [rows]; None where it is not known."""
         return tuple(
             measurement.distribution

@@ -18,16 +18,12 @@ from pgmjax._internal import files
 from pgmjax._version import __version__
 from pgmjax.data.domain import Domain
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
+from pgmjax.measurements.noise import read_noise
 from pgmjax.queries import DenseMatrix, Query
 from pgmjax.queries.workload import as_entry
 
 DESCRIPTION = "history.json"
 FOLDER = files.ArrayFolder(DESCRIPTION, "a history of pgmjax", "pgmjax.history", indent=None)
-_DISTRIBUTIONS: dict[str, type[DiscreteLaplace] | type[DiscreteGaussian]] = {
-    "laplace": DiscreteLaplace,
-    "gaussian": DiscreteGaussian,
-}
 _History = TypeVar("_History")
 
 
@@ -124,7 +120,7 @@ def _described(measurement: LinearMeasurement, dense: list[np.ndarray]) -> dict[
         "values": measurement.values.dtype.kind,
         "stddev": list(measurement.stddev.shape),
         "noise": measurement.noise,
-        "scale": None if distribution is None else distribution.scale,
+        **({"scale": None} if distribution is None else distribution.parameters()),
     }
 
 
@@ -139,9 +135,7 @@ class _Reader:
         query = self._query(entry["query"])
         values = self._next("values_" + entry["values"], entry["shape"])
         stddev = self._next("stddevs", entry["stddev"])
-        distribution: NoiseDistribution | None = (
-            None if entry["scale"] is None else _DISTRIBUTIONS[entry["noise"]](entry["scale"])
-        )
+        distribution = None if entry["scale"] is None else read_noise(entry["noise"], entry)
         return LinearMeasurement(query.clique, values, stddev, query, entry["noise"], distribution)
 
     def _query(self, asked: dict[str, Any]) -> Query:

@@ -22,7 +22,7 @@ from pgmjax.learning.encodings import ENCODINGS, CellWeights, Encoding, as_encod
 from pgmjax.learning.selection import noise_bound
 from pgmjax.learning.training_set import TrainingSet
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
+from pgmjax.measurements.noise import DiscreteNoise, read_noise
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
 
@@ -32,10 +32,6 @@ MAX_TRACED = 5000
 FOLDER = files.ArrayFolder(
     "predictor.json", "a predictor of pgmjax", "pgmjax-predictor", missing=ValueError, indent=2, newline=True
 )
-_DISTRIBUTIONS: dict[str, type[NoiseDistribution]] = {
-    "laplace": DiscreteLaplace,
-    "gaussian": DiscreteGaussian,
-}
 _LEARNED = "learned."
 _TAUGHT = ("encodings", "answers", "stddevs", "scales")
 
@@ -147,7 +143,7 @@ class Part:
     stddevs: np.ndarray
     scales: np.ndarray
     fitted: FittedLearner
-    distribution: NoiseDistribution | None = None
+    distribution: DiscreteNoise | None = None
 
     @classmethod
     def fit(
@@ -242,7 +238,7 @@ def write(predictor: Predictor, folder: str | os.PathLike[str], *, seed: int = 0
                 "learned": learned is not None,
                 "law": None
                 if part.distribution is None
-                else {"noise": part.distribution.noise, "scale": part.distribution.scale},
+                else {"noise": part.distribution.noise, **part.distribution.parameters()},
             }
         )
     record = {
@@ -292,7 +288,5 @@ def _part(arrays: dict[str, np.ndarray], about: dict[str, Any], seed: int) -> Pa
         fitted = learner.restore(learned, encodings.shape[1])
     else:
         fitted = learner.fit(encodings, answers, weights=weights_of(stddevs), seed=seed)
-    distribution: NoiseDistribution | None = None
-    if about["law"] is not None:
-        distribution = _DISTRIBUTIONS[about["law"]["noise"]](about["law"]["scale"])
+    distribution = None if about["law"] is None else read_noise(about["law"]["noise"], about["law"])
     return Part(tuple(about["clique"]), encodings, answers, stddevs, scales, fitted, distribution)

@@ -17,7 +17,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
-from pgmjax.measurements.noise import NoiseDistribution
+from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.queries import Query
 
 
@@ -91,7 +91,7 @@ def best_of(predictors: Sequence[Any], validations: Sequence[Validation]) -> tup
     return int(np.argmin(errors)), roots
 
 
-def noise_bound(distribution: NoiseDistribution, coefficients: np.ndarray, beta: float = 0.05) -> float:
+def noise_bound(distribution: DiscreteNoise, coefficients: np.ndarray, beta: float = 0.05) -> float:
     """Return what the size of a weighted sum of independent noises exceeds with probability at most beta.
 
     Args:
@@ -120,11 +120,10 @@ def noise_bound(distribution: NoiseDistribution, coefficients: np.ndarray, beta:
     if largest == 0:
         return 0.0
     log = math.log(2 / beta)
-    if distribution.noise == "gaussian":
-        return float(distribution.scale) * norm * math.sqrt(2 * log)
-    if log <= (norm / largest) ** 2:
-        return math.sqrt(8 * log) * float(distribution.scale) * norm
-    return math.sqrt(2) * float(distribution.scale) * (largest * log + norm**2 / largest)
+    spread, limit = distribution.sub_exponential
+    if 2 * log * (limit * largest) ** 2 <= spread * norm**2:
+        return norm * math.sqrt(2 * spread * log)
+    return limit * largest * log + spread * norm**2 / (2 * limit * largest)
 
 
 def model_bound(records: int, count: int, beta: float = 0.05, hypotheses: float = 1) -> float:

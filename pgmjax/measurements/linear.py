@@ -11,12 +11,13 @@ from pgmjax._internal import checks, html
 from pgmjax._internal.moved import renamed
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
-from pgmjax.measurements.noise import NoiseDistribution
+from pgmjax.measurements.noise import CONTINUOUS, DiscreteNoise
 from pgmjax.queries import Query, as_query
 from pgmjax.queries.query import attribute_names
 from pgmjax.queries.spec import in_words
 
-NOISE_DISTRIBUTIONS = ("gaussian", "laplace", "response")
+NOISE_DISTRIBUTIONS = (*sorted(CONTINUOUS), "response")
+"""Families of noise that a measurement may name without its distribution."""
 
 
 @renamed(law="distribution")
@@ -52,7 +53,7 @@ class LinearMeasurement:
     stddev: np.ndarray
     query: Query
     noise: str
-    distribution: NoiseDistribution | None
+    distribution: DiscreteNoise | None
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class LinearMeasurement:
         stddev: Any,
         query: Any = None,
         noise: str = "gaussian",
-        distribution: NoiseDistribution | None = None,
+        distribution: DiscreteNoise | None = None,
     ) -> None:
         clique = attribute_names(clique)
         said = f"measurement on {clique}"
@@ -69,13 +70,12 @@ class LinearMeasurement:
         object.__setattr__(self, "query", as_query(clique, query))
         object.__setattr__(self, "values", _numbers(f"the values of the {said}", values))
         object.__setattr__(self, "stddev", _stddev(said, stddev, self.values))
-        object.__setattr__(
-            self, "noise", checks.choice(f"the noise of the {said}", noise, NOISE_DISTRIBUTIONS)
-        )
+        words = (noise,) if noise == getattr(distribution, "noise", None) else NOISE_DISTRIBUTIONS
+        object.__setattr__(self, "noise", checks.choice(f"the noise of the {said}", noise, words))
         object.__setattr__(self, "distribution", _distribution(said, distribution, self.stddev, noise))
 
     @classmethod
-    def released(cls, query: Query, values: Any, distribution: NoiseDistribution) -> LinearMeasurement:
+    def released(cls, query: Query, values: Any, distribution: DiscreteNoise) -> LinearMeasurement:
         """Return answers to a query with noise of a known distribution, which says its standard deviation.
 
         Example:
@@ -180,10 +180,10 @@ def _numbers(said: str, values: Any) -> np.ndarray:
     return array
 
 
-def _distribution(said: str, distribution: Any, stddev: np.ndarray, noise: str) -> NoiseDistribution | None:
+def _distribution(said: str, distribution: Any, stddev: np.ndarray, noise: str) -> DiscreteNoise | None:
     if distribution is None:
         return None
-    if not isinstance(distribution, NoiseDistribution):
+    if not isinstance(distribution, DiscreteNoise):
         raise TypeError(
             f"the distribution of the {said} must be a DiscreteLaplace or DiscreteGaussian, got "
             f"{type(distribution).__name__}."

@@ -1,26 +1,182 @@
-"""The discrete noise distributions that are really drawn: their probabilities and exact standard deviations.
+"""Distributions of noise: variances, tails, transforms, and draws for simulations.
 
 Released noise is a discrete Laplace or a discrete Gaussian on the integers, not the continuous distribution
 of the same scale: at scale 1 the Laplace variance is 1.841 and not 2. Whatever weighs an answer by
-its noise must take the figure from here.
+its noise must take the figure from here. The continuous distributions are the papers' own: they stand for the
+discrete ones only where they are asked for by name.
 """
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import math
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pgmjax._internal import checks
 
 _SINH = 710.0  # its hyperbolic sine is just below the largest float
+LARGEST_EXPONENT = 700.0
+_NORMAL_FROM = 4.0  # scale of a discrete Gaussian whose moments are the continuous one's
+_TABLE_SCALE = 1000.0  # from here on a rounded Gaussian is the discrete one to 1e-7
+_TAIL = 1e-12  # of a discrete distribution's probability that simulated noise leaves out
+_LONGEST_TABLE = 1 << 24  # beyond it simulated noise is the continuous one, rounded
 
 
 @dataclasses.dataclass(frozen=True)
-class DiscreteLaplace:
+class NoiseDistribution(abc.ABC):
+    """A symmetric distribution of noise added to an answer; subclasses hold all that depends on its kind.
+
+    Attributes:
+        scale: the parameter of the sampler; not in general a standard deviation.
+        noise: the family's word in records and files.
+        is_discrete: whether noise is an integer.
+    """
+
+    scale: float
+    noise: ClassVar[str]
+    is_discrete: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", checks.number("scale", self.scale, above=0))
+
+    @property
+    @abc.abstractmethod
+    def variance(self) -> float:
+        """The exact variance."""
+
+    @property
+    def stddev(self) -> float:
+        """The exact standard deviation."""
+        return math.sqrt(self.variance)
+
+    @property
+    @abc.abstractmethod
+    def mean_absolute(self) -> float:
+        """The expected absolute value."""
+
+    @property
+    def tabled(self) -> bool:
+        """Whether simulations on the device draw it from a table of its probabilities."""
+        return False
+
+    @abc.abstractmethod
+    def outside(self, half_width: int) -> float:
+        """Return P(abs(N) > half_width) for a half_width >= 0."""
+
+    @abc.abstractmethod
+    def half_width(self, level: float) -> float:
+        """Return the smallest w >= 0, an integer for discrete noise, with P(abs(N) <= w) >= level."""
+
+    @abc.abstractmethod
+    def above(self, values: np.ndarray) -> np.ndarray:
+        """Return P(N > v) for every v >= 0 in `values` [n], accurate far into the tail."""
+
+    @abc.abstractmethod
+    def reach(self, outside: float) -> float:
+        """Return an r with P(abs(N) > r) <= outside, or a closed form near it that a subclass describes."""
+
+    @abc.abstractmethod
+    def characteristic(self, angles: np.ndarray) -> np.ndarray:
+        """Return E cos(t N) for every t in `angles` [n], the characteristic function."""
+
+    @property
+    @abc.abstractmethod
+    def largest_argument(self) -> float:
+        """The s from which on E exp(s N) is infinite."""
+
+    @abc.abstractmethod
+    def log_moment(self, arguments: np.ndarray) -> np.ndarray:
+        """Return log E exp(s N), or an upper bound of it, for every s >= 0 in `arguments` [n]."""
+
+    @property
+    def sub_exponential(self) -> tuple[float, float]:
+        """Numbers v and l with log E exp(s N) <= v s^2 / 2 for all abs(s) <= 1 / l (for all s where l is 0).
+
+        They bound the tails of weighted sums (Wainwright 2019, "High-dimensional statistics", Section 2.1.3).
+        Here by (cosh(x) - 1) / x^2, which grows with abs(x): E exp(s N) - 1 grows at most as s^2.
+        """
+        most = 0.5 * self.largest_argument
+        return 2 * math.expm1(float(self.log_moment(np.array(most)))) / most**2, 1 / most
+
+    @abc.abstractmethod
+    def continuous(self) -> NoiseDistribution:
+        """Return the papers' continuous distribution of the same family and scale."""
+
+    @abc.abstractmethod
+    def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """Return independent draws in float64, for Monte Carlo alone: they protect nothing.
+
+        Args:
+            key: a generator, which `pgmjax.random` makes of a seed.
+            shape: of the result.
+        """
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters by name, as files hold them beside the family's word."""
+        return dataclasses.asdict(self)
+
+
+class DiscreteNoise(NoiseDistribution):
+    """Noise on the integers, as it is really drawn and released."""
+
+    is_discrete: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def probabilities(self, values: np.ndarray) -> np.ndarray:
+        """Return the probability of each integer in `values` [n]."""
+
+    @abc.abstractmethod
+    def outside(self, half_width: int) -> float:
+        """Return the probability that noise is larger than `half_width` >= 0 in size."""
+
+    def half_width(self, level: float) -> int:
+        """Return the smallest integer w >= 0 with P(abs(noise) <= w) >= level.
+
+        Example:
+            >>> DiscreteLaplace(10.0).half_width(0.95), DiscreteGaussian(10.0).half_width(0.95)
+            (30, 20)
+        """
+        return _smallest(self.outside, _outside_of(level))
+
+    def radius(self, delta: float) -> int:
+        """Return the smallest integer w >= 0 with P(abs(noise) > w) <= delta, which may be tiny.
+
+        Example:
+            >>> DiscreteLaplace(10.0).radius(1e-20), DiscreteGaussian(10.0).radius(1e-20)
+            (461, 93)
+        """
+        return _smallest(self.outside, checks.number("delta", delta, above=0, below=1))
+
+    def reach(self, outside: float) -> float:
+        """Return an r with P(abs(N) > r) <= outside."""
+        return self.radius(outside)
+
+    def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """Return independent draws in float64 by inversion of a table, for Monte Carlo alone."""
+        if self.radius(_TAIL) > _LONGEST_TABLE:
+            return np.rint(self.continuous().simulate(key, shape))
+        below, values = self.table()
+        return np.asarray(values[np.searchsorted(below, key.random(shape) * below[-1])])
+
+    def table(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return cumulative probabilities and their values in float64 [n], for simulations.
+
+        Raises:
+            ValueError: more than some 30 million values.
+        """
+        radius = self.radius(_TAIL)
+        if radius > _LONGEST_TABLE:
+            raise ValueError(f"{self} has too many values for a table: +- {radius:,}.")
+        values = np.arange(-radius, radius + 1)
+        return np.cumsum(self.probabilities(values)), values.astype(np.float64)
+
+
+@dataclasses.dataclass(frozen=True)
+class DiscreteLaplace(DiscreteNoise):
     """P(k) proportional to exp(-abs(k) / scale) on the integers.
 
     Attributes:
@@ -31,11 +187,7 @@ class DiscreteLaplace:
         1.841
     """
 
-    scale: float
     noise: ClassVar[str] = "laplace"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", checks.number("scale", self.scale, above=0))
 
     @property
     def variance(self) -> float:
@@ -57,27 +209,60 @@ class DiscreteLaplace:
         """Return the probability that noise is larger than `half_width` >= 0 in size."""
         return 2 * math.exp(-(half_width + 1) / self.scale) / (1 + math.exp(-1 / self.scale))
 
-    def half_width(self, level: float) -> int:
-        """Return the smallest integer w >= 0 with P(abs(noise) <= w) >= level.
+    @property
+    def mean_absolute(self) -> float:
+        """1 / sinh(1 / scale): near the scale, but for small ones.
 
         Example:
-            >>> DiscreteLaplace(10.0).half_width(0.95)
-            30
+            >>> round(DiscreteLaplace(10.0).mean_absolute, 3), round(DiscreteLaplace(0.5).mean_absolute, 3)
+            (9.983, 0.276)
         """
-        return _smallest(self.outside, _outside_of(level))
+        inverse = 1 / self.scale
+        return 1 / math.sinh(inverse) if inverse < LARGEST_EXPONENT else 0.0
 
-    def radius(self, delta: float) -> int:
-        """Return the smallest integer w >= 0 with P(abs(noise) > w) <= delta, which may be tiny.
+    def above(self, values: np.ndarray) -> np.ndarray:
+        """Return P(N > v) for every v >= 0 in `values` [n], accurate far into the tail."""
+        first = np.floor(values) + 1
+        return np.asarray(np.exp(-first / self.scale) / (1 + math.exp(-1 / self.scale)))
 
-        Example:
-            >>> DiscreteLaplace(10.0).radius(1e-20)
-            461
+    def reach(self, outside: float) -> float:
+        """Return the paper's scale ln(1 / outside), beyond which lies at most twice `outside`.
+
+        It is exact for continuous noise; the discrete has at most 2 / (1 + exp(-1 / scale)) times as much.
         """
-        return _smallest(self.outside, checks.number("delta", delta, above=0, below=1))
+        return self.scale * math.log(1 / outside)
+
+    def characteristic(self, angles: np.ndarray) -> np.ndarray:
+        """Return E cos(t N) for every t in `angles` [n]."""
+        return np.asarray(1 / (1 + (np.sin(0.5 * angles) / self._sinh_half) ** 2))
+
+    @property
+    def _sinh_half(self) -> float:
+        return math.sinh(min(0.5 / self.scale, LARGEST_EXPONENT / 2))
+
+    @property
+    def largest_argument(self) -> float:
+        """1 / scale."""
+        return 1 / self.scale
+
+    def log_moment(self, arguments: np.ndarray) -> np.ndarray:
+        """Return log E exp(s N) for every s >= 0 in `arguments` [n]; infinite from 1 / scale on."""
+        with np.errstate(over="ignore"):
+            sinh = np.sinh(np.minimum(0.5 * arguments, LARGEST_EXPONENT / 2))
+            return _laplace_log_moment((sinh / self._sinh_half) ** 2)
+
+    @property
+    def sub_exponential(self) -> tuple[float, float]:
+        """4 scale^2 and sqrt(2) scale (Chan, Shi and Song 2011, Lemma 2.8)."""
+        return _laplace_sub_exponential(self.scale)
+
+    def continuous(self) -> Laplace:
+        """Return the continuous Laplace distribution of the same scale."""
+        return Laplace(self.scale)
 
 
 @dataclasses.dataclass(frozen=True)
-class DiscreteGaussian:
+class DiscreteGaussian(DiscreteNoise):
     """P(k) proportional to exp(-k^2 / (2 scale^2)) on the integers.
 
     Attributes:
@@ -91,11 +276,7 @@ class DiscreteGaussian:
         10.0
     """
 
-    scale: float
     noise: ClassVar[str] = "gaussian"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", checks.number("scale", self.scale, above=0))
 
     def _masses(self, values: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):  # a tiny scale's square would be zero
@@ -108,12 +289,14 @@ class DiscreteGaussian:
     @property
     def _normaliser(self) -> float:
         # by Poisson summation the two differ by a factor 1 + 2 exp(-2 pi^2 scale^2): nothing at scale 4
-        return math.sqrt(2 * math.pi) * self.scale if self.scale >= 4 else float(self._support()[1].sum())
+        if self.scale >= _NORMAL_FROM:
+            return math.sqrt(2 * math.pi) * self.scale
+        return float(self._support()[1].sum())
 
     @property
     def variance(self) -> float:
         """The exact variance: a sum over probabilities, which equals scale^2 to float64 from scale 4 on."""
-        if self.scale >= 4:
+        if self.scale >= _NORMAL_FROM:
             return self.scale * self.scale
         ends, masses = self._support()
         return float((ends**2 * masses).sum() / masses.sum())
@@ -121,7 +304,7 @@ class DiscreteGaussian:
     @property
     def stddev(self) -> float:
         """The exact standard deviation."""
-        return self.scale if self.scale >= 4 else math.sqrt(self.variance)
+        return self.scale if self.scale >= _NORMAL_FROM else math.sqrt(self.variance)
 
     def probabilities(self, values: np.ndarray) -> np.ndarray:
         """Return the probability of each integer in `values` [n]."""
@@ -138,26 +321,431 @@ class DiscreteGaussian:
         ends, masses = self._support()
         return float(masses[np.abs(ends) > half_width].sum() / masses.sum())
 
-    def half_width(self, level: float) -> int:
-        """Return the smallest integer w >= 0 with P(abs(noise) <= w) >= level.
+    @property
+    def mean_absolute(self) -> float:
+        """The expected absolute value: about sqrt(2 / pi) scale, but for small ones."""
+        if self.scale >= _NORMAL_FROM:
+            return math.sqrt(2 / math.pi) * (self.scale - 1 / (12 * self.scale))  # Euler-Maclaurin
+        values = np.arange(1, math.ceil(40 * self.scale) + 2)
+        return float(2 * (values * self.probabilities(values)).sum())
 
-        Example:
-            >>> DiscreteGaussian(10.0).half_width(0.95)
-            20
+    @property
+    def tabled(self) -> bool:
+        """Whether simulations draw it from a table; from scale 1000 on a rounded Gaussian is as good."""
+        return self.scale < _TABLE_SCALE
+
+    def above(self, values: np.ndarray) -> np.ndarray:
+        """Return P(N > v) for every v >= 0 in `values` [n], accurate far into the tail."""
+        if self.scale > 2000:
+            return Gaussian(self.scale).above(np.floor(values) + 0.5)
+        ends = np.arange(0, math.ceil(40 * self.scale) + 2)
+        tails = np.append(np.cumsum(self.probabilities(ends)[::-1])[::-1], 0.0)
+        return np.asarray(tails[np.minimum(np.floor(values) + 1, len(ends)).astype(np.int64)])
+
+    def reach(self, outside: float) -> float:
+        """Return scale sqrt(2 ln(2 / outside)), an r with P(abs(N) > r) <= outside."""
+        return Gaussian(self.scale).reach(outside)
+
+    def characteristic(self, angles: np.ndarray) -> np.ndarray:
+        """Return E cos(t N) for every t in `angles` [n]."""
+        if self.scale < 1:
+            values = np.arange(1, math.ceil(40 * self.scale) + 2)
+            masses = self.probabilities(np.arange(-values[-1], values[-1] + 1))[values[-1] :]
+            return np.asarray(
+                (masses[0] + 2 * np.cos(np.multiply.outer(angles, values)) @ masses[1:])
+                / (masses[0] + 2 * masses[1:].sum())
+            )
+        turned = np.remainder(angles + math.pi, 2 * math.pi) - math.pi
+        shifts = 2 * math.pi * np.arange(-2, 3)  # Poisson summation; the next terms are below 1e-50
+        peaks = np.exp(-0.5 * (self.scale * (turned[..., None] + shifts)) ** 2).sum(axis=-1)
+        return np.asarray(peaks / np.exp(-0.5 * (self.scale * shifts) ** 2).sum())
+
+    @property
+    def largest_argument(self) -> float:
+        """Infinity."""
+        return math.inf
+
+    def log_moment(self, arguments: np.ndarray) -> np.ndarray:
+        """Return the continuous Gaussian's log E exp(s N) for every s >= 0 in `arguments` [n].
+
+        It is not smaller than the discrete one's (Canonne, Kamath and Steinke 2020, Fact 19).
         """
-        return _smallest(self.outside, _outside_of(level))
+        return Gaussian(self.scale).log_moment(arguments)
 
-    def radius(self, delta: float) -> int:
-        """Return the smallest integer w >= 0 with P(abs(noise) > w) <= delta, which may be tiny.
+    @property
+    def sub_exponential(self) -> tuple[float, float]:
+        """scale^2 and 0 (Canonne, Kamath and Steinke 2020, Fact 19)."""
+        return self.scale * self.scale, 0.0
 
-        Example:
-            >>> DiscreteGaussian(10.0).radius(1e-20)
-            93
-        """
-        return _smallest(self.outside, checks.number("delta", delta, above=0, below=1))
+    def continuous(self) -> Gaussian:
+        """Return the continuous Gaussian distribution of the same scale."""
+        return Gaussian(self.scale)
 
 
-NoiseDistribution = DiscreteLaplace | DiscreteGaussian
+@dataclasses.dataclass(frozen=True)
+class DiscreteStaircase(DiscreteNoise):
+    """Noise whose probabilities fall in stairs, each `width` integers long.
+
+    With b = exp(-1 / scale), P(k) is proportional to b^(abs(k) // width), once more times b where the
+    remainder abs(k) % width is `step` or more. A move of the answer by m changes probabilities by factors up
+    to exp(ceil(m / width) / scale): 1 / scale is the epsilon of one answer whose sensitivity is the width.
+    At the right step no noise of that epsilon has less variance, or less expected size; for several answers
+    that move less it is wasteful. With width 1 it is the discrete Laplace of the same scale.
+
+    Args:
+        scale: 1 / epsilon for a move by `width`, at least 1/64; scale * width at most 2^50.
+        width: the sensitivity, at least 1.
+        step: the length of a stair's first half, in 1..width; see `least_variance`.
+
+    Raises:
+        ValueError: a number outside its range.
+
+    References:
+        Geng and Viswanath 2016, "The optimal noise-adding mechanism in differential privacy" (its discrete
+        form, for integer-valued queries).
+
+    Example:
+        >>> round(DiscreteStaircase.least_variance(0.5, 10).stddev, 3), round(DiscreteLaplace(5.0).stddev, 3)
+        (6.497, 7.059)
+    """
+
+    width: int
+    step: int
+    noise: ClassVar[str] = "staircase"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "width", checks.integer("width", self.width, low=1))
+        object.__setattr__(self, "step", checks.integer("step", self.step, low=1, high=self.width))
+        if not (self.scale >= 1 / 64 and self.scale * self.width <= 2.0**50):
+            raise ValueError(
+                "a staircase's scale must be at least 1/64, below which it is no noise, and scale * width at "
+                f"most 2^50, got scale {self.scale:g} and width {self.width}."
+            )
+
+    @classmethod
+    def least_variance(cls, scale: float, width: int) -> DiscreteStaircase:
+        """Return the staircase whose step has the least variance, by trying all steps."""
+        steps = range(1, checks.integer("width", width, low=1, high=1 << 20) + 1)
+        return min((cls(scale, width, step) for step in steps), key=lambda one: one.variance)
+
+    @property
+    def _fall(self) -> tuple[float, float]:
+        """The fall b = exp(-1 / scale) of a stair, and 1 - b."""
+        return math.exp(-1 / self.scale), -math.expm1(-1 / self.scale)
+
+    def _stair(self, moment: int) -> float:
+        """Sum of j^moment over a stair's remainders j, those from `step` on weighed by b."""
+
+        def below(n: int) -> int:
+            return (n, n * (n - 1) // 2, (n - 1) * n * (2 * n - 1) // 6)[moment]
+
+        return below(self.step) + self._fall[0] * (below(self.width) - below(self.step))
+
+    @property
+    def _height(self) -> float:
+        """P(0)."""
+        rest = self._fall[1]
+        return rest / (2 * self._stair(0) - rest)
+
+    @property
+    def variance(self) -> float:
+        """The exact variance."""
+        (b, rest), width = self._fall, self.width
+        squares = width**2 * b * (1 + b) / rest**2 * self._stair(0)
+        return 2 * self._height / rest * (squares + 2 * width * b / rest * self._stair(1) + self._stair(2))
+
+    @property
+    def mean_absolute(self) -> float:
+        """The expected absolute value."""
+        b, rest = self._fall
+        return 2 * self._height / rest * (self.width * b / rest * self._stair(0) + self._stair(1))
+
+    def probabilities(self, values: np.ndarray) -> np.ndarray:
+        """Return the probability of each integer in `values` [n]."""
+        stairs, rests = np.divmod(np.abs(np.asarray(values)), self.width)
+        return self._height * np.exp(-(stairs + (rests >= self.step)) / self.scale)
+
+    def outside(self, half_width: int) -> float:
+        """Return the probability that noise is larger than `half_width` >= 0 in size."""
+        return 2 * float(self.above(np.array(half_width)))
+
+    def above(self, values: np.ndarray) -> np.ndarray:
+        """Return P(N > v) for every v >= 0 in `values` [n], accurate far into the tail."""
+        (b, rest), (stairs, rests) = self._fall, np.divmod(np.floor(values) + 1, self.width)
+        passed = np.minimum(rests, self.step) + b * np.maximum(rests - self.step, 0)
+        left = np.exp(-stairs / self.scale) * (self._stair(0) / rest - passed)
+        return np.asarray(self._height * left)
+
+    @property
+    def tabled(self) -> bool:
+        """True: simulations on the device draw it from a table."""
+        return True
+
+    def characteristic(self, angles: np.ndarray) -> np.ndarray:
+        """Return E cos(t N) for every t in `angles` [n]."""
+        half = 0.5 * (np.remainder(np.asarray(angles) + math.pi, 2 * math.pi) - math.pi)
+        small = np.abs(half) < 1e-150
+        sine = np.sin(np.where(small, 1.0, half))
+
+        def waves(n: int) -> np.ndarray:  # the sum of exp(i t j) over j < n
+            return np.exp(1j * (n - 1) * half) * np.where(small, n, np.sin(n * half) / sine)
+
+        b = self._fall[0]
+        stair = waves(self.step) + b * (waves(self.width) - waves(self.step))
+        return np.asarray(self._height * (2 * (stair / (1 - b * np.exp(2j * self.width * half))).real - 1))
+
+    @property
+    def largest_argument(self) -> float:
+        """1 / (scale * width)."""
+        return 1 / (self.scale * self.width)
+
+    def log_moment(self, arguments: np.ndarray) -> np.ndarray:
+        """Return log E exp(s N) for every s >= 0 in `arguments` [n]."""
+        s = np.asarray(arguments, np.float64)
+        inside = (s > 0) & (s < self.largest_argument)
+        used = np.where(inside, s, 0.5 * self.largest_argument)
+        b = self._fall[0]
+
+        def side(t: np.ndarray) -> np.ndarray:  # the sum of P(k) exp(t k) over k >= 0, over P(0)
+            to_step, to_width = (np.expm1(n * t) / np.expm1(t) for n in (self.step, self.width))
+            return np.asarray(
+                (to_step + b * (to_width - to_step)) / -np.expm1(self.width * t - 1 / self.scale)
+            )
+
+        values = np.log(self._height * (side(used) + side(-used) - 1))
+        return np.where(inside, values, np.where(s > 0, np.inf, 0.0))
+
+    def continuous(self) -> NoiseDistribution:
+        """Refuse: a continuous staircase is not computed with."""
+        raise ValueError(
+            "there is no continuous distribution for staircase noise here: use the discrete one."
+        )
+
+    def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """Return independent draws in float64, for Monte Carlo alone."""
+        size, drawn = math.prod(shape), np.zeros(0)
+        while drawn.size < size:
+            sign = key.choice([-1.0, 1.0], 2 * size + 16)
+            stairs = key.geometric(self._fall[1], sign.size) - 1.0
+            rests = key.integers(self.width, size=sign.size)
+            kept = (rests < self.step) | (key.random(sign.size) < self._fall[0])
+            kept &= (sign > 0) | (stairs + rests > 0)  # zero has one sign
+            drawn = np.append(drawn, (sign * (stairs * self.width + rests))[kept])
+        return drawn[:size].reshape(shape)
+
+
+class ContinuousNoise(NoiseDistribution):
+    """A distribution with a density, as papers have it; nothing released is drawn from one."""
+
+    is_discrete: ClassVar[bool] = False
+
+    def continuous(self) -> ContinuousNoise:
+        """Return itself."""
+        return self
+
+    def outside(self, half_width: float) -> float:
+        """Return P(abs(N) > half_width) for a half_width >= 0."""
+        return 2 * float(self.above(np.array(float(half_width))))
+
+    @abc.abstractmethod
+    def scaled(self, factor: float) -> ContinuousNoise:
+        """Return the distribution of the noise times a factor > 0."""
+
+    @abc.abstractmethod
+    def decay(self, angle: float) -> tuple[float, float]:
+        """Return -log E cos(t N) at an angle t > 0, and its slope on a logarithmic axis of t."""
+
+    @classmethod
+    @abc.abstractmethod
+    def of_stddev(cls, stddev: float) -> ContinuousNoise:
+        """Return the distribution of this family that has a standard deviation."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Laplace(ContinuousNoise):
+    """The continuous Laplace distribution, with density exp(-abs(x) / scale) / (2 scale).
+
+    Example:
+        >>> Laplace(1.0).variance
+        2.0
+    """
+
+    noise: ClassVar[str] = "laplace"
+
+    @property
+    def variance(self) -> float:
+        """Twice the squared scale."""
+        return 2 * self.scale * self.scale
+
+    @property
+    def stddev(self) -> float:
+        """sqrt(2) scale."""
+        return math.sqrt(2) * self.scale
+
+    @property
+    def mean_absolute(self) -> float:
+        """The scale."""
+        return self.scale
+
+    def half_width(self, level: float) -> float:
+        """Return the w with P(abs(N) <= w) = level."""
+        return -self.scale * math.log1p(-checks.number("level", level, above=0, below=1))
+
+    def above(self, values: np.ndarray) -> np.ndarray:
+        """Return P(N > v) for every v >= 0 in `values` [n]."""
+        return np.asarray(0.5 * np.exp(-np.asarray(values) / self.scale))
+
+    def reach(self, outside: float) -> float:
+        """Return the r with P(abs(N) > r) = outside."""
+        return self.scale * math.log(1 / outside)
+
+    def characteristic(self, angles: np.ndarray) -> np.ndarray:
+        """Return 1 / (1 + scale^2 t^2) for every t in `angles` [n]."""
+        return np.asarray(1 / (1 + (self.scale * angles) ** 2))
+
+    def decay(self, angle: float) -> tuple[float, float]:
+        """Return log(1 + scale^2 t^2) and its slope 2 scale^2 t^2 / (1 + scale^2 t^2)."""
+        square = (self.scale * angle) ** 2
+        return math.log1p(square), 2 * square / (1 + square)
+
+    @property
+    def largest_argument(self) -> float:
+        """1 / scale."""
+        return 1 / self.scale
+
+    def log_moment(self, arguments: np.ndarray) -> np.ndarray:
+        """Return log E exp(s N) for every s >= 0 in `arguments` [n]; infinite from 1 / scale on."""
+        return _laplace_log_moment((self.scale * arguments) ** 2)
+
+    @property
+    def sub_exponential(self) -> tuple[float, float]:
+        """4 scale^2 and sqrt(2) scale (Chan, Shi and Song 2011, Lemma 2.8)."""
+        return _laplace_sub_exponential(self.scale)
+
+    def scaled(self, factor: float) -> Laplace:
+        """Return the Laplace distribution of factor times the scale."""
+        return Laplace(float(factor * self.scale))
+
+    @classmethod
+    def of_stddev(cls, stddev: float) -> Laplace:
+        """Return the Laplace distribution of a standard deviation."""
+        return cls(float(stddev / np.sqrt(2)))
+
+    def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """Return independent draws in float64, for Monte Carlo alone."""
+        return np.asarray(key.laplace(size=shape) * self.scale)
+
+
+@dataclasses.dataclass(frozen=True)
+class Gaussian(ContinuousNoise):
+    """The continuous Gaussian distribution of mean 0; its scale is its standard deviation.
+
+    Example:
+        >>> Gaussian(3.0).variance
+        9.0
+    """
+
+    noise: ClassVar[str] = "gaussian"
+
+    @property
+    def variance(self) -> float:
+        """The squared scale."""
+        return self.scale * self.scale
+
+    @property
+    def stddev(self) -> float:
+        """The scale."""
+        return self.scale
+
+    @property
+    def mean_absolute(self) -> float:
+        """sqrt(2 / pi) scale."""
+        return math.sqrt(2 / math.pi) * self.scale
+
+    def half_width(self, level: float) -> float:
+        """Return the w with P(abs(N) <= w) = level."""
+        from scipy.special import ndtri
+
+        return float(self.scale * ndtri(0.5 + 0.5 * checks.number("level", level, above=0, below=1)))
+
+    def above(self, values: np.ndarray) -> np.ndarray:
+        """Return P(N > v) for every v >= 0 in `values` [n]."""
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr(-np.asarray(values) / self.scale))
+
+    def reach(self, outside: float) -> float:
+        """Return scale sqrt(2 ln(2 / outside)), an r with P(abs(N) > r) <= outside."""
+        return self.scale * math.sqrt(2 * math.log(2 / outside))
+
+    def characteristic(self, angles: np.ndarray) -> np.ndarray:
+        """Return exp(-scale^2 t^2 / 2) for every t in `angles` [n]."""
+        return np.asarray(np.exp(-0.5 * (self.scale * angles) ** 2))
+
+    def decay(self, angle: float) -> tuple[float, float]:
+        """Return scale^2 t^2 / 2 and its slope scale^2 t^2."""
+        square = (self.scale * angle) ** 2
+        return 0.5 * square, square
+
+    @property
+    def largest_argument(self) -> float:
+        """Infinity."""
+        return math.inf
+
+    def log_moment(self, arguments: np.ndarray) -> np.ndarray:
+        """Return scale^2 s^2 / 2 for every s in `arguments` [n]."""
+        return np.asarray(0.5 * (self.scale * arguments) ** 2)
+
+    @property
+    def sub_exponential(self) -> tuple[float, float]:
+        """scale^2 and 0."""
+        return self.scale * self.scale, 0.0
+
+    def scaled(self, factor: float) -> Gaussian:
+        """Return the Gaussian distribution of factor times the scale."""
+        return Gaussian(float(factor * self.scale))
+
+    @classmethod
+    def of_stddev(cls, stddev: float) -> Gaussian:
+        """Return the Gaussian distribution of a standard deviation."""
+        return cls(float(stddev))
+
+    def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """Return independent draws in float64, for Monte Carlo alone."""
+        return np.asarray(key.standard_normal(shape) * self.scale)
+
+
+DISCRETE: dict[str, type[DiscreteNoise]] = {
+    kind.noise: kind for kind in (DiscreteLaplace, DiscreteGaussian, DiscreteStaircase)
+}
+"""The distributions that are really drawn, by the family's word in files."""
+CONTINUOUS: dict[str, type[ContinuousNoise]] = {kind.noise: kind for kind in (Laplace, Gaussian)}
+"""The continuous distributions by the family's word."""
+
+
+def read_noise(word: str, record: Mapping[str, Any]) -> DiscreteNoise:
+    """Return the discrete distribution whose word and `parameters()` a file holds.
+
+    Raises:
+        KeyError: an unknown word, or a parameter is missing.
+
+    Example:
+        >>> read_noise("laplace", {"scale": 2.0})
+        DiscreteLaplace(scale=2.0)
+    """
+    kind = DISCRETE[word]
+    return kind(**{field.name: record[field.name] for field in dataclasses.fields(kind)})
+
+
+def _laplace_log_moment(inside: np.ndarray) -> np.ndarray:
+    """-log(1 - inside), infinite from 1 on."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(inside < 1, -np.log1p(-np.minimum(inside, 1)), np.inf)
+
+
+def _laplace_sub_exponential(scale: float) -> tuple[float, float]:
+    return 4 * scale * scale, math.sqrt(2) * scale
 
 
 def _outside_of(level: float) -> float:

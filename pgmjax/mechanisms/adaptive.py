@@ -24,7 +24,6 @@ from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.base import Request, Run, carry_measurements
-from pgmjax.mechanisms.noise_sizes import expected_size
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.budget import Budget
 from pgmjax.queries.workload import Workload
@@ -192,7 +191,7 @@ def is_noise(before: np.ndarray, after: np.ndarray, measurement: LinearMeasureme
     """
     assert measurement.distribution is not None
     moved = float(np.abs(np.asarray(after) - np.asarray(before)).sum())
-    return moved <= expected_size(measurement.distribution) * measurement.values.size
+    return moved <= measurement.distribution.mean_absolute * measurement.values.size
 
 
 def downward_closure(domain: Domain, workload: Workload) -> dict[Clique, Fraction]:

@@ -26,7 +26,6 @@ from pgmjax.mechanisms.base import Mechanism, Request, Run
 from pgmjax.mechanisms.noise_sizes import (
     distances,
     distribution_for,
-    expected_size,
     grid_for,
     most_moved,
     whole_weights,
@@ -135,7 +134,7 @@ class AIM(Mechanism):
         request, candidates = run.request, run.plan
         unit = request.budget.unit
         moves = most_moved(estimates, request.domain, self.relation, unit, request.max_weight)
-        noise = expected_size(distribution_for(moves, unit, now.measure))
+        noise = distribution_for(moves, unit, now.measure).mean_absolute
         bits = self._grid(request, candidates, now.choose)
         score = distances(estimates, bits, candidates, noise)
         return list(estimates)[run.select(score, now.choose)]

@@ -23,7 +23,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.mechanisms.base import Request, Run, carry_measurements
 from pgmjax.mechanisms.mwem_baselines import Estimate
-from pgmjax.mechanisms.noise_sizes import distribution_for, expected_size, whole_weights
+from pgmjax.mechanisms.noise_sizes import distribution_for, whole_weights
 from pgmjax.privacy import measuring
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
@@ -146,7 +146,7 @@ class Rounds:
         rows = query.num_rows(self.request.domain)
         if self.penalty == "cells":
             return float(rows)
-        return rows * expected_size(distribution_for(self._moves(query), self.request.budget.unit, cost))
+        return rows * distribution_for(self._moves(query), self.request.budget.unit, cost).mean_absolute
 
     def _moves(self, query: Query) -> int:
         """Return the sensitivity: of all rows in L1 or squared L2, or of any single one."""

@@ -1,4 +1,4 @@
-"""Noise that a cost buys, in public numbers: distributions, expected sizes, grids and weights of scores."""
+"""Noise that a cost buys, in public numbers: distributions, grids and weights of scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.measurements.noise import DiscreteLaplace, NoiseDistribution
+from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy import scales
 from pgmjax.privacy.scores import Distances
 from pgmjax.privacy.scores.base import DEFAULT_BITS
@@ -19,7 +19,6 @@ from pgmjax.privacy.selection import exponential_for
 from pgmjax.privacy.sensitivity import Sensitivity
 from pgmjax.queries import marginal
 
-GAUSSIAN_FROM = 4.0
 _GRID_LIMIT = 2.0**52
 _SCALE_LIMIT = 2**49
 
@@ -32,7 +31,7 @@ def most_moved(
     return max(1, *(Sensitivity.of(marginal(c), domain, relation, norm, max_weight).value for c in cliques))
 
 
-def distribution_for(sensitivity: int, unit: str, cost: Fraction) -> NoiseDistribution:
+def distribution_for(sensitivity: int, unit: str, cost: Fraction) -> DiscreteNoise:
     """Return the distribution of noise that a cost buys.
 
     Raises:
@@ -41,27 +40,6 @@ def distribution_for(sensitivity: int, unit: str, cost: Fraction) -> NoiseDistri
     if unit == "epsilon":
         return scales.laplace_for(sensitivity, cost)
     return scales.gaussian_for(sensitivity, cost)
-
-
-def expected_size(distribution: NoiseDistribution) -> float:
-    """Return the expected absolute value of noise (counts), of the discrete distribution that is drawn.
-
-    About sqrt(2 / pi) * scale for a Gaussian distribution and the scale for a Laplace distribution, but for
-    small scales.
-
-    Example:
-        >>> round(expected_size(DiscreteLaplace(10.0)), 3), round(expected_size(DiscreteLaplace(0.5)), 3)
-        (9.983, 0.276)
-    """
-    if isinstance(distribution, DiscreteLaplace):
-        inverse = 1 / distribution.scale
-        return 1 / math.sinh(inverse) if inverse < 700 else 0.0
-    if distribution.scale >= GAUSSIAN_FROM:
-        return math.sqrt(2 / math.pi) * (
-            distribution.scale - 1 / (12 * distribution.scale)
-        )  # Euler-Maclaurin
-    values = np.arange(1, math.ceil(40 * distribution.scale) + 2)
-    return float(2 * (values * distribution.probabilities(values)).sum())
 
 
 def whole_weights(weights: Sequence[Fraction], most: int = 4096) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from pgmjax.privacy.response import KaryResponse, UnaryResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionDistribution
 
@@ -59,7 +59,7 @@ class NoiseBackend(Protocol):
         """Return the distribution by which a record answers with one of `size` categories."""
         ...
 
-    def draw(self, distribution: NoiseDistribution, size: int) -> np.ndarray:
+    def draw(self, distribution: DiscreteNoise, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
         ...
 

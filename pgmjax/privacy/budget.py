@@ -223,14 +223,16 @@ the answers so far changes at most by a factor of exp(0.25).
             if not cost > 0:
                 raise ValueError(f"A spend must be > 0, got {as_text(cost)}.")
             if self._unit == "renyi":
-                raise ValueError("A budget of unit 'renyi' is charged with events, such as Gaussian(rho).")
+                raise ValueError(
+                    "A budget of unit 'renyi' is charged with events, such as GaussianEvent(rho)."
+                )
             return [Pure(cost) if self._unit == "epsilon" else Concentrated(cost)]
         events: list[Any] = list(cost) if isinstance(cost, Iterable) else [cost]
         for event in events:
             if not isinstance(event, Record):
                 raise TypeError(
                     "A spend must be a number in the budget's unit, or events such as "
-                    f"privacy.Laplace(epsilon), got {type(event).__name__}."
+                    f"privacy.LaplaceEvent(epsilon), got {type(event).__name__}."
                 )
         return events
 

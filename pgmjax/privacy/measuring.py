@@ -21,8 +21,8 @@ from pgmjax._internal.progress import Progress
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.measurements.noise import NoiseDistribution
-from pgmjax.privacy.accounting.events import Event, Gaussian, Laplace, Selection
+from pgmjax.measurements.noise import DiscreteNoise
+from pgmjax.privacy.accounting.events import Event, GaussianEvent, LaplaceEvent, Selection
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import exact_epsilon, exact_rho
 from pgmjax.privacy.scores import Score
@@ -54,7 +54,7 @@ class PlannedMeasurement:
     """
 
     query: Query
-    distribution: NoiseDistribution
+    distribution: DiscreteNoise
     sensitivity: Sensitivity
     event: Event
     rows: int
@@ -87,14 +87,14 @@ def plan_measurements(
     norm = "l1" if unit == "epsilon" else "l2_squared"
     sensitivity = Sensitivity.of(query, domain, relation, norm, max_weight)
     moves = shifts_of(query, domain, relation, max_weight)
-    distribution: NoiseDistribution
+    distribution: DiscreteNoise
     event: Event
     if unit == "epsilon":
         distribution = backend.laplace(sensitivity.value, cost)
-        event = Laplace(cost, moves, distribution.scale)
+        event = LaplaceEvent(cost, moves, distribution.scale)
     else:
         distribution = backend.gaussian(sensitivity.value, cost)
-        event = Gaussian(cost, moves, distribution.scale)
+        event = GaussianEvent(cost, moves, distribution.scale)
     return PlannedMeasurement(query, distribution, sensitivity, event, query.num_rows(domain))
 
 

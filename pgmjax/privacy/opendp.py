@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise, DiscreteStaircase
 from pgmjax.privacy import response, scales, selection
 from pgmjax.privacy.response import (
     UnaryResponse,
@@ -24,6 +24,7 @@ from pgmjax.privacy.response import (
     checked_noise,
     checked_response,
     checked_selection,
+    sampler_of,
     unary_for,
 )
 
@@ -125,16 +126,14 @@ class OpenDPBackend:
         """Return the distribution of least lie whose loss is proven to be at most epsilon."""
         return unary_for(size, epsilon, symmetric)
 
-    def draw(self, distribution: NoiseDistribution, size: int) -> np.ndarray:
+    def draw(self, distribution: DiscreteNoise, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
         distribution = checked_noise(distribution)
-        sampler = (laplace_sampler if isinstance(distribution, DiscreteLaplace) else gaussian_sampler)(
-            distribution.scale
-        )
+        sampler = sampler_of(_SAMPLERS, distribution, "OpenDPBackend")
         noise = np.empty(size, dtype=np.int64)
 
         def fill(start: int, stop: int) -> None:
-            noise[start:stop] = sampler(np.zeros(stop - start, dtype=np.int64))
+            noise[start:stop] = sampler(distribution, stop - start)
 
         _in_pieces(size, _NOISE_PIECE, fill)
         return noise
@@ -312,3 +311,46 @@ def uniform(bound: int, size: int) -> np.ndarray:
         result[filled : filled + kept.size] = kept
         filled += kept.size
     return result
+
+
+def _laplace(distribution: DiscreteLaplace, size: int) -> np.ndarray:
+    return np.asarray(laplace_sampler(distribution.scale)(np.zeros(size, dtype=np.int64)))
+
+
+def _gaussian(distribution: DiscreteGaussian, size: int) -> np.ndarray:
+    return np.asarray(gaussian_sampler(distribution.scale)(np.zeros(size, dtype=np.int64)))
+
+
+def _staircase(distribution: DiscreteStaircase, size: int) -> np.ndarray:
+    """Rejection, exact, from OpenDP's discrete Laplace and coins and the system's uniform integers.
+
+    Discrete Laplace noise that is not negative is geometric with the fall b of the stairs, and it is above
+    zero with probability b. OpenDP draws the parts but has no privacy map of the whole: the epsilon is
+    that of Geng and Viswanath (2016), as `StaircaseEvent` states it, and is not confirmed by OpenDP.
+    """
+    result, filled = np.empty(size, dtype=np.int64), 0
+    while filled < size:
+        stairs = _geometric(distribution.scale, 3 * (size - filled) + 16)
+        rests, negative = uniform(distribution.width, stairs.size), coins(0.5, stairs.size)
+        lower = _geometric(distribution.scale, 2 * stairs.size + 64)[: stairs.size] > 0
+        count = min(stairs.size, lower.size)
+        stairs, rests, negative, lower = (each[:count] for each in (stairs, rests, negative, lower))
+        drawn = stairs * distribution.width + rests
+        kept = ((rests < distribution.step) | lower) & ~(negative & (drawn == 0))  # zero has one sign
+        drawn = np.where(negative, -drawn, drawn)[kept][: size - filled]
+        result[filled : filled + drawn.size] = drawn
+        filled += drawn.size
+    return result
+
+
+def _geometric(scale: float, asked: int) -> np.ndarray:
+    """Those of `asked` discrete Laplace draws that are not negative, at least half of them on average."""
+    drawn = np.asarray(laplace_sampler(scale)(np.zeros(asked, dtype=np.int64)))
+    return np.asarray(drawn[drawn >= 0])
+
+
+_SAMPLERS: dict[type, Callable[[Any, int], np.ndarray]] = {
+    DiscreteLaplace: _laplace,
+    DiscreteGaussian: _gaussian,
+    DiscreteStaircase: _staircase,
+}

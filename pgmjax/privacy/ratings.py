@@ -17,8 +17,8 @@ from pgmjax._internal import checks
 from pgmjax._internal.moved import renamed
 from pgmjax.data.ratings import Ratings, check_pairs
 from pgmjax.data.relation import Relation
-from pgmjax.measurements.noise import NoiseDistribution
-from pgmjax.privacy.accounting.events import Laplace
+from pgmjax.measurements.noise import DiscreteNoise
+from pgmjax.privacy.accounting.events import LaplaceEvent
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import exact_epsilon
@@ -122,7 +122,7 @@ class PrivateRatings:
         sensitivity = self._sensitivity(pairs, measure)
         epsilon = exact_epsilon(epsilon)
         distribution = self._backend.laplace(sensitivity, epsilon)
-        events = [Laplace(epsilon, None, distribution.scale)]
+        events = [LaplaceEvent(epsilon, None, distribution.scale)]
         self._budget.require(events)
         if self._journal is not None:
             self._journal.begin(self, self._budget, Relation.REPLACE_ONE, self._backend.secure)
@@ -190,7 +190,7 @@ class NoisySimilarities:
     measure: str
     values: np.ndarray
     sensitivity: int
-    distribution: NoiseDistribution
+    distribution: DiscreteNoise
 
     @property
     def answers(self) -> np.ndarray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import decimal
 import math
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.moved import serve_old_names
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
+from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy import scales
 from pgmjax.privacy.exact import floor_float, shortened
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionDistribution
@@ -297,13 +298,28 @@ def checked_bits(distribution: Any) -> UnaryResponse:
     return distribution
 
 
-def checked_noise(distribution: Any) -> NoiseDistribution:
+def checked_noise(distribution: Any) -> DiscreteNoise:
     """Return a noise distribution; it refuses a scale that is not > 0, which samplers take for no noise."""
-    if not isinstance(distribution, DiscreteLaplace | DiscreteGaussian):
+    if not isinstance(distribution, DiscreteNoise):
         raise TypeError(
-            f"distribution must be a DiscreteLaplace or DiscreteGaussian, got {type(distribution).__name__}."
+            "distribution must be a DiscreteLaplace or DiscreteGaussian, or other discrete noise of "
+            f"`measurements.noise`, got {type(distribution).__name__}."
         )
     return distribution
+
+
+def sampler_of(
+    samplers: Mapping[type, Callable[..., Any]], distribution: DiscreteNoise, backend: str
+) -> Callable[..., Any]:
+    """Return a backend's sampler of a distribution by its very class.
+
+    Raises:
+        TypeError: the backend has none; nothing else is drawn in its place.
+    """
+    if type(distribution) not in samplers:
+        has = ", ".join(kind.__name__ for kind in samplers)
+        raise TypeError(f"{backend} has no sampler for {type(distribution).__name__}; it draws {has}.")
+    return samplers[type(distribution)]
 
 
 def checked_selection(distribution: Any) -> SelectionDistribution:

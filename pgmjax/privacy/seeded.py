@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, NoiseDistribution
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise, DiscreteStaircase
 from pgmjax.privacy import response, scales, selection
 from pgmjax.privacy.response import (
     UnaryResponse,
@@ -16,6 +17,7 @@ from pgmjax.privacy.response import (
     checked_noise,
     checked_response,
     checked_selection,
+    sampler_of,
     unary_for,
 )
 
@@ -91,11 +93,11 @@ class SeededBackend:
         """Return the distribution of least lie whose loss is proven to be at most epsilon."""
         return unary_for(size, epsilon, symmetric)
 
-    def draw(self, distribution: NoiseDistribution, size: int) -> np.ndarray:
+    def draw(self, distribution: DiscreteNoise, size: int) -> np.ndarray:
         """Return independent noise, int64 [size]."""
         distribution = checked_noise(distribution)
-        sampler = self._laplace if isinstance(distribution, DiscreteLaplace) else self._gaussian
-        parts = [sampler(distribution.scale, min(_CHUNK, size - start)) for start in range(0, size, _CHUNK)]
+        sampler = sampler_of(self._samplers, distribution, "SeededBackend")
+        parts = [sampler(self, distribution, min(_CHUNK, size - start)) for start in range(0, size, _CHUNK)]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
     def choose(self, distribution: selection.SelectionDistribution, scores: np.ndarray) -> int:
@@ -143,24 +145,45 @@ class SeededBackend:
             answers[start : start + step] = bits
         return answers
 
-    def _laplace(self, scale: float, size: int) -> np.ndarray:
+    def _laplace(self, distribution: DiscreteLaplace, size: int) -> np.ndarray:
         """The difference of two geometric variables is the discrete Laplace distribution."""
-        success = -math.expm1(-1.0 / scale)
+        success = -math.expm1(-1.0 / distribution.scale)
         return self._generator.geometric(success, size) - self._generator.geometric(success, size)
 
-    def _gaussian(self, scale: float, size: int) -> np.ndarray:
+    def _gaussian(self, distribution: DiscreteGaussian, size: int) -> np.ndarray:
         """Propose from a discrete Laplace of scale floor(sigma) + 1, accept by the ratio of probabilities."""
-        width = math.floor(scale) + 1.0
+        scale, width = distribution.scale, math.floor(distribution.scale) + 1.0
         result = np.empty(size, dtype=np.int64)
         filled = 0
         while filled < size:
-            proposal = self._laplace(width, int(1.5 * (size - filled)) + 16)
+            proposal = self._laplace(DiscreteLaplace(width), int(1.5 * (size - filled)) + 16)
             excess = np.abs(proposal) - scale**2 / width
             accepted = proposal[self._generator.random(proposal.size) < np.exp(-(excess**2) / (2 * scale**2))]
             taken = accepted[: size - filled]
             result[filled : filled + taken.size] = taken
             filled += taken.size
         return result
+
+    def _staircase(self, distribution: DiscreteStaircase, size: int) -> np.ndarray:
+        """Draw sign, stair and place in the stair; a lower half and a second zero are rejected in part."""
+        result, filled, fall = np.empty(size, dtype=np.int64), 0, math.exp(-1 / distribution.scale)
+        while filled < size:
+            count = 2 * (size - filled) + 16
+            stairs = self._generator.geometric(-math.expm1(-1 / distribution.scale), count) - 1
+            rests = self._generator.integers(distribution.width, size=count)
+            sign = 2 * self._generator.integers(2, size=count) - 1
+            kept = (rests < distribution.step) | (self._generator.random(count) < fall)
+            drawn = stairs * distribution.width + rests
+            taken = (sign * drawn)[kept & ((sign > 0) | (drawn > 0))][: size - filled]
+            result[filled : filled + taken.size] = taken
+            filled += taken.size
+        return result
+
+    _samplers: ClassVar[dict[type, Any]] = {
+        DiscreteLaplace: _laplace,
+        DiscreteGaussian: _gaussian,
+        DiscreteStaircase: _staircase,
+    }
 
     def __repr__(self) -> str:
         return f"SeededBackend({self.seed}, insecure=True)"

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal.errors import Error
-from pgmjax.measurements.noise import NoiseDistribution
+from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy.response import ResponseDistribution
 from pgmjax.privacy.selection import SelectionDistribution, ThresholdNoise
 from pgmjax.privacy.sensitivity import Sensitivity
@@ -48,7 +48,7 @@ class Call:
 
     kind: str
     parameters: tuple[Any, ...]
-    distribution: NoiseDistribution | SelectionDistribution | ResponseDistribution | ThresholdNoise | None
+    distribution: DiscreteNoise | SelectionDistribution | ResponseDistribution | ThresholdNoise | None
     sensitivity: Sensitivity
     exact: np.ndarray
 

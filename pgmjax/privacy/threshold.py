@@ -14,7 +14,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.errors import Error
 from pgmjax.data.counting import check_memory
-from pgmjax.measurements.noise import NoiseDistribution
+from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy import measuring, tape
 from pgmjax.privacy.accounting.events import Pure
 from pgmjax.privacy.exact import exact_epsilon
@@ -136,7 +136,7 @@ class ThresholdTest:
         limit = self._threshold + self._noise
         return table._pass(call, lambda: (distance + noise >= limit).astype(np.int64))
 
-    def _drawn(self, distribution: NoiseDistribution) -> int:
+    def _drawn(self, distribution: DiscreteNoise) -> int:
         return 0 if self._replays() else int(self._table._backend.draw(distribution, 1)[0])
 
     def _planned(self, query: Any) -> measuring.PlannedMeasurement:

@@ -11,7 +11,7 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.relation import Relation
 from pgmjax.learning.predictor import Predictor
 from pgmjax.learning.selection import model_bound, noise_bound
-from pgmjax.measurements.noise import NoiseDistribution
+from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.queries import Query
 from pgmjax.release.release import Release
 
@@ -32,7 +32,7 @@ class TrainingAccuracy:
 
     clique: Clique
     count: int
-    distribution: NoiseDistribution
+    distribution: DiscreteNoise
     mean_noise: float
     model: float | None
 

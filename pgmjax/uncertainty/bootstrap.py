@@ -11,10 +11,9 @@ from pgmjax import random
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.estimation.feasibility import Constraint
 from pgmjax.measurements.linear import LinearMeasurement
+from pgmjax.measurements.noise import CONTINUOUS, Gaussian
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
-
-_TAIL = 1e-12  # of a discrete distribution's probability that redrawn noise leaves out
 
 
 def redrawn(
@@ -78,13 +77,9 @@ def _noise(measurement: LinearMeasurement, draws: int, generator: np.random.Gene
     """Noise [draws, values] of one measurement."""
     shape = draws, measurement.values.size
     if measurement.distribution is not None:
-        radius = measurement.distribution.radius(_TAIL)
-        support = np.arange(-radius, radius + 1)
-        below = np.cumsum(measurement.distribution.probabilities(support))
-        return np.asarray(support[np.searchsorted(below, generator.random(shape) * below[-1])], np.float64)
-    if measurement.noise == "laplace":
-        return np.asarray(generator.laplace(size=shape) * np.sqrt(0.5) * measurement.row_stddevs())
-    return np.asarray(generator.standard_normal(shape) * measurement.row_stddevs())
+        return measurement.distribution.simulate(generator, shape)
+    standard = CONTINUOUS.get(measurement.noise, Gaussian).of_stddev(1.0)
+    return standard.simulate(generator, shape) * measurement.row_stddevs()
 
 
 def _flat(stddev: np.ndarray) -> np.ndarray:

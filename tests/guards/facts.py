@@ -143,7 +143,7 @@ def without_versions(record):
 
 
 def content(thing, above=()):
-    """An object as plain JSON: its class's name, wherever that is defined, and its fields, to the bottom."""
+    """An object as plain JSON: its class's name in 0.1.0, wherever that is defined, and all of its fields."""
     if thing is None or (isinstance(thing, bool | str) and not isinstance(thing, enum.Enum)):
         return thing
     if isinstance(thing, enum.Enum):

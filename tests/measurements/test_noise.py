@@ -1,12 +1,14 @@
-"""The stated standard deviations are those of the discrete distributions, to float64."""
+"""Distributions of noise against sums over the integers, integrals of densities, and SciPy."""
 
 import math
 from decimal import Decimal
 
 import numpy as np
 import pytest
+from scipy import integrate, stats
 
 from pgmjax.measurements import noise
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 
 SCALES = [0.1, 0.5, 1.0, 2.0, 3.999, 4.0, 4.001, 10.0, 50.0]
 
@@ -138,3 +140,151 @@ def test_huge_scales_do_not_overflow(kind):
         and distribution.outside(0) == 1
         and (distribution.probabilities(np.arange(2)) > 0).all()
     )
+
+
+@pytest.mark.parametrize("scale", [1e-4, 0.2, 0.5, 1.0, 3.9, 4.0, 50.0])
+@pytest.mark.parametrize("kind", [noise.DiscreteLaplace, noise.DiscreteGaussian])
+def test_the_mean_absolute_value_is_a_sum_over_the_integers(kind, scale):
+    values = np.arange(-4000, 4001)
+    true = math.fsum(np.abs(values) * kind(scale).probabilities(values))
+    # from scale 4 on by Euler-Maclaurin, whose next term is 1 / (240 scale^4)
+    assert kind(scale).mean_absolute == pytest.approx(true, rel=2e-5, abs=1e-300)
+
+
+def test_the_mean_absolute_value_at_large_scales_is_the_continuous_one():
+    assert noise.DiscreteLaplace(1e6).mean_absolute == pytest.approx(1e6, rel=1e-9)
+    assert noise.DiscreteGaussian(1e6).mean_absolute == pytest.approx(math.sqrt(2 / math.pi) * 1e6, rel=1e-12)
+
+
+DISCRETE = [
+    kind(scale) for kind in (DiscreteLaplace, DiscreteGaussian) for scale in (0.2, 0.7, 1.0, 3.7, 25.0)
+]
+CONTINUOUS = [(Laplace(1.7), stats.laplace(scale=1.7)), (Gaussian(1.7), stats.norm(scale=1.7))]
+EVERY = [*DISCRETE, *(distribution for distribution, _ in CONTINUOUS)]
+ANGLES = np.array([0.0, 1e-3, 0.1, 0.5, 1.0, 3.0, np.pi, 6.0, 20.0])
+
+
+def masses(distribution):
+    values = np.arange(-4000, 4001)
+    return values, distribution.probabilities(values)
+
+
+@pytest.mark.parametrize("distribution", DISCRETE, ids=str)
+def test_transforms_and_tails_of_discrete_noise_against_sums(distribution):
+    values, probabilities = masses(distribution)
+    expected = np.cos(np.multiply.outer(ANGLES, values)) @ probabilities
+    np.testing.assert_allclose(distribution.characteristic(ANGLES), expected, atol=1e-12)
+    for edge in (0, 0.5, 1, 3, 3.2, 40):
+        np.testing.assert_allclose(
+            distribution.above(np.array([float(edge)])),
+            probabilities[values > edge].sum(),
+            rtol=1e-9,
+            atol=1e-300,
+        )
+    arguments = np.array([0.1, 0.5, 0.9]) * min(distribution.largest_argument, 1.0)
+    near = probabilities > 1e-280
+    terms = np.multiply.outer(arguments, values[near]) + np.log(probabilities[near])
+    moments = np.log(np.exp(terms).sum(axis=1))
+    bound = distribution.log_moment(arguments)
+    assert (bound >= moments - 1e-9).all()
+    if distribution.noise == "laplace":
+        np.testing.assert_allclose(bound, moments, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(("distribution", "known"), CONTINUOUS, ids=["laplace", "gaussian"])
+def test_continuous_noise_against_integrals_and_scipy(distribution, known):
+    assert distribution.variance == pytest.approx(known.var()) and distribution.stddev == pytest.approx(
+        known.std()
+    )
+    assert distribution.mean_absolute == pytest.approx(known.expect(abs))
+    for angle in (0.0, 0.3, 2.0):
+        value = integrate.quad(lambda x, t=angle: np.cos(t * x) * known.pdf(x), -60, 60, limit=400)[0]
+        assert distribution.characteristic(np.array([angle]))[0] == pytest.approx(value, abs=1e-8)
+    value = integrate.quad(lambda x: np.exp(0.2 * x) * known.pdf(x), -150, 150, limit=400)[0]
+    assert distribution.log_moment(np.array([0.2]))[0] == pytest.approx(np.log(value))
+    np.testing.assert_allclose(
+        distribution.above(np.array([0.0, 1.0, 30.0])), known.sf([0, 1, 30]), rtol=1e-9
+    )
+    for level in (0.1, 0.95, 1 - 1e-9):
+        assert distribution.half_width(level) == pytest.approx(known.ppf(0.5 + level / 2), rel=1e-6)
+        assert distribution.outside(distribution.half_width(level)) == pytest.approx(1 - level, rel=1e-6)
+
+
+@pytest.mark.parametrize(("distribution", "known"), CONTINUOUS, ids=["laplace", "gaussian"])
+def test_the_decay_of_a_continuous_characteristic_function_is_its_logarithm(distribution, known):
+    for angle in (0.01, 0.6, 5.0):
+        fall, slope = distribution.decay(angle)
+        ends = -np.log(distribution.characteristic(angle * np.exp(np.array([-1e-5, 0.0, 1e-5]))))
+        assert fall == pytest.approx(ends[1], rel=1e-9)
+        assert slope == pytest.approx((ends[2] - ends[0]) / 2e-5, rel=1e-6)
+    assert distribution.scaled(3.0).stddev == pytest.approx(3 * known.std())
+    assert type(distribution).of_stddev(2.5).stddev == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize("distribution", EVERY, ids=str)
+@pytest.mark.parametrize("outside", [0.3, 1e-3, 1e-12])
+def test_a_reach_holds_all_but_a_probability(distribution, outside):
+    """The paper's closed form leaves more of the discrete Laplace distribution outside than of its own."""
+    more = 2 / (1 + math.exp(-1 / distribution.scale)) if isinstance(distribution, DiscreteLaplace) else 1
+    assert 2 * float(distribution.above(np.array([distribution.reach(outside)]))[0]) <= more * outside * (
+        1 + 1e-9
+    )
+
+
+@pytest.mark.parametrize("distribution", EVERY, ids=str)
+def test_a_sub_exponential_bound_is_above_the_logarithm_of_the_moment(distribution):
+    """Those of the papers, and the general one that a new distribution starts with."""
+    found = [distribution.sub_exponential]
+    if math.isfinite(distribution.largest_argument):
+        found.append(noise.NoiseDistribution.sub_exponential.fget(distribution))
+    for spread, limit in found:
+        arguments = np.linspace(0, 1 / limit if limit else 5.0, 200)[1:]
+        assert (distribution.log_moment(arguments) <= 0.5 * spread * arguments**2 * (1 + 1e-12)).all()
+        assert distribution.variance <= spread * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("distribution", EVERY, ids=str)
+def test_simulated_noise_follows_its_distribution(distribution):
+    """100,000 draws: chi-square over integers, Kolmogorov-Smirnov for densities; the seed is fixed."""
+    draws = distribution.simulate(np.random.default_rng(5), (100, 1000))
+    assert draws.shape == (100, 1000) and draws.dtype == np.float64
+    if not distribution.is_discrete:
+        known = dict(CONTINUOUS)[distribution]
+        assert stats.kstest(draws.ravel(), known.cdf).pvalue > 1e-3
+        return
+    values, probabilities = masses(distribution)
+    kept = probabilities * draws.size > 20
+    seen = np.array([np.count_nonzero(draws == value) for value in values[kept]])
+    seen, expected = np.append(seen, draws.size - seen.sum()), probabilities[kept] * draws.size
+    expected = np.append(expected, draws.size - expected.sum())
+    some = expected > 1
+    assert (
+        kept.sum() < 2
+        or stats.chisquare(seen[some], expected[some] * seen[some].sum() / expected[some].sum()).pvalue > 1e-3
+    )
+
+
+def test_simulated_noise_too_wide_for_a_table():
+    draws = DiscreteLaplace(2.0**40).simulate(np.random.default_rng(6), (10_000,))
+    assert (draws == np.rint(draws)).all()
+    assert stats.kstest(draws, stats.laplace(scale=2.0**40).cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("distribution", DISCRETE, ids=str)
+def test_a_file_holds_the_word_and_the_parameters(distribution):
+    assert distribution.parameters() == {"scale": distribution.scale}
+    assert (
+        noise.read_noise(distribution.noise, {"noise": distribution.noise, **distribution.parameters()})
+        == distribution
+    )
+    assert distribution.continuous() == noise.CONTINUOUS[distribution.noise](distribution.scale)
+    assert distribution.continuous().continuous() == distribution.continuous()
+    with pytest.raises(KeyError, match="cauchy"):
+        noise.read_noise("cauchy", distribution.parameters())
+
+
+def test_the_abstract_distributions_have_no_objects():
+    for kind in (noise.NoiseDistribution, noise.DiscreteNoise, noise.ContinuousNoise):
+        with pytest.raises(TypeError, match="abstract"):
+            kind(1.0)
+    assert set(noise.CONTINUOUS) <= set(noise.DISCRETE)

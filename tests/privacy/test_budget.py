@@ -99,7 +99,7 @@ def test_parts_sum_to_what_is_left():
 
 
 def test_events_are_counted_in_the_budgets_unit():
-    gaussian, laplace = events.Gaussian(Fraction(1, 50)), events.Laplace(Fraction(1, 5))
+    gaussian, laplace = events.GaussianEvent(Fraction(1, 50)), events.LaplaceEvent(Fraction(1, 5))
     rho = b.Budget(1, "rho")
     rho.charge([gaussian, laplace])
     assert rho.spent == Fraction(1, 50) + Fraction(1, 50) and rho.events == (gaussian, laplace)
@@ -112,8 +112,8 @@ def test_a_renyi_budget_stays_within_its_epsilon_and_delta():
     budget = b.Budget(1, "renyi", delta="1e-9", relation=Relation.ADD_REMOVE)
     account = RenyiAccount(Relation.ADD_REMOVE)
     mixture = [
-        events.Gaussian("0.0005"),
-        events.Laplace("0.02"),
+        events.GaussianEvent("0.0005"),
+        events.LaplaceEvent("0.02"),
         events.Selection("0.03", "exponential"),
     ]
     with pytest.raises(b.BudgetExceeded, match=r"of epsilon 1 and delta 0\.000000001, but only"):
@@ -127,7 +127,7 @@ def test_a_renyi_budget_stays_within_its_epsilon_and_delta():
 def test_a_renyi_budget_splits_into_rhos():
     budget = b.Budget(1, "renyi", delta="1e-9")
     parts = budget.split([1, 1])
-    budget.charge([events.Gaussian(part) for part in parts])
+    budget.charge([events.GaussianEvent(part) for part in parts])
     assert budget.remaining >= 0 and float(budget.remaining / budget.cap) < 1e-9
     with pytest.raises(ValueError, match="charged with events"):
         b.Budget(1, "renyi", delta="1e-9").charge(Fraction(1, 2))
@@ -145,13 +145,13 @@ def test_delta_goes_with_renyi(given):
         ({}, None, ["Of epsilon 1", "0 is spent, in no access", "Nothing has been promised"]),
         (
             {},
-            [events.Laplace("0.25")],
+            [events.LaplaceEvent("0.25")],
             ["in 1 access (1 laplace)", "0.75 is left", "a factor of exp(0.25)"],
         ),
-        ({"unit": "rho"}, [events.Gaussian("0.25")] * 2, ["2 accesses (2 gaussian)", "rho = 0.5"]),
+        ({"unit": "rho"}, [events.GaussianEvent("0.25")] * 2, ["2 accesses (2 gaussian)", "rho = 0.5"]),
         (
             {"unit": "renyi", "delta": "1e-9"},
-            [events.Gaussian("0.001")],
+            [events.GaussianEvent("0.001")],
             ["epsilon 1 and delta", "% is spent"],
         ),
     ],

@@ -128,9 +128,16 @@ def noise_level(loss: Any, measurements: Sequence[LinearMeasurement]) -> float:
     if loss == "l2" or isinstance(loss, L2):
         return 0.5 * sum(measurement.values.size for measurement in measurements)
     if loss == "l1" or isinstance(loss, L1):
-        means = {"gaussian": _GAUSSIAN, "laplace": _LAPLACE, "response": _GAUSSIAN}
-        return sum(means[measurement.noise] * measurement.values.size for measurement in measurements)
+        return sum(_mean_absolute(measurement) * measurement.values.size for measurement in measurements)
     raise ValueError(
         f"stop='noise' needs a loss whose noise level is known, l2 or l1, got {type(loss).__name__}: use "
         "stop='optimum'."
     )
+
+
+def _mean_absolute(measurement: LinearMeasurement) -> float:
+    """Return the mean absolute noise in standard deviations, by the continuous distribution of its family."""
+    means = {"gaussian": _GAUSSIAN, "laplace": _LAPLACE, "response": _GAUSSIAN}
+    if measurement.noise in means or measurement.distribution is None:
+        return means[measurement.noise]
+    return measurement.distribution.mean_absolute / measurement.distribution.stddev

@@ -11,10 +11,11 @@ import numpy as np
 from pgmjax._internal.moved import renamed
 from pgmjax.history.bayes.coordinates import Cells, Coordinates, NotEstimableError, coordinates_of
 from pgmjax.history.bayes.inference import Inference, JointInference
-from pgmjax.history.bayes.noise_sum import Gaussian, Laplace, NoiseDistribution, NoiseSum, as_distribution
+from pgmjax.history.bayes.noise_sum import NoiseSum, as_distribution
 from pgmjax.history.history import History
 from pgmjax.history.noise_covariance import NoiseCovariance
 from pgmjax.measurements.least_squares import Information
+from pgmjax.measurements.noise import ContinuousNoise, Gaussian, Laplace, NoiseDistribution
 
 _REFACTOR = 64
 
@@ -272,9 +273,8 @@ def _distributions(history: History, continuous: bool) -> tuple[NoiseDistributio
             ] * measurement.values.size
         elif continuous or correlated:
             spreads = measurement.row_stddevs()
-            distributions += [
-                Gaussian(float(s)) if gaussian else Laplace(float(s) / np.sqrt(2)) for s in spreads
-            ]
+            kind: type[ContinuousNoise] = Gaussian if gaussian else Laplace
+            distributions += [kind.of_stddev(float(s)) for s in spreads]
         else:
             raise ValueError(
                 f"the distribution of the noise of the measurement on {measurement.clique} is not known: "

@@ -14,7 +14,8 @@ import math
 import numpy as np
 
 from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution, SumDistribution, closed_form
-from pgmjax.history.bayes.noise_sum import DISCRETE, Laplace, NoiseSum
+from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.measurements.noise import ContinuousNoise
 
 OUTSIDE = 1e-11
 """The probability outside the period."""
@@ -124,20 +125,16 @@ def _convergent(distribution: NoiseSum, period: float, left: float, most: int) -
         for size, count, noise in zip(
             distribution.sizes, distribution.counts, distribution.distributions, strict=True
         )
-        if not isinstance(noise, DISCRETE)
+        if isinstance(noise, ContinuousNoise)
     ]
     order = 64
     while groups and order <= most:
         angle = 2 * math.pi * order / period
         logarithm, power = 0.0, 0.0
         for size, count, noise in groups:
-            square = (size * noise.scale * angle) ** 2
-            if isinstance(noise, Laplace):
-                logarithm -= count * math.log1p(square)
-                power += 2 * count * square / (1 + square)
-            else:
-                logarithm -= 0.5 * count * square
-                power += count * square
+            fall, slope = noise.decay(size * angle)
+            logarithm -= count * fall
+            power += count * slope
         if logarithm - math.log(power * math.pi) < math.log(left):
             return order
         order = math.ceil(order * 1.25)

@@ -14,7 +14,8 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution
-from pgmjax.history.bayes.noise_sum import DISCRETE, NoiseDistribution, NoiseSum, above
+from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.measurements.noise import NoiseDistribution
 
 GAMMA = 1e-8
 _MOVED = 1e-9  # the probability left to rounding that moves the sum further than `shift`
@@ -62,7 +63,7 @@ def plan_convolution(distribution: NoiseSum, step: float | None = None, gamma: f
     gamma = checks.number("gamma", gamma, above=0, below=1)
     terms = distribution.num_terms
     reaches = (
-        np.array([_reach(noise, gamma / terms) for noise in distribution.distributions]) * distribution.sizes
+        np.array([noise.reach(gamma / terms) for noise in distribution.distributions]) * distribution.sizes
     )
     lattice = distribution.lattice()
     folded = step is None
@@ -81,7 +82,7 @@ def plan_convolution(distribution: NoiseSum, step: float | None = None, gamma: f
         accuracy = Accuracy(gamma)
     else:
         moved = min(0.5 * terms, math.sqrt(0.5 * terms * math.log(2 / _MOVED))) * step
-        if any(isinstance(noise, DISCRETE) for noise in distribution.distributions):
+        if any(noise.is_discrete for noise in distribution.distributions):
             moved += 0.5 * step  # atoms lie anywhere in a cell, over which its mass is spread evenly
         accuracy = Accuracy(gamma + _MOVED, moved)
     points = int(distribution.counts @ (lengths - 1)) + 1
@@ -142,19 +143,12 @@ def convolve(distribution: NoiseSum, step: float | None = None, gamma: float = G
     return LatticeDistribution(plan.step, result, accuracy, cells=not plan.exact)
 
 
-def _reach(noise: NoiseDistribution, outside: float) -> float:
-    """Return an r with P(abs(N) > r) <= outside; for Laplace noise the paper's scale ln(1 / outside)."""
-    if noise.noise == "laplace":
-        return noise.scale * math.log(1 / outside)
-    return noise.scale * math.sqrt(2 * math.log(2 / outside))
-
-
 def _masses(noise: NoiseDistribution, size: float, length: int, step: float) -> np.ndarray:
     """Return the masses of size x noise on the grid [length]: of cells of a step around the points."""
     half = length // 2
     edges = (np.arange(half + 1) + 0.5) * (step / size)
-    if isinstance(noise, DISCRETE):
+    if noise.is_discrete:
         edges = np.ceil(edges - 1e-9) - 1  # an atom on an edge belongs to the outer cell: symmetric
-    tails = above(noise, edges)
+    tails = noise.above(edges)
     masses = np.concatenate([[1 - 2 * tails[0]], tails[:-1] - tails[1:]])
     return np.concatenate([masses[:0:-1], masses])

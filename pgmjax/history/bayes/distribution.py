@@ -8,12 +8,12 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
-import math
 
 import numpy as np
 
 from pgmjax._internal import checks
-from pgmjax.history.bayes.noise_sum import Gaussian, Laplace, NoiseSum, above
+from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.measurements.noise import ContinuousNoise, Gaussian
 
 _SNAP = 1e-6  # of a lattice step: an end this close to a lattice point holds it
 
@@ -148,33 +148,29 @@ class LatticeDistribution(SumDistribution):
 
 @dataclasses.dataclass(frozen=True)
 class ExactDistribution(SumDistribution):
-    """A continuous Laplace or Gaussian distribution as the distribution of a sum.
+    """A continuous distribution of one noise as the distribution of a sum.
 
     Example:
+        >>> from pgmjax.measurements.noise import Laplace
         >>> round(ExactDistribution(Laplace(10.0)).between(-10.0, 10.0), 6)
         0.632121
     """
 
-    distribution: Laplace | Gaussian
+    distribution: ContinuousNoise
     accuracy: Accuracy = dataclasses.field(default=Accuracy(0.0))
 
     def between(self, low: float, high: float) -> float:
         """Return P(low <= X <= high)."""
         if high <= low:
             return 0.0
-        tails = [float(above(self.distribution, np.array(abs(end)))) for end in (low, high)]
+        tails = [float(self.distribution.above(np.array(abs(end)))) for end in (low, high)]
         if low >= 0 or high <= 0:
             return abs(tails[0] - tails[1])
         return 1 - tails[0] - tails[1]
 
     def half_width(self, level: float) -> float:
         """Return the w with P(abs(X) <= w) = level."""
-        from scipy.special import ndtri
-
-        level = self.reach(level)
-        if isinstance(self.distribution, Laplace):
-            return -self.distribution.scale * math.log1p(-level)
-        return float(self.distribution.scale * ndtri(0.5 + 0.5 * level))
+        return self.distribution.half_width(self.reach(level))
 
 
 def closed_form(distribution: NoiseSum) -> ExactDistribution | None:
@@ -183,6 +179,7 @@ def closed_form(distribution: NoiseSum) -> ExactDistribution | None:
         return None
     if all(isinstance(noise, Gaussian) for noise in distribution.distributions):
         return ExactDistribution(Gaussian(distribution.stddev))
-    if distribution.num_terms == 1 and isinstance(distribution.distributions[0], Laplace):
-        return ExactDistribution(Laplace(float(distribution.sizes[0] * distribution.distributions[0].scale)))
+    first = distribution.distributions[0]
+    if distribution.num_terms == 1 and isinstance(first, ContinuousNoise):
+        return ExactDistribution(first.scaled(float(distribution.sizes[0])))
     return None

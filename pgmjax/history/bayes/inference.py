@@ -18,7 +18,8 @@ from pgmjax._internal.moved import renamed
 from pgmjax.history.bayes.choose import METHODS, distribution_of
 from pgmjax.history.bayes.distribution import Accuracy, LatticeDistribution, SumDistribution
 from pgmjax.history.bayes.monte_carlo import SIZE, draw_sums, order_statistic
-from pgmjax.history.bayes.noise_sum import NoiseDistribution, NoiseSum
+from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.measurements.noise import NoiseDistribution
 
 _ENDS = 1e-7  # of a lattice step: keeps a true answer at an end inside in spite of rounding
 

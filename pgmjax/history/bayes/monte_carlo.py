@@ -15,7 +15,8 @@ from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
 from pgmjax.history.bayes.distribution import Accuracy, SumDistribution
-from pgmjax.history.bayes.noise_sum import DISCRETE, DiscreteGaussian, NoiseDistribution, NoiseSum
+from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.measurements.noise import DiscreteNoise, NoiseDistribution
 
 SIZE = 1_000_000
 """Draws, where nothing else is said."""
@@ -23,7 +24,6 @@ CONFIDENCE = 0.999
 _LEAST = 10_000
 _SLACK = 1e-9  # of the largest draw
 _CHUNK_NUMBERS = 1 << 22
-_TABLE_SCALE = 1000.0  # from here on a rounded Gaussian is the discrete one to 1e-7
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,29 +176,21 @@ def _arguments(
 ) -> list[tuple[Any, ...]]:
     """Return what `_draw` needs, the terms by how they are drawn: coefficients, scales, discreteness."""
     scales = np.array([distribution.scale for distribution in distributions])
-    discrete = np.array([isinstance(distribution, DISCRETE) for distribution in distributions])
+    discrete = np.array([distribution.is_discrete for distribution in distributions])
     laplace = np.array([distribution.noise == "laplace" for distribution in distributions])
-    tabled = np.array(
-        [
-            isinstance(distribution, DiscreteGaussian) and distribution.scale < _TABLE_SCALE
-            for distribution in distributions
-        ]
-    )
+    tabled = np.array([distribution.tabled for distribution in distributions])
     parts: list[tuple[Any, ...]] = []
     for which in (laplace, ~laplace & ~tabled):
         parts.append((coefficients[:, which].T, scales[which], discrete[which]))
     tables = []
     drawn = {
         distribution
-        for distribution, t in zip(distributions, tabled, strict=True)
-        if t and isinstance(distribution, DiscreteGaussian)
+        for distribution in distributions
+        if distribution.tabled and isinstance(distribution, DiscreteNoise)
     }
-    for distribution in sorted(drawn, key=lambda distribution: distribution.scale):
-        ends = np.arange(-math.ceil(12 * distribution.scale) - 2, math.ceil(12 * distribution.scale) + 3)
+    for distribution in sorted(drawn, key=lambda distribution: (distribution.scale, repr(distribution))):
         which = np.array([each == distribution for each in distributions])
-        tables.append(
-            (coefficients[:, which].T, np.cumsum(distribution.probabilities(ends)), ends.astype(np.float64))
-        )
+        tables.append((coefficients[:, which].T, *distribution.table()))
     return [*parts, *tables]
 
 

@@ -1,9 +1,4 @@
-"""A linear combination of independent noises: its moments, its tail, and the terms of its distribution.
-
-Terms are of four distributions, two of them continuous. The discrete ones of `measurements.noise` are
-those really drawn. The continuous ones are the papers' own: they stand for the discrete ones only where they
-are asked for by name.
-"""
+"""A linear combination of independent noises of `measurements.noise`: its moments, tail and lattice."""
 
 from __future__ import annotations
 
@@ -12,21 +7,18 @@ import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import checks
 from pgmjax._internal.moved import renamed
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteLaplace, NoiseDistribution
 
-__all__ = ["DiscreteGaussian", "Gaussian", "Laplace", "NoiseSum"]
+__all__ = ["NoiseSum", "as_distribution"]
 
 _NEGLIGIBLE = 1e-12  # a coefficient whose noise is below this share of the whole is rounding
 _DIGITS = 12
 _LARGEST_DENOMINATOR = 1000
-DISCRETE = (DiscreteLaplace, DiscreteGaussian)
-LARGEST_EXPONENT = 700.0
 
 
 @renamed(laws="distributions")
@@ -103,7 +95,7 @@ class NoiseSum:
     @property
     def is_discrete(self) -> bool:
         """Whether every noise is discrete."""
-        return all(isinstance(distribution, DISCRETE) for distribution in self.distributions)
+        return all(distribution.is_discrete for distribution in self.distributions)
 
     def continuous(self) -> NoiseSum:
         """Return the sum with the papers' continuous distributions of the same families and scales."""
@@ -122,7 +114,7 @@ class NoiseSum:
         result = np.ones_like(np.asarray(angles, np.float64))
         left = np.arange(result.size)
         for size, count, distribution in zip(self.sizes, self.counts, self.distributions, strict=True):
-            result[left] *= characteristic(distribution, size * angles[left]) ** count
+            result[left] *= distribution.characteristic(size * angles[left]) ** count
             if negligible:
                 large = np.abs(result[left]) > negligible
                 result[left[~large]] = 0.0
@@ -133,7 +125,7 @@ class NoiseSum:
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Arguments s and log E exp(s X) there, for Chernoff's bound."""
         limits = [
-            largest_argument(distribution) / size
+            distribution.largest_argument / size
             for size, distribution in zip(self.sizes, self.distributions, strict=True)
         ]
         most = min(limits, default=math.inf)
@@ -142,7 +134,7 @@ class NoiseSum:
         arguments = most * shares
         logs = np.zeros_like(arguments)
         for size, count, distribution in zip(self.sizes, self.counts, self.distributions, strict=True):
-            logs += count * log_moment(distribution, size * arguments)
+            logs += count * distribution.log_moment(size * arguments)
         return arguments, logs
 
     def radius(self, outside: float) -> float:
@@ -188,61 +180,6 @@ def _grouped(
     return groups
 
 
-@dataclasses.dataclass(frozen=True)
-class Laplace:
-    """The continuous Laplace distribution, with density exp(-abs(x) / scale) / (2 scale).
-
-    Example:
-        >>> Laplace(1.0).variance
-        2.0
-    """
-
-    scale: float
-    noise: ClassVar[str] = "laplace"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", checks.number("scale", self.scale, above=0))
-
-    @property
-    def variance(self) -> float:
-        """Twice the squared scale."""
-        return 2 * self.scale * self.scale
-
-    @property
-    def stddev(self) -> float:
-        """The standard deviation."""
-        return math.sqrt(2) * self.scale
-
-
-@dataclasses.dataclass(frozen=True)
-class Gaussian:
-    """The continuous Gaussian distribution of mean 0; its scale is its standard deviation.
-
-    Example:
-        >>> Gaussian(3.0).variance
-        9.0
-    """
-
-    scale: float
-    noise: ClassVar[str] = "gaussian"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", checks.number("scale", self.scale, above=0))
-
-    @property
-    def variance(self) -> float:
-        """The squared scale."""
-        return self.scale * self.scale
-
-    @property
-    def stddev(self) -> float:
-        """The standard deviation."""
-        return self.scale
-
-
-NoiseDistribution = DiscreteLaplace | DiscreteGaussian | Laplace | Gaussian
-
-
 def as_distribution(said: str, value: Any, continuous: bool = False) -> NoiseDistribution:
     """Return a distribution from itself or from a Laplace scale.
 
@@ -267,68 +204,4 @@ def as_distribution(said: str, value: Any, continuous: bool = False) -> NoiseDis
             raise type(error)(
                 f"{said} needs a distribution of noise or a Laplace scale (counts): {error}"
             ) from error
-    if not continuous:
-        return value
-    return Laplace(value.scale) if value.noise == "laplace" else Gaussian(value.scale)
-
-
-def characteristic(distribution: NoiseDistribution, angles: np.ndarray) -> np.ndarray:
-    """Return E cos(t N) for every t in `angles` [n]: real, since every distribution is symmetric."""
-    if isinstance(distribution, Laplace):
-        return 1 / (1 + (distribution.scale * angles) ** 2)
-    if isinstance(distribution, Gaussian):
-        return np.exp(-0.5 * (distribution.scale * angles) ** 2)
-    if isinstance(distribution, DiscreteLaplace):
-        half = min(0.5 / distribution.scale, LARGEST_EXPONENT / 2)
-        return 1 / (1 + (np.sin(0.5 * angles) / math.sinh(half)) ** 2)
-    if distribution.scale < 1:
-        values = np.arange(1, math.ceil(40 * distribution.scale) + 2)
-        masses = distribution.probabilities(np.arange(-values[-1], values[-1] + 1))[values[-1] :]
-        return (masses[0] + 2 * np.cos(np.multiply.outer(angles, values)) @ masses[1:]) / (
-            masses[0] + 2 * masses[1:].sum()
-        )
-    turned = np.remainder(angles + math.pi, 2 * math.pi) - math.pi
-    shifts = 2 * math.pi * np.arange(-2, 3)  # Poisson summation; the next terms are below 1e-50
-    peaks = np.exp(-0.5 * (distribution.scale * (turned[..., None] + shifts)) ** 2).sum(axis=-1)
-    return np.asarray(peaks / np.exp(-0.5 * (distribution.scale * shifts) ** 2).sum())
-
-
-def log_moment(distribution: NoiseDistribution, arguments: np.ndarray) -> np.ndarray:
-    """Return log E exp(s N), or an upper bound of it, for every s >= 0 in `arguments` [n].
-
-    Infinite for Laplace distributions from s = 1 / scale on; for the discrete Gaussian it is the continuous
-    one's, which is not smaller (Canonne, Kamath and Steinke 2020, Fact 19).
-    """
-    if distribution.noise == "gaussian":
-        return 0.5 * (distribution.scale * arguments) ** 2
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        if isinstance(distribution, Laplace):
-            inside = (distribution.scale * arguments) ** 2
-        else:
-            half = min(0.5 / distribution.scale, LARGEST_EXPONENT / 2)
-            inside = (np.sinh(np.minimum(0.5 * arguments, LARGEST_EXPONENT / 2)) / math.sinh(half)) ** 2
-        return np.where(inside < 1, -np.log1p(-np.minimum(inside, 1)), np.inf)
-
-
-def largest_argument(distribution: NoiseDistribution) -> float:
-    """Return the s from which on E exp(s N) is infinite."""
-    return math.inf if distribution.noise == "gaussian" else 1 / distribution.scale
-
-
-def above(distribution: NoiseDistribution, values: np.ndarray) -> np.ndarray:
-    """Return P(N > v) for every v >= 0 in `values` [n], accurate far into the tail."""
-    if isinstance(distribution, Laplace):
-        return 0.5 * np.exp(-np.asarray(values) / distribution.scale)
-    if isinstance(distribution, Gaussian) or (
-        isinstance(distribution, DiscreteGaussian) and distribution.scale > 2000
-    ):
-        from scipy.special import ndtr
-
-        steps = values if isinstance(distribution, Gaussian) else np.floor(values) + 0.5
-        return np.asarray(ndtr(-np.asarray(steps) / distribution.scale))
-    first = np.floor(values) + 1
-    if isinstance(distribution, DiscreteLaplace):
-        return np.exp(-first / distribution.scale) / (1 + math.exp(-1 / distribution.scale))
-    ends = np.arange(0, math.ceil(40 * distribution.scale) + 2)
-    tails = np.append(np.cumsum(distribution.probabilities(ends)[::-1])[::-1], 0.0)
-    return tails[np.minimum(first, len(ends)).astype(np.int64)]
+    return value.continuous() if continuous else value

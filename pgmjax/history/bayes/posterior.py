@@ -22,6 +22,7 @@ from pgmjax._internal import checks
 from pgmjax._internal.jit import jit
 from pgmjax.history.bayes.blue import BestLinearUnbiased
 from pgmjax.history.bayes.inference import Claim
+from pgmjax.measurements.noise import CONTINUOUS
 
 _LARGEST_RHAT = 1.05
 
@@ -108,7 +109,7 @@ def posterior(
 
     Raises:
         NotEstimableError: (a ValueError) a flat prior leaves such a target without a posterior.
-        ValueError: correlated noise.
+        ValueError: correlated noise, or noise that is neither Laplace nor Gaussian.
 
     References:
         Andrews and Mallows 1974; Park and Casella 2008, "The Bayesian lasso", Section 2.
@@ -117,6 +118,8 @@ def posterior(
         raise ValueError(
             "the posterior needs independent noise; for Gaussian noise it is the estimate's own distribution."
         )
+    if not all(distribution.noise in CONTINUOUS for distribution in blue.distributions):
+        raise ValueError("the posterior is computed for Laplace and Gaussian noise only.")
     chains, steps = checks.integer("chains", chains, low=2), checks.integer("steps", steps, low=2)
     burn_in = checks.integer("burn_in", burn_in, low=0)
     blue.combination(targets)  # refuses what has no posterior

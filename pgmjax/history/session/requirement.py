@@ -13,9 +13,8 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.history.bayes.inference import Inference
-from pgmjax.history.bayes.noise_sum import DISCRETE
 from pgmjax.history.session.costs import PLACES, least_epsilon
-from pgmjax.measurements.noise import DiscreteLaplace
+from pgmjax.measurements.noise import DiscreteLaplace, DiscreteNoise
 from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query
 
@@ -128,7 +127,7 @@ def interval(answer: Inference, delta: float) -> tuple[float, float]:
     """
     distribution = answer.distribution
     if distribution.num_terms == 1 and isinstance(
-        distribution.distributions[0], DISCRETE
+        distribution.distributions[0], DiscreteNoise
     ):  # without the margin of a computation
         width = float(distribution.sizes[0]) * (distribution.distributions[0].radius(delta) + _ENDS)
         return answer.value - width, answer.value + width

@@ -17,16 +17,16 @@ from pgmjax._internal import checks
 from pgmjax._internal.moved import renamed
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.measurements.noise import NoiseDistribution
+from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy.accounting.composition import Composition, Guarantee
-from pgmjax.privacy.accounting.events import Event, Gaussian, Laplace
+from pgmjax.privacy.accounting.events import Event, GaussianEvent, LaplaceEvent
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.exact import exact_delta, exact_epsilon, shortened, split
 from pgmjax.privacy.scales import gaussian_for, laplace_for
 from pgmjax.privacy.sensitivity import Shifts, check_measurable, shifts_of
 from pgmjax.queries import Query
 
-_Noise = tuple[tuple[NoiseDistribution, ...], tuple[Event, ...]]
+_Noise = tuple[tuple[DiscreteNoise, ...], tuple[Event, ...]]
 _Start = tuple[Fraction, Fraction, str]
 """The target's epsilon and delta, and the account that meets it in closed form."""
 
@@ -48,7 +48,7 @@ class Calibration:
         loss: their cost, at most the target.
     """
 
-    distributions: tuple[NoiseDistribution, ...]
+    distributions: tuple[DiscreteNoise, ...]
     events: tuple[Event, ...]
     plan: Composition
     loss: Guarantee
@@ -167,7 +167,7 @@ def _laplace(asked: Sequence[_Asked], epsilon: Fraction) -> _Noise:
     costs = [one.share * epsilon for one in asked]
     distributions = tuple(laplace_for(one.l1, cost) for one, cost in zip(asked, costs, strict=True))
     return distributions, tuple(
-        Laplace(cost, one.shifts, distribution.scale)
+        LaplaceEvent(cost, one.shifts, distribution.scale)
         for one, cost, distribution in zip(asked, costs, distributions, strict=True)
     )
 
@@ -176,7 +176,7 @@ def _gaussian(asked: Sequence[_Asked], rho: Fraction) -> _Noise:
     costs = [one.share * rho for one in asked]
     distributions = tuple(gaussian_for(one.l2_squared, cost) for one, cost in zip(asked, costs, strict=True))
     return distributions, tuple(
-        Gaussian(cost, one.shifts, distribution.scale)
+        GaussianEvent(cost, one.shifts, distribution.scale)
         for one, cost, distribution in zip(asked, costs, distributions, strict=True)
     )
 

@@ -61,8 +61,8 @@ class Composition:
         ValueError: no event, a count below 1, or an event of the other relation.
 
     Example:
-        >>> from pgmjax.privacy.accounting.events import Laplace, Selection
-        >>> events = [(Selection("0.05", "exponential"), 30), (Laplace("0.05"), 30)]
+        >>> from pgmjax.privacy.accounting.events import LaplaceEvent, Selection
+        >>> events = [(Selection("0.05", "exponential"), 30), (LaplaceEvent("0.05"), 30)]
         >>> plan = Composition(events, Relation.ADD_REMOVE)
         >>> plan.epsilon_pure(), plan.rho()
         (Fraction(3, 1), Fraction(3, 64))
@@ -131,8 +131,8 @@ class Composition:
         """Return what the plan promises, in a sentence or two.
 
         Example:
-            >>> from pgmjax.privacy.accounting.events import Laplace
-            >>> Composition([(Laplace("0.1"), 10)], Relation.ADD_REMOVE).statement()
+            >>> from pgmjax.privacy.accounting.events import LaplaceEvent
+            >>> Composition([(LaplaceEvent("0.1"), 10)], Relation.ADD_REMOVE).statement()
             '10 accesses under add-remove together cost epsilon 1 at delta 0 by basic; rho 0.05.'
         """
         noun = "1 access" if self.accesses == 1 else f"{self.accesses} accesses"

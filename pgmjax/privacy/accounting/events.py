@@ -2,8 +2,8 @@
 
 An event is what was done, in public terms; it knows its pure epsilon, its rho and its Renyi divergence at
 any order, each an upper bound. Accounts add these up; none is ever typed by hand. Of `Pure` and
-`Concentrated` one parameter is known and nothing else; `Laplace` and `Gaussian` are discrete noise on integer
-answers, `Selection` a choice by noisy scores, `Response` randomised response.
+`Concentrated` one parameter is known and nothing else; `LaplaceEvent`, `GaussianEvent` and `StaircaseEvent`
+are discrete noise on integer answers, `Selection` a choice by noisy scores, `Response` randomised response.
 
 The Renyi divergences of discrete Laplace noise have a closed form. For noise P(k) proportional to
 exp(-h abs(k)) and a move by m, the sum of P(k)^a P(k - m)^(1 - a) over all integers is, cut at 0 and m and
@@ -35,11 +35,12 @@ from pgmjax.privacy.scales import ceil_sqrt
 __all__ = [
     "Concentrated",
     "Event",
-    "Gaussian",
-    "Laplace",
+    "GaussianEvent",
+    "LaplaceEvent",
     "Pure",
     "Response",
     "Selection",
+    "StaircaseEvent",
     "check_relation",
     "read_event",
 ]
@@ -154,7 +155,7 @@ class Concentrated(Record):
 
 
 @dataclasses.dataclass(frozen=True)
-class Laplace(Record):
+class LaplaceEvent(Record):
     """Discrete Laplace noise of one scale on integer answers.
 
     Args:
@@ -174,7 +175,7 @@ class Laplace(Record):
         file says why), and without a scale those of pure DP.
 
     Example:
-        >>> Laplace(1, shifts=(1, 1)).rho, Laplace(1).rho
+        >>> LaplaceEvent(1, shifts=(1, 1)).rho, LaplaceEvent(1).rho
         (Fraction(1, 4), Fraction(1, 2))
     """
 
@@ -223,12 +224,12 @@ class Laplace(Record):
 
 
 @dataclasses.dataclass(frozen=True)
-class Gaussian(Record):
+class GaussianEvent(Record):
     """Discrete Gaussian noise of one scale on integer answers.
 
     Args:
         rho: > 0, at least (squared L2 sensitivity) / (2 scale^2).
-        shifts: as for `Laplace`.
+        shifts: as for `LaplaceEvent`.
         scale: the float that was drawn with, None where unknown.
 
     Raises:
@@ -239,7 +240,7 @@ class Gaussian(Record):
         rho-zCDP (Canonne, Kamath and Steinke 2020, Theorem 4).
 
     Example:
-        >>> Gaussian("0.005", shifts=(1,), scale=10.0).to_dict()
+        >>> GaussianEvent("0.005", shifts=(1,), scale=10.0).to_dict()
         {'kind': 'gaussian', 'rho': '0.005', 'shifts': [1], 'scale': '10.0'}
     """
 
@@ -277,6 +278,68 @@ class Gaussian(Record):
     def renyi(self, orders: np.ndarray) -> np.ndarray:
         """Return order * rho."""
         return times_rho(self.rho, orders)
+
+
+@dataclasses.dataclass(frozen=True)
+class StaircaseEvent(Record):
+    """Discrete staircase noise of one width on integer answers.
+
+    Args:
+        epsilon: > 0, at least (the sum of ceil(move / width) over the answers) / scale.
+        width: of a stair, the move that costs 1 / scale.
+        shifts: as for `LaplaceEvent`, but known: their number of stairs does not follow from their sum.
+        scale: the float that was drawn with, None where unknown.
+
+    Raises:
+        TypeError: shifts that are no sequence, or a number of a wrong type.
+        ValueError: a bad number, or an epsilon too small for the shifts at this scale.
+
+    Guarantees:
+        epsilon-DP: an answer that moves by m loses at most ceil(m / width) / scale. Divergences are at most
+        the sum of those of pure DP over the moved answers.
+
+    References:
+        Geng and Viswanath 2016, "The optimal noise-adding mechanism in differential privacy".
+
+    Example:
+        >>> StaircaseEvent(2, 10, shifts=(10,), scale=0.5).rho, StaircaseEvent(2, 10, shifts=(10, 3)).rho
+        (Fraction(2, 1), Fraction(1, 1))
+    """
+
+    epsilon: Fraction
+    width: int
+    shifts: tuple[int, ...]
+    scale: float | None = None
+    kind: ClassVar[str] = "staircase"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", exact_epsilon(self.epsilon))
+        object.__setattr__(self, "width", checks.integer("width", self.width, low=1))
+        if self.shifts is None:
+            raise TypeError("shifts must be whole numbers >= 1: the cost of a staircase depends on them.")
+        _set_noise(self)
+        if self.scale and sum(self.stairs) > self.epsilon * Fraction(self.scale):
+            raise ValueError(
+                f"epsilon {shortened(self.epsilon)} is too small for moves over {sum(self.stairs)} stairs in "
+                f"all at scale {self.scale!r}: it must be at least their ratio."
+            )
+
+    @property
+    def stairs(self) -> tuple[int, ...]:
+        """ceil(shift / width) of every moved answer."""
+        return tuple(-(-shift // self.width) for shift in self.shifts)
+
+    @property
+    def rho(self) -> Fraction:
+        """Half the sum of the squared epsilons of the moved answers."""
+        squares = sum(stair**2 for stair in self.stairs)
+        return self.epsilon**2 * Fraction(squares, sum(self.stairs) ** 2) / 2
+
+    def renyi(self, orders: np.ndarray) -> np.ndarray:
+        """Return the sum of the divergences of pure DP over the moved answers, or of one for all of them."""
+        shares = [self.epsilon * Fraction(stair, sum(self.stairs)) for stair in self.stairs]
+        apart = sum(pure_divergence(ceil_float(share), orders) for share in shares)
+        return np.minimum(apart, pure_divergence(ceil_float(self.epsilon), orders))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -337,7 +400,8 @@ class Response(Pure):
 
 
 _KINDS: dict[str, type] = {
-    event.kind: event for event in (Pure, Concentrated, Laplace, Gaussian, Selection, Response)
+    event.kind: event
+    for event in (Pure, Concentrated, LaplaceEvent, GaussianEvent, StaircaseEvent, Selection, Response)
 }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.errors import Error
-from pgmjax.privacy.accounting.events import Event, Gaussian, Laplace
+from pgmjax.privacy.accounting.events import Event, GaussianEvent, LaplaceEvent
 from pgmjax.privacy.exact import ceil_float, floor_float, shortened
 
 Counted = Sequence[tuple[Event, int]]
@@ -89,7 +89,7 @@ _Part = tuple[str, float, int]
 def _parts(events: Counted) -> collections.Counter[_Part]:
     parts: collections.Counter[_Part] = collections.Counter()
     for event, count in events:
-        if isinstance(event, Gaussian):
+        if isinstance(event, GaussianEvent):
             sigma = event.sigma
             if event.shifts is None or sigma is None:
                 raise UnsupportedError("pld unsupported: a gaussian event does not know its shifts.")
@@ -99,7 +99,7 @@ def _parts(events: Counted) -> collections.Counter[_Part]:
                 )
             for shift in event.shifts:
                 parts["gaussian", sigma, shift] += count
-        elif isinstance(event, Laplace) and event.shifts is not None and event.step is not None:
+        elif isinstance(event, LaplaceEvent) and event.shifts is not None and event.step is not None:
             for shift in event.shifts:
                 parts["laplace", event.step, shift] += count
         elif event.epsilon is not None:

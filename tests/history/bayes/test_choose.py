@@ -9,8 +9,8 @@ from scipy import stats
 from pgmjax.history.bayes import convolution, monte_carlo
 from pgmjax.history.bayes.characteristic import FourierDistribution, invert, plan_inversion
 from pgmjax.history.bayes.choose import cheapest, distribution_of
-from pgmjax.history.bayes.noise_sum import Gaussian, Laplace, NoiseSum
-from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
+from pgmjax.history.bayes.noise_sum import NoiseSum
+from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 
 A = [0.476923077, 0.364485981, -0.032710280, 0.495327103, -0.500071891, 0.261538462, 0.070093458, 0.238389648]
 B = [20.0, 10.0, 20.0, 10.0, 10.0, 40.0, 40.0, 10.0]

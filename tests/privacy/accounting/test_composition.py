@@ -9,20 +9,29 @@ from hypothesis import strategies as st
 
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting.composition import METHODS, Composition
-from pgmjax.privacy.accounting.events import Concentrated, Gaussian, Laplace, Pure, Response, Selection
+from pgmjax.privacy.accounting.events import (
+    Concentrated,
+    GaussianEvent,
+    LaplaceEvent,
+    Pure,
+    Response,
+    Selection,
+)
 
 da = pytest.importorskip("dp_accounting")
 from dp_accounting import pld, rdp  # noqa: E402
 from dp_accounting.pld import privacy_loss_distribution as distributions  # noqa: E402
 
 AR = Relation.ADD_REMOVE
-EIGHT = Composition([(Gaussian("0.005", (1,), 10.0), 8)], AR)
-MWEM = Composition([(Selection("0.05", "exponential"), 30), (Laplace("0.05", (1,), 20.0), 30)], AR)
+EIGHT = Composition([(GaussianEvent("0.005", (1,), 10.0), 8)], AR)
+MWEM = Composition([(Selection("0.05", "exponential"), 30), (LaplaceEvent("0.05", (1,), 20.0), 30)], AR)
 EVENTS = st.one_of(
     st.builds(
-        lambda x, s: Laplace(x, s), st.sampled_from(["0.1", "0.02"]), st.sampled_from([None, (1, 1), (2,)])
+        lambda x, s: LaplaceEvent(x, s),
+        st.sampled_from(["0.1", "0.02"]),
+        st.sampled_from([None, (1, 1), (2,)]),
     ),
-    st.builds(lambda s: Gaussian("0.01", s), st.sampled_from([(1,), (1, 1)])),
+    st.builds(lambda s: GaussianEvent("0.01", s), st.sampled_from([(1,), (1, 1)])),
     st.builds(Selection, st.just("0.1"), st.sampled_from(["exponential", "permute-and-flip"])),
     st.just(Response("0.2")),
 )
@@ -40,7 +49,7 @@ def test_eight_gaussians():
 
 
 def test_ten_laplaces_of_scale_ten():
-    plan = Composition([(Laplace("0.1", (1,), 10.0), 10)], AR)
+    plan = Composition([(LaplaceEvent("0.1", (1,), 10.0), 10)], AR)
     assert plan.epsilon().epsilon == plan.epsilon_pure() == 1
     for method in ("rdp", "pld"):
         assert 0.9999 < plan.epsilon("1e-9", method).epsilon < 1.0001
@@ -75,7 +84,7 @@ def exact_delta(step, count, epsilon):
 
 @pytest.mark.parametrize("delta", [1e-10, 1e-9, 1e-5])
 @pytest.mark.parametrize("step, count", [(0.05, 60), (0.1, 10), (0.013, 2000), (1.0, 3)])
-@pytest.mark.parametrize("make", [Pure, lambda x: Laplace(x, (1,))])
+@pytest.mark.parametrize("make", [Pure, lambda x: LaplaceEvent(x, (1,))])
 def test_pld_is_an_upper_bound_and_close_where_the_law_is_a_binomial(step, count, delta, make):
     found = Composition([(make(step), count)], AR).epsilon(delta, "pld").epsilon
     assert exact_delta(step, count, found) <= delta
@@ -84,8 +93,8 @@ def test_pld_is_an_upper_bound_and_close_where_the_law_is_a_binomial(step, count
 
 @pytest.mark.parametrize("shifts, scale", [((3,), 7.5), ((2, 1), 11.0), ((5, 5), 200.0)])
 def test_pld_of_shifts_is_not_below_the_optimistic_one(shifts, scale):
-    laplace = Laplace(Fraction(sum(shifts)) / Fraction(scale), shifts, scale)
-    gaussian = Gaussian(Fraction(sum(s**2 for s in shifts)) / (2 * Fraction(scale) ** 2), shifts, scale)
+    laplace = LaplaceEvent(Fraction(sum(shifts)) / Fraction(scale), shifts, scale)
+    gaussian = GaussianEvent(Fraction(sum(s**2 for s in shifts)) / (2 * Fraction(scale) ** 2), shifts, scale)
     floor = distributions.identity(1e-3)
     for event, make in (
         (laplace, lambda s: distributions.from_discrete_laplace_mechanism(1 / scale, s, False, 1e-3)),
@@ -128,9 +137,9 @@ def test_equal_events_are_counted_together_in_any_order():
 @pytest.mark.parametrize(
     "event, words",
     [
-        (Gaussian("0.01"), "a gaussian event does not know its shifts"),
+        (GaussianEvent("0.01"), "a gaussian event does not know its shifts"),
         (Concentrated("0.01"), "of a concentrated event only rho is known"),
-        (Gaussian("1e-10", (1,), 1e5), "a gaussian scale of 100000 has more than"),
+        (GaussianEvent("1e-10", (1,), 1e5), "a gaussian scale of 100000 has more than"),
     ],
 )
 def test_what_pld_cannot_do_is_said_and_the_best_falls_back(event, words):
@@ -153,7 +162,7 @@ def test_statements():
         "60 accesses under add-remove together cost epsilon 3 at delta 0 by basic; rho 0.046875."
     )
     assert "by pld; rho 0.04." in EIGHT.statement("1e-9") and "delta 1e-09" in EIGHT.statement("1e-9")
-    unknown = Composition([Gaussian("0.04")], AR).statement("1e-9")
+    unknown = Composition([GaussianEvent("0.04")], AR).statement("1e-9")
     assert unknown.startswith("1 access under") and "(pld unsupported: a gaussian event" in unknown
 
 
@@ -205,7 +214,7 @@ def test_bad_deltas(method, delta):
         (Concentrated("1e290"), 1e290, 1.002e290),
         (Concentrated("1.7e308"), 1.7e308, 1.702e308),
         (Concentrated("1e-307"), 0, 1e-150),
-        (Gaussian("1e300", (1,)), 1e300, 1.001e300),
+        (GaussianEvent("1e300", (1,)), 1e300, 1.001e300),
     ],
 )
 def test_losses_beyond_floats_have_finite_costs(event, low, high):
@@ -214,7 +223,7 @@ def test_losses_beyond_floats_have_finite_costs(event, low, high):
 
 
 @pytest.mark.parametrize("epsilon, size", [("1e200", "large"), ("1e-200", "small")])
-@pytest.mark.parametrize("make", [Pure, lambda x: Laplace(x, (1,))])
+@pytest.mark.parametrize("make", [Pure, lambda x: LaplaceEvent(x, (1,))])
 def test_losses_that_no_distribution_holds(epsilon, size, make):
     with pytest.raises(ValueError, match=f"pld unsupported: losses this {size} cannot be listed in float64"):
         Composition([make(epsilon)], AR).epsilon("1e-9", "pld")

@@ -46,7 +46,7 @@ def test_laplace_against_long_sums(step, shift):
 @pytest.mark.parametrize("moves", [(1, 1), (2, 1, 1), (3, 3, 3)])
 def test_laplace_noise_on_several_answers_costs_the_sum_over_all_of_them(moves):
     """Answers that move by the same amount are still as many releases."""
-    found = events.Laplace(Fraction(sum(moves), 2), moves, scale=2.0).renyi(np.array(ORDERS))
+    found = events.LaplaceEvent(Fraction(sum(moves), 2), moves, scale=2.0).renyi(np.array(ORDERS))
     for order, value in zip(ORDERS, found, strict=True):
         exact = mpmath.fsum(long_sum(0.5, move, order) for move in moves)
         assert 0 <= float(mp.mpf(float(value)) / exact - 1) < 1e-10

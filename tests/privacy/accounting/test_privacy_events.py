@@ -22,11 +22,11 @@ def examples():
     yield e.Concentrated("1e-9")
     yield e.Selection("0.1", "exponential")
     yield e.Selection("0.1", "permute-and-flip")
-    yield e.Laplace("0.1")
-    yield e.Laplace("0.1", (2, 1), 30.000000000000004)
-    yield e.Laplace("0.3", None, 10.0)
-    yield e.Gaussian("0.005", (1,), 10.0)
-    yield e.Gaussian("1/7")
+    yield e.LaplaceEvent("0.1")
+    yield e.LaplaceEvent("0.1", (2, 1), 30.000000000000004)
+    yield e.LaplaceEvent("0.3", None, 10.0)
+    yield e.GaussianEvent("0.005", (1,), 10.0)
+    yield e.GaussianEvent("1/7")
 
 
 @pytest.mark.parametrize("event", list(examples()), ids=repr)
@@ -51,16 +51,16 @@ def test_currencies_agree(event):
 @given(AMOUNTS, SHIFTS)
 def test_laplace_with_shifts_is_no_dearer_than_without_and_than_one_answer_for_all(epsilon, shifts):
     scale = math.nextafter(float(sum(shifts) / epsilon), math.inf)
-    known = e.Laplace(epsilon, shifts, scale).renyi(ORDERS)
-    unknown = e.Laplace(epsilon, None, scale).renyi(ORDERS)
+    known = e.LaplaceEvent(epsilon, shifts, scale).renyi(ORDERS)
+    unknown = e.LaplaceEvent(epsilon, None, scale).renyi(ORDERS)
     assert (known <= unknown * (1 + 1e-9)).all()
     assert (unknown <= e.Pure(epsilon).renyi(ORDERS)).all()
 
 
 def test_rho_of_a_move_over_several_answers_is_the_sum_of_theirs():
-    assert e.Laplace(1, (1, 1)).rho == Fraction(1, 4)
-    assert e.Laplace(1, (3,)).rho == Fraction(1, 2)
-    assert e.Gaussian("0.02", (1, 1), 10.0).squares == 2
+    assert e.LaplaceEvent(1, (1, 1)).rho == Fraction(1, 4)
+    assert e.LaplaceEvent(1, (3,)).rho == Fraction(1, 2)
+    assert e.GaussianEvent("0.02", (1, 1), 10.0).squares == 2
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "3"])
@@ -93,7 +93,7 @@ def test_the_exponential_mechanism_on_random_scores_stays_below_its_event():
 
 def test_costs_beyond_floats_are_still_bounded():
     assert np.isfinite(e.Selection("1e200", "exponential").renyi(ORDERS)).all()
-    assert np.isfinite(e.Laplace("1e200").renyi(ORDERS)).all()
+    assert np.isfinite(e.LaplaceEvent("1e200").renyi(ORDERS)).all()
 
 
 def test_response_holds_where_records_are_replaced():
@@ -105,14 +105,16 @@ def test_response_holds_where_records_are_replaced():
         e.check_relation(0.1, Relation.ADD_REMOVE)
 
 
-@pytest.mark.parametrize("kind", [e.Pure, e.Laplace, e.Response, lambda x: e.Selection(x, "exponential")])
+@pytest.mark.parametrize(
+    "kind", [e.Pure, e.LaplaceEvent, e.Response, lambda x: e.Selection(x, "exponential")]
+)
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, "junk"])
 def test_bad_epsilons(kind, value):
     with pytest.raises(ValueError, match="epsilon"):
         kind(value)
 
 
-@pytest.mark.parametrize("kind", [e.Concentrated, e.Gaussian])
+@pytest.mark.parametrize("kind", [e.Concentrated, e.GaussianEvent])
 @pytest.mark.parametrize("value, error", [(0, ValueError), (math.nan, ValueError), (True, TypeError)])
 def test_bad_rhos(kind, value, error):
     with pytest.raises(error, match="rho"):
@@ -123,17 +125,25 @@ def test_bad_rhos(kind, value, error):
     "make, error, words",
     [
         (lambda: e.Selection(1, "softmax"), ValueError, "method must be one of"),
-        (lambda: e.Laplace(1, ()), ValueError, "shifts must be whole numbers"),
-        (lambda: e.Laplace(1, (0,)), ValueError, "a shift must be an integer >= 1"),
-        (lambda: e.Laplace(1, (0.5,)), TypeError, "a shift must be an integer"),
-        (lambda: e.Laplace(1, (1,), math.nan), ValueError, "scale must be finite"),
-        (lambda: e.Laplace(1, (1,), 0.0), ValueError, "scale must be > 0"),
-        (lambda: e.Laplace("0.1", (2,), 10.0), ValueError, "epsilon 0.1 is too small for moves of 2"),
-        (lambda: e.Gaussian("0.004", (1,), 10.0), ValueError, "rho 0.004 is too small for moves of 1"),
-        (lambda: e.Laplace(1, 3), TypeError, "shifts must be a sequence of whole numbers >= 1, got int"),
-        (lambda: e.Gaussian(1, "12"), TypeError, "shifts must be a sequence of whole numbers >= 1, got str"),
-        (lambda: e.Laplace("1e-100", (2,), 1.0), ValueError, "epsilon about 1e-100 is too small for moves"),
-        (lambda: e.Gaussian("1e-100", (2,), 1.0), ValueError, "rho about 1e-100 is too small for moves"),
+        (lambda: e.LaplaceEvent(1, ()), ValueError, "shifts must be whole numbers"),
+        (lambda: e.LaplaceEvent(1, (0,)), ValueError, "a shift must be an integer >= 1"),
+        (lambda: e.LaplaceEvent(1, (0.5,)), TypeError, "a shift must be an integer"),
+        (lambda: e.LaplaceEvent(1, (1,), math.nan), ValueError, "scale must be finite"),
+        (lambda: e.LaplaceEvent(1, (1,), 0.0), ValueError, "scale must be > 0"),
+        (lambda: e.LaplaceEvent("0.1", (2,), 10.0), ValueError, "epsilon 0.1 is too small for moves of 2"),
+        (lambda: e.GaussianEvent("0.004", (1,), 10.0), ValueError, "rho 0.004 is too small for moves of 1"),
+        (lambda: e.LaplaceEvent(1, 3), TypeError, "shifts must be a sequence of whole numbers >= 1, got int"),
+        (
+            lambda: e.GaussianEvent(1, "12"),
+            TypeError,
+            "shifts must be a sequence of whole numbers >= 1, got str",
+        ),
+        (
+            lambda: e.LaplaceEvent("1e-100", (2,), 1.0),
+            ValueError,
+            "epsilon about 1e-100 is too small for moves",
+        ),
+        (lambda: e.GaussianEvent("1e-100", (2,), 1.0), ValueError, "rho about 1e-100 is too small for moves"),
         (lambda: e.read_event({"kind": ["x"]}), ValueError, "kind of an event must be one of"),
         (
             lambda: e.read_event({"kind": "laplace", "epsilon": "1", "scale": "abc"}),
@@ -153,7 +163,7 @@ def test_refusals(make, error, words):
 
 
 def test_shifts_may_be_an_array():
-    assert e.Laplace(1, np.array([1, 2])).shifts == (2, 1)
+    assert e.LaplaceEvent(1, np.array([1, 2])).shifts == (2, 1)
 
 
 @pytest.mark.filterwarnings("error")

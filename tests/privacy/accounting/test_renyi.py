@@ -11,7 +11,14 @@ from scipy import optimize
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting import events as divergence
 from pgmjax.privacy.accounting import renyi
-from pgmjax.privacy.accounting.events import Concentrated, Gaussian, Laplace, Pure, Response, Selection
+from pgmjax.privacy.accounting.events import (
+    Concentrated,
+    GaussianEvent,
+    LaplaceEvent,
+    Pure,
+    Response,
+    Selection,
+)
 from pgmjax.privacy.accounting.zcdp import epsilon_of, rho_for
 
 ORDERS = renyi.ORDERS
@@ -19,7 +26,7 @@ EVENTS = st.one_of(
     st.builds(Pure, st.fractions(min_value="1/1000", max_value=2, max_denominator=1000)),
     st.builds(Concentrated, st.fractions(min_value="1/100000", max_value=1, max_denominator=100000)),
     st.builds(lambda x: Selection(x, "exponential"), st.sampled_from(["0.01", "0.2", "1"])),
-    st.builds(lambda x: Laplace(x, (1, 1)), st.sampled_from(["0.01", "0.2", "1"])),
+    st.builds(lambda x: LaplaceEvent(x, (1, 1)), st.sampled_from(["0.01", "0.2", "1"])),
 )
 DELTAS = st.sampled_from(["1e-12", "1e-9", "1e-5", "0.01"])
 
@@ -77,7 +84,7 @@ def test_more_events_never_cost_less_and_larger_deltas_never_more(events, more, 
 
 def test_an_account_stops_at_its_cap():
     account = renyi.RenyiAccount("add-remove")
-    event, made = Gaussian("0.001", (1,)), 0
+    event, made = GaussianEvent("0.001", (1,)), 0
     while not account.would_exceed(event, 1, "1e-9"):
         account.add(event)
         made += 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pgmjax.privacy.accounting import renyi
-from pgmjax.privacy.accounting.events import Concentrated, Gaussian, Pure
+from pgmjax.privacy.accounting.events import Concentrated, GaussianEvent, Pure
 from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.privacy.budget import BudgetExceeded
 from pgmjax.privacy.ledger import Ledger
@@ -88,7 +88,7 @@ def test_the_parts_of_delta_sum_to_it(epsilon, delta):
 EVENTS = {
     "many Gaussians": [Concentrated("0.0001")],
     "few large": [Pure("0.4")],
-    "mixed": [Pure("0.05"), Concentrated("0.001"), Gaussian("0.0005", shifts=(1,))],
+    "mixed": [Pure("0.05"), Concentrated("0.001"), GaussianEvent("0.0005", shifts=(1,))],
     "small and pure": [Pure("0.003")],
 }
 
