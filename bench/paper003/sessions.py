@@ -22,10 +22,10 @@ import time
 from fractions import Fraction
 
 import numpy as np
-from pgmjax.history.session.requirement import AccuracyRequirement
 
 import pgmjax as pj
 from pgmjax.history.session.costs import CellAccount
+from pgmjax.history.session.requirement import AccuracyRequirement
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend
 

@@ -67,6 +67,7 @@ RENAMED: dict[str, str] = {
     "history.spectrum.Spectrum": "KernelSpectrum",
     "history.sum_law.LatticeLaw": "LatticeDistribution",
     "history.sum_law.SumLaw": "SumDistribution",
+    "known.Known": "SideInformation",
     "laws.Law": "DiscreteNoise",
     "learners.Engine": "EngineLearner",
     "learners.engine.Engine": "EngineLearner",

@@ -112,10 +112,10 @@ def true_range() -> Any:
 
 def _sensitivity(change: Callable[..., Sensitivity]) -> Any:
     true = Sensitivity.of
-    return replaced((Sensitivity, "of", staticmethod(lambda *given: change(true, *given))), _unknown_moves())
+    return replaced((Sensitivity, "of", staticmethod(lambda *given: change(true, *given))), _unknown_shifts())
 
 
-def _unknown_moves() -> tuple[Any, str, Any]:
+def _unknown_shifts() -> tuple[Any, str, Any]:
     """Keeps the account from comparing a scale with how far answers are known to move."""
     return measuring, "shifts_of", lambda *given: None
 
@@ -188,7 +188,7 @@ def noise_over_n() -> Any:
 def rho_as_scale() -> Any:
     """The Gaussian's parameter passed where its scale belongs."""
     return replaced(
-        (scales, "gaussian_for", lambda square, rho: DiscreteGaussian(float(rho))), _unknown_moves()
+        (scales, "gaussian_for", lambda square, rho: DiscreteGaussian(float(rho))), _unknown_shifts()
     )
 
 

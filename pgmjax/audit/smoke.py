@@ -41,16 +41,16 @@ class NoMeasurementsError(Error, TypeError):
     """Results of a mechanism hold no measurements, which black-box runs look at."""
 
 
-class _Unfitted(Exception):
+class _NotFitted(Exception):
     """No model was fitted, on purpose."""
 
 
 class _NoFit(Estimator):
     def fit(self, *given: Any, **more: Any) -> Any:
-        raise _Unfitted
+        raise _NotFitted
 
     def fit_batch(self, *given: Any, **more: Any) -> Any:
-        raise _Unfitted
+        raise _NotFitted
 
 
 def lower_bound(
@@ -143,7 +143,7 @@ def _way_of_running(
     def fitted(data: Dataset, seed: int) -> Sequence[LinearMeasurement]:
         return _measurements(case.make(seed).run(data, QUERY))
 
-    def unfitted(data: Dataset, seed: int) -> Sequence[LinearMeasurement]:
+    def without_fits(data: Dataset, seed: int) -> Sequence[LinearMeasurement]:
         try:
             return _measurements(case.make(seed, estimator=no_fit).run(data, QUERY))
         except FitError as error:
@@ -155,11 +155,11 @@ def _way_of_running(
     short = short_fit()
     no_fit = _NoFit(**{field.name: getattr(short, field.name) for field in dataclasses.fields(short)})
     try:
-        same = not differences(list(full), list(unfitted(data, case.seed)))
+        same = not differences(list(full), list(without_fits(data, case.seed)))
     except Exception:  # it takes no estimator, or needs its fit on the way
         same = False
     takes_fit = "estimator" in inspect.signature(case.mechanism).parameters
-    return (unfitted, False) if same else (fitted, takes_fit)
+    return (without_fits, False) if same else (fitted, takes_fit)
 
 
 def _measurements(result: Any) -> Sequence[LinearMeasurement]:

@@ -9,7 +9,7 @@ from typing import Any
 from pgmjax.data.domain import Domain
 from pgmjax.estimation.mixture_fit import fit_mixture
 from pgmjax.estimation.region_fit import fit_local, plan_local
-from pgmjax.estimation.side_information import Known
+from pgmjax.estimation.side_information import SideInformation
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.measurements.linear import LinearMeasurement
@@ -47,7 +47,7 @@ def fit(
     domain: Domain,
     measurements: Sequence[LinearMeasurement],
     total: float,
-    known: Known,
+    known: SideInformation,
 ) -> Approximation:
     """Fit by the named method; `True` takes belief propagation where it fits, else a mixture.
 
@@ -89,7 +89,7 @@ def fit(
 
 
 def _regions_fit(
-    settings: Any, domain: Domain, measurements: Sequence[LinearMeasurement], known: Known
+    settings: Any, domain: Domain, measurements: Sequence[LinearMeasurement], known: SideInformation
 ) -> bool:
     if settings.stop == "noise":
         return False

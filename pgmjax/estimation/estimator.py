@@ -20,7 +20,7 @@ from pgmjax.estimation.feasibility import Constraint, total_of
 from pgmjax.estimation.fit import FitProblem, FitResult, fit
 from pgmjax.estimation.losses.base import unique_cliques
 from pgmjax.estimation.losses.build import noise_level
-from pgmjax.estimation.side_information import Known, listed
+from pgmjax.estimation.side_information import SideInformation, listed
 from pgmjax.estimation.solvers.stopping import Status
 from pgmjax.estimation.views import FitPictures
 from pgmjax.inference import oracles
@@ -149,7 +149,7 @@ class Estimator:
         fixed = [c.clique for c in constraints if isinstance(c, FixedMarginal)]
         measured = [as_clique(domain, c) for c in (*cliques, *fixed)]
         zeros = tuple(z for z in (c.zeros(domain) for c in constraints) if z is not None)
-        known = Known(zeros, prior=prior)
+        known = SideInformation(zeros, prior=prior)
         named = (*(unique_cliques(measured) if fixed else measured), *known.cliques)
         structure, attributes = Structure.named(domain.sizes, named)
         return oracles.plan(
@@ -297,12 +297,12 @@ class Estimator:
         constraints: Sequence[Constraint],
         prior: GraphicalModel | None,
         prior_weight: float,
-    ) -> Known:
+    ) -> SideInformation:
         if not isinstance(domain, Domain):
             raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
         if not isinstance(warm_start, GraphicalModel | None):
             raise TypeError(f"warm_start must be a GraphicalModel, got {type(warm_start).__name__}.")
-        known = Known.of(domain, constraints, prior, prior_weight)
+        known = SideInformation.of(domain, constraints, prior, prior_weight)
         if known.weight is not None and self.stop == "noise":
             raise ValueError("prior_weight and stop='noise' both keep a model off the noise: choose one.")
         return known

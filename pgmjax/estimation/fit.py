@@ -29,7 +29,7 @@ from pgmjax.estimation import certificate, feasibility, losses, solvers
 from pgmjax.estimation.losses.augmented import Augmented, Equalities
 from pgmjax.estimation.losses.base import BoundLoss
 from pgmjax.estimation.losses.build import noise_level
-from pgmjax.estimation.side_information import Known
+from pgmjax.estimation.side_information import SideInformation
 from pgmjax.estimation.solvers.loop import FitSteps, Solution, run_single, solve_steps
 from pgmjax.estimation.solvers.problem import Evaluation, Prior, Problem
 from pgmjax.estimation.solvers.stopping import FIRST_SMOOTHING, Status, StoppingRule
@@ -69,7 +69,7 @@ class FitProblem:
     domain: Domain
     measurements: tuple[LinearMeasurement, ...]
     total: float
-    known: Known
+    known: SideInformation
     bar: Progress
     mesh: Any = None
     trace: list[tuple[int, float, float]] = dataclasses.field(default_factory=list, compare=False)

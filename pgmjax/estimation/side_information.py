@@ -19,7 +19,7 @@ from pgmjax.model.graphical import GraphicalModel
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Known:
+class SideInformation:
     """Public knowledge over a domain.
 
     Attributes:
@@ -42,7 +42,7 @@ class Known:
         constraints: Sequence[Constraint],
         prior: GraphicalModel | None = None,
         weight: float = 0.0,
-    ) -> Known:
+    ) -> SideInformation:
         """Check everything, against the domain and together.
 
         Raises:

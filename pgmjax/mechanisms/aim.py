@@ -27,7 +27,7 @@ from pgmjax.mechanisms.noise_sizes import (
     distances,
     distribution_for,
     grid_for,
-    most_moved,
+    largest_sensitivity,
     whole_weights,
 )
 from pgmjax.model.graphical import many_marginals
@@ -93,9 +93,9 @@ class AIM(Mechanism):
         request.estimator.plan(domain, attributes)
         candidates = dict(zip(kept, whole_weights([closure[c] for c in kept]), strict=True))
         first = Round.first(budget, self.rounds, len(attributes), self.share)
-        moves = most_moved(attributes, domain, self.relation, budget.unit, request.max_weight)
+        sensitivity = largest_sensitivity(attributes, domain, self.relation, budget.unit, request.max_weight)
         for cost in (first.measure, budget.cap - first.cost):  # the least and the most a measurement may get
-            distribution_for(moves, budget.unit, cost)
+            distribution_for(sensitivity, budget.unit, cost)
         self._grid(request, candidates, first.choose)
         return candidates
 
@@ -126,15 +126,17 @@ class AIM(Mechanism):
             now = now.next(budget.remaining, anneal=quiet)
 
     def _grid(self, request: Request, weights: Mapping[Clique, int], cost: Fraction) -> int:
-        moves = most_moved(weights, request.domain, self.relation, "epsilon", request.max_weight)
-        return grid_for(moves * max(weights.values()), request.budget.unit, cost)
+        sensitivity = largest_sensitivity(
+            weights, request.domain, self.relation, "epsilon", request.max_weight
+        )
+        return grid_for(sensitivity * max(weights.values()), request.budget.unit, cost)
 
     def _choose(self, run: Run, estimates: Mapping[Clique, np.ndarray], now: Round) -> Clique:
         """Return the round's clique, given what the model says of all that may be measured now."""
         request, candidates = run.request, run.plan
         unit = request.budget.unit
-        moves = most_moved(estimates, request.domain, self.relation, unit, request.max_weight)
-        noise = distribution_for(moves, unit, now.measure).mean_absolute
+        sensitivity = largest_sensitivity(estimates, request.domain, self.relation, unit, request.max_weight)
+        noise = distribution_for(sensitivity, unit, now.measure).mean_absolute
         bits = self._grid(request, candidates, now.choose)
         score = distances(estimates, bits, candidates, noise)
         return list(estimates)[run.select(score, now.choose)]

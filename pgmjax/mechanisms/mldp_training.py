@@ -132,10 +132,10 @@ class Choice:
 def _variance(table: PrivateTable, part: Fraction) -> Callable[[int], float]:
     """Return the variance of noise where a record is in so many of the queries, an upper bound."""
     cost = float(table.budget.cap * part)
-    moves = 2 if table.relation is Relation.REPLACE_ONE else 1
+    sensitivity = 2 if table.relation is Relation.REPLACE_ONE else 1
     if table.budget.unit == "epsilon":
-        return lambda cover: 2 * (moves * table.max_weight * cover / cost) ** 2
-    return lambda cover: moves * table.max_weight**2 * cover / (2 * cost)
+        return lambda cover: 2 * (sensitivity * table.max_weight * cover / cost) ** 2
+    return lambda cover: sensitivity * table.max_weight**2 * cover / (2 * cost)
 
 
 def validation_queries(training_sets: Sequence[TrainingSet], domain: Domain) -> list[Query]:

@@ -16,7 +16,7 @@ from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.adaptive import check_largest_clique
 from pgmjax.mechanisms.base import Mechanism, Request, Run, carry_measurements
-from pgmjax.mechanisms.noise_sizes import distribution_for, grid_for, most_moved, on_grid
+from pgmjax.mechanisms.noise_sizes import distribution_for, grid_for, largest_sensitivity, on_grid
 from pgmjax.model.compression import Compression
 from pgmjax.model.graphical import GraphicalModel, many_marginals
 from pgmjax.privacy.scores import Distances
@@ -81,11 +81,13 @@ class MST(Mechanism):
         request.estimator.plan(domain, [*attributes, *given, *largest_tree(domain, given)])
         unit, weight = request.budget.unit, request.max_weight
         parts = _parts(request.budget.cap, len(domain), edges, len(given))
-        moves = most_moved(attributes, domain, self.relation, unit, weight)
+        sensitivity = largest_sensitivity(attributes, domain, self.relation, unit, weight)
         for cost in (parts.attributes[0], *parts.measured):
-            distribution_for(moves, unit, cost)
+            distribution_for(sensitivity, unit, cost)
         if parts.choices:
-            grid_for(most_moved(pairs, domain, self.relation, "epsilon", weight), unit, parts.choices[0])
+            grid_for(
+                largest_sensitivity(pairs, domain, self.relation, "epsilon", weight), unit, parts.choices[0]
+            )
         return given
 
     def describe(self, plan: list[Clique]) -> dict[str, Any]:
@@ -125,10 +127,10 @@ class MST(Mechanism):
         request = run.request
         pairs = list(itertools.combinations(request.domain.attributes, 2))
         expected = dict(zip(pairs, many_marginals(model, pairs), strict=True))
-        moves = most_moved(pairs, request.domain, self.relation, "epsilon", request.max_weight)
+        sensitivity = largest_sensitivity(pairs, request.domain, self.relation, "epsilon", request.max_weight)
         chosen: list[Clique] = []
         for cost in costs:
-            bits = grid_for(moves, request.budget.unit, cost)
+            bits = grid_for(sensitivity, request.budget.unit, cost)
             open_pairs = [pair for pair in pairs if not forest.joined(pair)]
             score = Distances([(merging.query(p), on_grid(expected[p], bits)) for p in open_pairs], bits)
             chosen.append(open_pairs[run.select(score, cost)])

@@ -85,10 +85,10 @@ class Rounds:
             measuring.plan_selection(
                 score, epsilon, rho, None, unit, domain, self.request.relation, weight, backend
             )
-        for moves in {self._moves(query) for query in self.candidates.queries}:
-            distribution_for(moves, unit, self.costs.answers[0])
+        for sensitivity in {self._sensitivity(query) for query in self.candidates.queries}:
+            distribution_for(sensitivity, unit, self.costs.answers[0])
         if self.costs.total is not None:
-            distribution_for(self._moves(_total_query(domain)), unit, self.costs.total)
+            distribution_for(self._sensitivity(_total_query(domain)), unit, self.costs.total)
 
     def make(self, run: Run) -> list[LinearMeasurement]:
         """Make all rounds and return all that was measured, the total first where it is private.
@@ -146,9 +146,9 @@ class Rounds:
         rows = query.num_rows(self.request.domain)
         if self.penalty == "cells":
             return float(rows)
-        return rows * distribution_for(self._moves(query), self.request.budget.unit, cost).mean_absolute
+        return rows * distribution_for(self._sensitivity(query), self.request.budget.unit, cost).mean_absolute
 
-    def _moves(self, query: Query) -> int:
+    def _sensitivity(self, query: Query) -> int:
         """Return the sensitivity: of all rows in L1 or squared L2, or of any single one."""
         request = self.request
         pure, whole = request.budget.unit == "epsilon", self.candidates.whole

@@ -23,7 +23,7 @@ _GRID_LIMIT = 2.0**52
 _SCALE_LIMIT = 2**49
 
 
-def most_moved(
+def largest_sensitivity(
     cliques: Iterable[Clique], domain: Domain, relation: Relation, unit: str, max_weight: int | None
 ) -> int:
     """Return the largest sensitivity of some marginals, >= 1: L1 for an epsilon, squared L2 for a rho."""

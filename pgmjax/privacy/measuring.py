@@ -86,15 +86,15 @@ def plan_measurements(
     check_measurable(query, domain)
     norm = "l1" if unit == "epsilon" else "l2_squared"
     sensitivity = Sensitivity.of(query, domain, relation, norm, max_weight)
-    moves = shifts_of(query, domain, relation, max_weight)
+    shifts = shifts_of(query, domain, relation, max_weight)
     distribution: DiscreteNoise
     event: Event
     if unit == "epsilon":
         distribution = backend.laplace(sensitivity.value, cost)
-        event = LaplaceEvent(cost, moves, distribution.scale)
+        event = LaplaceEvent(cost, shifts, distribution.scale)
     else:
         distribution = backend.gaussian(sensitivity.value, cost)
-        event = GaussianEvent(cost, moves, distribution.scale)
+        event = GaussianEvent(cost, shifts, distribution.scale)
     return PlannedMeasurement(query, distribution, sensitivity, event, query.num_rows(domain))
 
 

@@ -195,9 +195,9 @@ def shifts_of(
         # |w a - v b| <= max(w, v) max(a, b), entry by entry, where no entry is negative
         twice = relation is Relation.REPLACE_ONE
         if not twice or query.is_nonnegative(domain):
-            moves = sorted((weight * move for move in column * (1 + twice)), reverse=True)
-            if _norms(moves) == norms:
-                return tuple(moves)
+            shifts = sorted((weight * move for move in column * (1 + twice)), reverse=True)
+            if _norms(shifts) == norms:
+                return tuple(shifts)
     if relation is Relation.REPLACE_ONE and max_weight is None:
         differences = _largest_difference(query, domain)
         if differences is not None and _norms(differences) == norms:
@@ -205,9 +205,9 @@ def shifts_of(
     return None
 
 
-def _norms(moves: Iterable[int]) -> list[Fraction]:
-    moves = list(moves)
-    return [Fraction(sum(moves)), Fraction(sum(move**2 for move in moves))]
+def _norms(shifts: Iterable[int]) -> list[Fraction]:
+    shifts = list(shifts)
+    return [Fraction(sum(shifts)), Fraction(sum(move**2 for move in shifts))]
 
 
 def _largest_column(query: Query, domain: Domain) -> list[int] | None:
@@ -253,13 +253,13 @@ def _bounds(matrix: np.ndarray) -> list[int] | None:
     """Return, for each rank, the largest of the absolute entries of that rank over all columns."""
     if int(np.abs(matrix).max()) >= 2**61:
         return None
-    moves = _nonzero(np.sort(np.abs(matrix), axis=0).max(axis=1))
-    return None if moves is None else list(moves)
+    shifts = _nonzero(np.sort(np.abs(matrix), axis=0).max(axis=1))
+    return None if shifts is None else list(shifts)
 
 
 def _nonzero(bound: np.ndarray) -> Shifts | None:
-    moves = tuple(int(move) for move in bound[::-1] if move)
-    return moves if 0 < len(moves) <= _MAX_MOVED // 2 else None
+    shifts = tuple(int(move) for move in bound[::-1] if move)
+    return shifts if 0 < len(shifts) <= _MAX_MOVED // 2 else None
 
 
 def _small_matrix(query: Query, domain: Domain) -> np.ndarray | None:

@@ -16,7 +16,7 @@ from pgmjax._internal import checks
 from pgmjax.estimation.constraints import FixedMarginal
 from pgmjax.estimation.estimator import Estimator, Fit
 from pgmjax.estimation.feasibility import Constraint, total_of
-from pgmjax.estimation.side_information import Known
+from pgmjax.estimation.side_information import SideInformation
 from pgmjax.measurements.estimates import Estimates, normal_quantile
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
@@ -113,7 +113,7 @@ def error_bars(
     if estimator is not None and not isinstance(estimator, Estimator):
         raise TypeError(f"estimator must be an Estimator, got {type(estimator).__name__}.")
 
-    known = Known.of(domain, constraints, prior, prior_weight)
+    known = SideInformation.of(domain, constraints, prior, prior_weight)
     if known.weight is not None and method == "laplace":
         raise ValueError(_PULLED)
     zeros = zeros_of(model, constraints)

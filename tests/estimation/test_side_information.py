@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pgmjax as pj
-from pgmjax.estimation.side_information import Known
+from pgmjax.estimation.side_information import SideInformation
 from tests import joint_programs as cases
 from tests.solver_names import SOLVERS
 
@@ -138,7 +138,7 @@ def test_warm_starts_and_batches():
     again = estimator.fit(DOMAIN, NOISY, TOTAL, warm_start=first.model, **settings)
     assert again.steps <= first.steps
     np.testing.assert_allclose(joint_of(again.model), joint_of(first.model), atol=1e-5)
-    start = Known.of(DOMAIN, [], PRIOR).start(first.model)
+    start = SideInformation.of(DOMAIN, [], PRIOR).start(first.model)
     product = np.exp(start.potentials["a", "b", "c"])
     rest = [
         np.exp(t).reshape(s) for t, s in zip(start.potentials.tables[:2], ((3, 4, 1), (1, 4, 2)), strict=True)

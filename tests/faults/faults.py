@@ -562,9 +562,9 @@ UNCERTAINTY = (
     ),
     Fault(
         "redrawn Laplace noise takes the deviation for the scale",
-        "uncertainty",
-        "generator.laplace(size=shape) * np.sqrt(0.5) * measurement.row_stddevs()",
-        "generator.laplace(size=shape) * measurement.row_stddevs()",
+        "measurements",
+        "return cls(float(stddev / np.sqrt(2)))",
+        "return cls(float(stddev))",
     ),
     Fault(
         "what is known without noise is left out of least squares",
@@ -727,9 +727,9 @@ MECHANISMS = (
     ),
     Fault(
         "the expected size of Gaussian noise is corrected upwards",
-        "mechanisms",
-        "return math.sqrt(2 / math.pi) * (distribution.scale - 1 / (12 * distribution.scale))",
-        "return math.sqrt(2 / math.pi) * (distribution.scale + 1 / (12 * distribution.scale))",
+        "measurements",
+        "return math.sqrt(2 / math.pi) * (self.scale - 1 / (12 * self.scale))",
+        "return math.sqrt(2 / math.pi) * (self.scale + 1 / (12 * self.scale))",
     ),
     Fault(
         "online weights split each update the other way round",
@@ -740,8 +740,8 @@ MECHANISMS = (
     Fault(
         "the budget of plain marginals ignores weights",
         "marginals",
-        "return [Fraction(entry.weight) for entry in workload.entries]",
-        "return [Fraction(1) for entry in workload.entries]",
+        'Fraction(1) if self.split == "equal" else Fraction(entry.weight)',
+        'Fraction(1) if self.split in ("equal", "weighted") else Fraction(entry.weight)',
     ),
 )
 

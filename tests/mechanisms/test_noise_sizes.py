@@ -9,7 +9,7 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.noise_sizes import (
     grid_for,
-    most_moved,
+    largest_sensitivity,
     on_grid,
     whole_weights,
 )
@@ -43,6 +43,6 @@ def test_numbers_off_the_grid_are_moved_to_its_end():
 
 def test_the_largest_sensitivity():
     cliques = [("one",), ("a", "b")]
-    assert most_moved(cliques, DOMAIN, Relation.REPLACE_ONE, "epsilon", None) == 2
-    assert most_moved(cliques, DOMAIN, Relation.REPLACE_ONE, "rho", 3) == 18
-    assert most_moved(cliques[:1], DOMAIN, Relation.REPLACE_ONE, "epsilon", None) == 1
+    assert largest_sensitivity(cliques, DOMAIN, Relation.REPLACE_ONE, "epsilon", None) == 2
+    assert largest_sensitivity(cliques, DOMAIN, Relation.REPLACE_ONE, "rho", 3) == 18
+    assert largest_sensitivity(cliques[:1], DOMAIN, Relation.REPLACE_ONE, "epsilon", None) == 1

@@ -230,7 +230,7 @@ class BestLinearUnbiased:
         seen = np.asarray((outside == 0) & ~missing.any(axis=1))
         which = np.flatnonzero(seen)
         if which.size:
-            seen[which] = self.coordinates.covers(targets, which, self._combination(vectors[which]))
+            seen[which] = self.coordinates.spans(targets, which, self._combination(vectors[which]))
         return vectors, missing, seen
 
     def _distribution(self, combination: np.ndarray) -> NoiseSum:

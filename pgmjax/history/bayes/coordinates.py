@@ -18,7 +18,7 @@ from pgmjax.queries import Query
 MAX_CELLS = 4096
 """Domains of up to so many cells may be written out."""
 _FEW_CELLS = 512
-_OUTSIDE = 1e-10  # of the squared length of a query: the kernel leaves no more digits, see `Span.covers`
+_OUTSIDE = 1e-10  # of the squared length of a query: the kernel leaves no more digits, see `Span.spans`
 _NAMED = 4
 _MAX_ATTRIBUTES = 6
 
@@ -61,7 +61,7 @@ class Cells:
             )
         return array, np.zeros(len(array))
 
-    def covers(self, targets: Any, which: np.ndarray, combination: np.ndarray) -> np.ndarray:
+    def spans(self, targets: Any, which: np.ndarray, combination: np.ndarray) -> np.ndarray:
         """Return that nothing is left over [which]: entries were compared themselves."""
         return np.ones(len(which), bool)
 
@@ -113,7 +113,7 @@ class Span:
         outside = squares - (inside**2).sum(axis=1)
         return inside, np.where(outside > _OUTSIDE * squares, outside, 0.0)
 
-    def covers(self, targets: Any, which: np.ndarray, combination: np.ndarray) -> np.ndarray:
+    def spans(self, targets: Any, which: np.ndarray, combination: np.ndarray) -> np.ndarray:
         """Return whether combinations of the rows [which, rows] equal some targets in every cell [which].
 
         What is left over of a target may be too short for the kernel's digits and still hold every record.

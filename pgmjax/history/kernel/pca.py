@@ -157,7 +157,7 @@ class KernelPCA:
         which = np.flatnonzero(estimable)
         for low in range(0, len(which), _BLOCK):
             numbers = which[low : low + _BLOCK]
-            estimable[numbers] = self._covers(asked.take(numbers), means[numbers])
+            estimable[numbers] = self._spans(asked.take(numbers), means[numbers])
         if self.total is not None:
             values += self.total * means
         return Answers(values, np.sqrt(variances), estimable, np.sqrt(distances))
@@ -181,7 +181,7 @@ class KernelPCA:
         distances = np.sqrt(squares @ ((1 - shrinkage) ** 2 * self.eigenvalues))
         return Answers(values, np.sqrt(squares @ shrinkage**2), np.ones(len(values), bool), distances)
 
-    def _covers(self, asked: Rows, means: np.ndarray) -> np.ndarray:
+    def _spans(self, asked: Rows, means: np.ndarray) -> np.ndarray:
         """Return whether what is estimated without bias are the queries themselves, in every cell [asked]."""
         spectrum = self.spectrum
         coordinates = self._coordinates(asked, means) / np.sqrt(self.eigenvalues)[:, None]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.moved import renamed
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteLaplace
@@ -46,13 +47,14 @@ def sensitivities(matrix: Any, relation: Relation | str = Relation.ADD_REMOVE) -
     return np.asarray(rows.max(axis=1) - rows.min(axis=1))
 
 
-def cell_costs(matrix: Any, epsilons: Any, moves: Any = None) -> np.ndarray:
+@renamed(moves="sensitivities")
+def cell_costs(matrix: Any, epsilons: Any, sensitivities: Any = None) -> np.ndarray:
     """Return how much epsilon each cell's records have lost [cells]: B = (alpha / S)' abs(H).
 
     Args:
         matrix: H [rows, cells].
         epsilons: what each answer cost [rows]: alpha.
-        moves: the sensitivities S that set the noise's scales S / alpha [rows]; None are the rows' own under
+        sensitivities: S, which set the noise's scales S / alpha [rows]; None for the rows' own under
             add-remove.
 
     Raises:
@@ -66,11 +68,12 @@ def cell_costs(matrix: Any, epsilons: Any, moves: Any = None) -> np.ndarray:
         [0.1, 0.25]
     """
     rows = _matrix(matrix)
-    return np.asarray(_rates(rows, epsilons, moves) @ np.abs(rows))
+    return np.asarray(_rates(rows, epsilons, sensitivities) @ np.abs(rows))
 
 
+@renamed(moves="sensitivities")
 def system_cost(
-    matrix: Any, epsilons: Any, moves: Any = None, relation: Relation | str = Relation.ADD_REMOVE
+    matrix: Any, epsilons: Any, sensitivities: Any = None, relation: Relation | str = Relation.ADD_REMOVE
 ) -> float:
     """Return the epsilon of all answers together, which is at most their sum.
 
@@ -80,7 +83,7 @@ def system_cost(
     Args:
         matrix: H [rows, cells].
         epsilons: what each answer cost [rows].
-        moves: as in `cell_costs`.
+        sensitivities: as in `cell_costs`.
         relation: which tables are neighbours.
 
     References:
@@ -91,7 +94,7 @@ def system_cost(
         0.25
     """
     rows = _matrix(matrix)
-    rates = _rates(rows, epsilons, moves)
+    rates = _rates(rows, epsilons, sensitivities)
     if Relation.parse(relation) is Relation.ADD_REMOVE:
         return float((rates @ np.abs(rows)).max())
     weighted = (rates[:, None] * rows).T
@@ -152,15 +155,17 @@ def _matrix(matrix: Any) -> np.ndarray:
     return rows
 
 
-def _rates(rows: np.ndarray, epsilons: Any, moves: Any) -> np.ndarray:
-    moves = np.abs(rows).max(axis=1) if moves is None else np.asarray(moves, np.float64)
+def _rates(rows: np.ndarray, epsilons: Any, sensitivities: Any) -> np.ndarray:
+    sensitivities = (
+        np.abs(rows).max(axis=1) if sensitivities is None else np.asarray(sensitivities, np.float64)
+    )
     spent = np.asarray(epsilons, np.float64)
-    for name, array in (("epsilons", spent), ("moves", moves)):
+    for name, array in (("epsilons", spent), ("sensitivities", sensitivities)):
         if array.shape != (len(rows),) or not (np.isfinite(array) & (array > 0)).all():
             raise ValueError(
                 f"{name} must be {len(rows)} finite numbers > 0, one a row, got shape {array.shape}."
             )
-    return np.asarray(spent / moves)
+    return np.asarray(spent / sensitivities)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -251,8 +256,8 @@ class CellAccount:
                     tables = (*self.tables[:place], _Table(joint, costs), *self.tables[place + 1 :])
                     return dataclasses.replace(self, tables=tables)
             return dataclasses.replace(self, tables=(*self.tables, _Table(clique, rate * loads)))
-        moves = math.ceil(query.l1_sensitivity(self.relation, self.domain))
-        return dataclasses.replace(self, rest=self.rest + rate * moves)
+        sensitivity = math.ceil(query.l1_sensitivity(self.relation, self.domain))
+        return dataclasses.replace(self, rest=self.rest + rate * sensitivity)
 
     @property
     def _sides(self) -> int:

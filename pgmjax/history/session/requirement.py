@@ -104,17 +104,17 @@ class AccuracyRequirement:
         """
         check_measurable(self.query, domain)
         check_memory(domain, [self.query.clique])
-        moves = Sensitivity.of(self.query, domain, relation, "l1").value
-        if not moves:
+        sensitivity = Sensitivity.of(self.query, domain, relation, "l1").value
+        if not sensitivity:
             raise ValueError(
                 "no replacement of a record moves this answer: it is public. Compute it from the number of "
                 "records, which is public too."
             )
-        least = Fraction(least_epsilon(moves, self.half_width, self.delta))
-        rate = max(1, math.ceil(least * 10**PLACES / moves))
+        least = Fraction(least_epsilon(sensitivity, self.half_width, self.delta))
+        rate = max(1, math.ceil(least * 10**PLACES / sensitivity))
         while True:
-            epsilon = Fraction(rate * moves, 10**PLACES)
-            distribution = laplace(moves, epsilon)
+            epsilon = Fraction(rate * sensitivity, 10**PLACES)
+            distribution = laplace(sensitivity, epsilon)
             if distribution.outside(math.floor(self.half_width)) <= self.delta:
                 return rate, epsilon, distribution
             rate += max(1, rate >> 40)  # the distribution's scale is rounded up to a float

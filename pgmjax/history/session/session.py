@@ -236,12 +236,12 @@ class Session:
             raise ValueError(f"{_NO_TABLE}: use Session.open.")
         check_measurable(query, self.domain)
         check_memory(self.domain, [query.clique])
-        moves = Sensitivity.of(query, self.domain, self.relation, "l1").value
-        rate = int(exact_epsilon(epsilon) * 10**PLACES / max(moves, 1))
-        if not rate or not moves:
+        sensitivity = Sensitivity.of(query, self.domain, self.relation, "l1").value
+        rate = int(exact_epsilon(epsilon) * 10**PLACES / max(sensitivity, 1))
+        if not rate or not sensitivity:
             raise ValueError("the query has a sensitivity of 0, or epsilon is below a unit of 10^-12.")
-        spent = Fraction(rate * moves, 10**PLACES)
-        self._backend.laplace(moves, spent)
+        spent = Fraction(rate * sensitivity, 10**PLACES)
+        self._backend.laplace(sensitivity, spent)
         with turn(self._ledger.path):
             while True:
                 self._refresh()

@@ -188,7 +188,7 @@ class Target:
                 f"flat or shape {shape}, got shape {got}."
             )
 
-    def moves(self, domain: Domain, relation: Relation, norm: str, max_weight: int | None) -> int:
+    def sensitivity(self, domain: Domain, relation: Relation, norm: str, max_weight: int | None) -> int:
         """Return the answers' sensitivity times `2**bits`: that of their distance from the estimates."""
         return Sensitivity.of(self.query, domain, relation, norm, max_weight).value * 2**self.bits
 

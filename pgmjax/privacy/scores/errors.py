@@ -105,7 +105,7 @@ class Errors(Score):
         return integers.times(self.target.errors(domain, tables), self.weights.integers[0])
 
     def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int:
-        return self.target.moves(domain, relation, "linf", max_weight) * self.weights.integers[0]
+        return self.target.sensitivity(domain, relation, "linf", max_weight) * self.weights.integers[0]
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -186,7 +186,7 @@ class Distances(Score):
 
     def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int:
         return max(
-            weight * target.moves(domain, relation, "l1", max_weight)
+            weight * target.sensitivity(domain, relation, "l1", max_weight)
             for target, weight in zip(self.targets, self.weights.integers, strict=True)
         )
 

@@ -1,0 +1,51 @@
+"""The field's words: names in the library use none of the old ones that docs/notation.md lists."""
+
+import ast
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "notation.md").read_text().split("## Symbols")[0]
+OLD = {
+    word
+    for cell in re.findall(r"^\| (`.*?) \|", PAGE, re.M)
+    if " as " not in cell
+    for word in re.findall(r"`(\w+)`", cell)
+}
+FILES = [*(ROOT / "pgmjax").rglob("*.py"), *(ROOT / "kernels").rglob("*.py")]
+
+
+def words(name):
+    """The words of a name, CamelCase or with underscores."""
+    return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+
+
+def names(tree):
+    """Names of classes, their fields, functions and their parameters."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+            fields = (each.target for each in node.body if isinstance(each, ast.AnnAssign))
+            yield from (field.id for field in fields if isinstance(field, ast.Name))
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = node.args
+            yield node.name
+            yield from (each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs))
+
+
+def test_the_table_is_read():
+    assert {"law", "doubt", "moves", "purse", "lesson", "demand"} <= OLD and len(OLD) >= 14
+
+
+@pytest.mark.parametrize("word", sorted(OLD))
+def test_an_old_word_is_in_no_name(word):
+    modules = [path.name for path in FILES if word in words(path.stem)]
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in FILES
+        for name in names(ast.parse(path.read_text()))
+        if word in words(name)
+    ]
+    assert not modules and not found
