@@ -430,7 +430,6 @@ MODULES: dict[str, str] = {
     "plan.slicing": "inference.plan.slicing",
     "plan.structure": "inference.plan.structure",
     "plots": "release.figures",
-    "privacy": "privacy.accounting.events",
     "privacy.accounting": "privacy.accounting.zcdp",
     "privacy.amounts": "privacy.exact",
     "privacy.backend_opendp": "privacy.opendp",

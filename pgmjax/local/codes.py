@@ -66,10 +66,8 @@ class PerturbedCodes:
             TypeError: something without a distribution or codes.
             ValueError: a table or stream of several groups of attributes, or of bits.
         """
-        distribution, codes = (
-            getattr(table, "distribution", getattr(table, "law", None)),
-            getattr(table, "codes", None),
-        )
+        word = "distribution" if hasattr(table, "distribution") else "law"  # as tables of users had it
+        distribution, codes = getattr(table, word, None), getattr(table, "codes", None)
         if not isinstance(distribution, KaryResponse) or codes is None:
             raise TypeError(
                 "expected a perturbed table with the attributes distribution and codes, got "

@@ -617,8 +617,8 @@ HISTORY = (
     Fault(
         "costs of queries that fit no table are not added up",
         "history",
-        "return dataclasses.replace(self, rest=self.rest + rate * moves)",
-        "return dataclasses.replace(self, rest=max(self.rest, rate * moves))",
+        "return dataclasses.replace(self, rest=self.rest + rate * sensitivity)",
+        "return dataclasses.replace(self, rest=max(self.rest, rate * sensitivity))",
     ),
     Fault(
         "the mass a convolution cuts off counts once for equal noises",
