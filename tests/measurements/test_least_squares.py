@@ -78,3 +78,14 @@ def test_information_is_the_covariance_of_the_estimates():
     np.testing.assert_allclose(
         information.estimate(ROWS, values), np.linalg.lstsq(ROWS, values)[0], atol=1e-9
     )
+
+
+def test_rows_appended_one_by_one_give_the_pseudo_inverse():
+    """Those that see a new direction and those that do not, from no row at all on."""
+    information = Information(np.zeros((12, 12)), np.eye(12))
+    order = np.random.default_rng(0).permutation(len(ROWS))
+    for number, place in enumerate(order, start=1):
+        information = information.append(ROWS[place])
+        rows = ROWS[order[:number]]
+        np.testing.assert_allclose(information.inverse, np.linalg.pinv(rows.T @ rows), atol=1e-7)
+    assert information.updates == len(ROWS)

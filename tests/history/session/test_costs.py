@@ -79,7 +79,7 @@ def test_bad_input():
         least_epsilon(1.0, 1.0, 1.0)
     with pytest.raises(ValueError, match="epsilons must be 8 finite numbers > 0"):
         cell_costs(H, ALPHA * 0)
-    with pytest.raises(ValueError, match="moves must be 8 finite numbers"):
+    with pytest.raises(ValueError, match="sensitivities must be 8 finite numbers"):
         cell_costs(H, ALPHA, [1.0])
     with pytest.raises(ValueError, match=r"\[rows, cells\], got shape \(4,\)"):
         cell_costs(H[0], ALPHA)
