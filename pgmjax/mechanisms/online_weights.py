@@ -213,16 +213,16 @@ class OnlineAnswers:
 
     def _is_far(self, query: Query, guess: float) -> bool | None:
         """Test a guess; None where what is left of the budget pays for no further update."""
-        if self._test is not None:
+        test_cost, answer_cost = self.settings.parts
+        while True:
+            if self._test is None:
+                if self._table.budget.remaining < test_cost + answer_cost:
+                    return None
+                self._test = ThresholdTest(self._table, self.settings.limit, test_cost)
             try:
                 return self._test.far(query, guess)
-            except ThresholdLost:
+            except ThresholdLost:  # begun by a run that was interrupted
                 self._test = None
-        test_cost, answer_cost = self.settings.parts
-        if self._table.budget.remaining < test_cost + answer_cost:
-            return None
-        self._test = ThresholdTest(self._table, self.settings.limit, test_cost)
-        return self._test.far(query, guess)
 
 
 def counting_rows(query: Any, domain: Domain) -> np.ndarray:

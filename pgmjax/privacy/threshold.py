@@ -7,6 +7,7 @@ any number of them costs no more than the first.
 from __future__ import annotations
 
 import functools
+import os
 from typing import Any
 
 import numpy as np
@@ -81,8 +82,10 @@ class ThresholdTest:
         self._asked, self._closed = 0, False
         self._event = Pure(cost)
         table._charge([self._event])
-        self._noise: int | None = None  # drawn for the first answer that no ledger has, and kept nowhere
-        table._kept({"threshold": self._threshold}, lambda: np.zeros(1, np.int64))  # that a test was begun
+        self._noise: int | None = None  # drawn for the first answer, and kept nowhere
+        # a ledger keeps who began the test: whoever plays it back has another threshold, and must not go on
+        mark = np.array([int.from_bytes(os.urandom(7), "big")], np.int64)
+        self._began = bool((table._kept({"threshold": self._threshold}, lambda: mark) == mark).all())
 
     @property
     def closed(self) -> bool:
@@ -98,8 +101,8 @@ class ThresholdTest:
 
         Raises:
             ValueError: a query that does not fit, or a test that has ended.
-            ThresholdLost: the first answers of this test were played back from a ledger, which keeps no
-                secrets, and this one would need the noisy threshold: open another test, which costs as much.
+            ThresholdLost: the test is that of another run, played back from a ledger, which keeps no secrets,
+                and this answer would need its noisy threshold: open another test, which costs as much.
             TableReadError: the table could not be read.
         """
         if self._closed:
@@ -109,7 +112,7 @@ class ThresholdTest:
         guess = min(max(round(checks.number("guess", guess)), -_LARGEST), _LARGEST)
         check_memory(table.domain, [query.clique])
         asked = {"far": {"query": query.to_spec(), "guess": guess}}
-        if self._noise is None and self._asked and not table._is_kept(asked):
+        if not self._began and not table._is_kept(asked):
             raise ThresholdLost(
                 "the noisy threshold of this test was lost with an interrupted run: open another one."
             )

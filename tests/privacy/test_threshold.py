@@ -12,7 +12,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy import Budget, BudgetExceeded, PrivateTable
-from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.ledger import IdempotencyConflict, Ledger
 from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.seeded import SeededBackend
@@ -185,11 +185,23 @@ def test_a_ledger_keeps_what_was_told_and_no_threshold(tmp_path):
             ThresholdTest(again, 500, 1)
 
 
-def test_a_test_without_an_answer_is_not_lost(tmp_path):
+def test_two_runs_at_once_never_mix_their_thresholds(tmp_path):
+    """Answers of one test come from the run that began it; the other one hears them, or opens its own."""
     data = Dataset.from_columns(DOMAIN, {"a": [0] * 1000})
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
-        ledger.register("table", epsilon=1, relation="replace-one", digest=ledger.digest_of(data))
-        for _ in range(2):
+        ledger.register("table", epsilon=2, relation="replace-one", digest=ledger.digest_of(data))
+
+        def opened():
             journal = LedgerJournal.of_table(ledger, data, "run", {"mechanism": "made up"})
-            test = ThresholdTest(PrivateTable(data, REPLACE, Budget(1), journal=journal), 500, 1)
-        assert test.far(FIRST, 0)
+            table = PrivateTable(data, REPLACE, Budget(2), journal=journal)
+            return table, ThresholdTest(table, 500, 1)
+
+        (_, first), (table, second) = opened(), opened()
+        with pytest.raises(ThresholdLost):
+            second.far(FIRST, 1000)
+        assert not first.far(FIRST, 1000) and not second.far(FIRST, 1000)
+        with pytest.raises(ThresholdLost):
+            second.far(FIRST, 990)
+        assert ThresholdTest(table, 500, 1).far(FIRST, 0)
+        with pytest.raises(IdempotencyConflict):
+            first.far(FIRST, 990)
