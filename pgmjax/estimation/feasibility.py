@@ -46,7 +46,7 @@ def require_feasible(domain: Domain, constraints: Sequence[Any], others: Sequenc
     Args:
         domain: the attributes.
         constraints: structural zeros, allowed sets, functional dependencies, fixed marginals.
-        others: masks of another origin, such as the impossible cells of a prior.
+        others: further masks, such as the impossible cells of a prior.
 
     Raises:
         TypeError: not a constraint.

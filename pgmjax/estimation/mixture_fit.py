@@ -47,7 +47,7 @@ RATE = 0.1
 # Copies held at the peak of a step.
 _LOGITS = 9  # logits, the best, both moments, gradient, probabilities and their gradients
 _CELLS = 6  # marginals as groups and in order, residuals, their gradients
-_BATCH = 4  # both factors with what they are made of, forwards and backwards
+_BATCH = 4  # both factors with their inputs, forwards and backwards
 
 BLOCK = 25
 """Steps between two evaluations of the loss."""

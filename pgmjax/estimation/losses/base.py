@@ -91,7 +91,7 @@ class BoundLoss(abc.ABC):
         """
 
     def lipschitz(self) -> float | None:
-        """Return K with ``max |grad L(p) - grad L(q)| <= K sum |p - q|``, None where unknown.
+        """Return K with ``max |grad L(p) - grad L(q)| <= K sum |p - q|``, None if unknown.
 
         Here p and q are joint distributions; the constant sets the step size of entropic mirror
         descent.

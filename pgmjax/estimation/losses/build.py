@@ -113,7 +113,7 @@ def noise_level(loss: Any, measurements: Sequence[LinearMeasurement]) -> float:
     """Return the expected loss of the true marginals, due to the measurement noise alone.
 
     Args:
-        loss: `l2` (half the number of values, whatever the distribution) or `l1` (the mean absolute noise in
+        loss: `l2` (half the number of values, for any distribution) or `l1` (the mean absolute noise in
             standard deviations), by name or as an object.
         measurements: noisy answers with the standard deviations of their noise.
 

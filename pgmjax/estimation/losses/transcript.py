@@ -1,6 +1,6 @@
 """Negative log-likelihood of the draws of a DualQuery transcript, as a loss of marginals.
 
-With y the queries' answers in fractions and a_t how many of the t - 1 earlier records each query counts,
+With y the queries' answers as fractions and a_t each query's count over the t - 1 earlier records,
 round t draws query q with probability proportional to exp(-z) and its negation with exp(z), where
 z = step * ((t - 1) y_q - a_tq). The loss is the sum over all draws of minus the log-probability. It is
 convex: log-sum-exp of linear functions, minus linear ones.

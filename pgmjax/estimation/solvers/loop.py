@@ -130,7 +130,7 @@ def run_single(fit: FitSteps[T]) -> T:
 
 
 def solve(problem: Problem, solver: Solver, potentials: Any, **settings: Any) -> Solution:
-    """Run a single solver; the settings are those of `solve_steps`."""
+    """Run a solver on one problem; the settings are those of `solve_steps`."""
     return run_single(solve_steps(problem, solver, potentials, **settings))
 
 
