@@ -1,10 +1,10 @@
-"""From measurements to a model with a certificate.
+"""Estimation of a model from measurements, with a certificate.
 
-`estimator.Estimator` (`pgmjax.Estimator`) is the entry; where no exact model fits in memory, `fit_local`
-fits locally consistent tables and `fit_mixture` a mixture of products.
+`estimator.Estimator` (`pgmjax.Estimator`) is the entry point; if no exact model fits in memory,
+`fit_local` fits locally consistent tables and `fit_mixture` a mixture of products.
 
-- `fit`, `certificate`: one fit, and its float64 end. `warm_start`: its start.
-- `losses` and `solvers`: what is minimised, and how. `batch`: many fits of one structure.
+- `fit`, `certificate`: one fit and its float64 certificate. `warm_start`: its initialisation.
+- `losses`, `solvers`: objectives and optimisers. `batch`: many fits of one structure.
 - `constraints`: public knowledge; `feasibility` checks it, `side_information` applies it.
 - `approximate` chooses between `region_fit` and `mixture_fit` (with `mixture_layout`). `views`: pictures.
 """

@@ -1,4 +1,4 @@
-"""Approximate models where no exact plan fits in memory, chosen by what measurements and memory allow."""
+"""Choice of an approximate model when no exact plan fits in memory."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Approximation:
 
     Attributes:
         model: locally consistent tables, or a mixture.
-        status: how it ended.
-        steps: solver steps done.
+        status: how the fit ended.
+        steps: solver steps.
         loss: of the model, in float64.
-        gap: bound on how far any table's loss may lie below; infinity where nothing certifies it.
+        gap: bound on `loss` minus the least loss of any table; infinity without a certificate.
         method: `CONVEX` or `MIXTURE`.
     """
 
@@ -49,7 +49,7 @@ def fit(
     total: float,
     known: SideInformation,
 ) -> Approximation:
-    """Fit by the named method; `True` takes belief propagation where it fits, else a mixture.
+    """Fit by the named method; `True` for belief propagation if it fits in memory, else a mixture.
 
     Args:
         choice: `True`, `convex` or `mixture`.
@@ -57,10 +57,10 @@ def fit(
         domain: the attributes.
         measurements: noisy linear answers.
         total: number of records (counts).
-        known: constraints; impossible cells only.
+        known: side information; impossible cells only.
 
     Raises:
-        ValueError: fixed marginals or a prior, which only exact fits hold.
+        ValueError: fixed marginals or a prior, which only exact fits support; `convex` with `stop="noise"`.
         ModelTooLargeError: not even the approximation fits in memory.
     """
     if choice == "convex" and settings.stop == "noise":

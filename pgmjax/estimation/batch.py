@@ -1,4 +1,4 @@
-"""Many fits of one structure: the same cliques and queries, other values, standard deviations, totals."""
+"""Batches of fits with the same cliques and queries but different values, stddevs and totals."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.total import estimate_total
 from pgmjax.model.graphical import GraphicalModel
 
-# On a CPU rows in one program share what starting its operations costs. More rows than fill so many
-# numbers gain nothing (measured: 8, 16 and 32 rows of 15,000 cells take the same time a row, 4 a fifth
-# more), and the rows that end last then leave more slots idle.
+# On a CPU the rows of one program share the overhead of launching its operations. Beyond this many
+# numbers there is no gain (measured: 8, 16 and 32 rows of 15,000 cells take the same time per row, 4 a
+# fifth more), and the rows that end last leave more slots idle.
 CPU_NUMBERS = 1 << 17
 CPU_SLOTS = 64
 MOST_SLOTS = 1024
-# Kept of every row until the end, for each measured cell: marginals, potentials, and the loss's own copies.
+# Bytes per row and measured cell, kept until the end: marginals, potentials, and the loss's own copies.
 ROW_BYTES = 40
 
 
@@ -40,7 +40,7 @@ class BatchFit:
     """The fits of a batch, in the order of its rows: a sequence of `Fit`.
 
     Attributes:
-        fits: a `Fit` for each row.
+        fits: one `Fit` per row.
     """
 
     fits: tuple[Any, ...]
@@ -50,7 +50,7 @@ class BatchFit:
         return len(self.fits)
 
     def __iter__(self) -> Iterator[Any]:
-        """The fit of each row."""
+        """Iterate over the fits."""
         return iter(self.fits)
 
     def __getitem__(self, row: int) -> Any:
@@ -62,7 +62,7 @@ class BatchFit:
 
     @property
     def status(self) -> np.ndarray:
-        """How each row ended, as the integers of `Status` [rows]."""
+        """Status of each row, as the integers of `Status` [rows]."""
         return np.array([int(fit.status) for fit in self.fits])
 
     @property
@@ -82,7 +82,7 @@ class BatchFit:
 
 
 class SharedPlan:
-    """The settings of all rows of a batch: those of an estimator, with every plan made once."""
+    """Settings shared by the rows of a batch: an estimator's, with its plans cached."""
 
     def __init__(self, estimator: FitSettings):
         self.loss, self.solver, self.dtype = estimator.loss, estimator.solver, estimator.dtype
@@ -93,7 +93,7 @@ class SharedPlan:
 
     @property
     def plan(self) -> Callable[..., oracles.Plan]:
-        """As `Estimator.plan`."""
+        """Cached `Estimator.plan`."""
         return self._planned
 
     def _planned(self, domain: Domain, cliques: Any, constraints: Any, **settings: Any) -> oracles.Plan:
@@ -108,7 +108,7 @@ class SharedPlan:
 def same_structure(
     domain: Domain, rows: Sequence[Sequence[LinearMeasurement]]
 ) -> list[tuple[LinearMeasurement, ...]]:
-    """The rows of a batch, checked and with standard deviations of one form.
+    """Return the rows of a batch, checked and with standard deviations of the same form.
 
     Args:
         domain: the attributes.
@@ -116,7 +116,7 @@ def same_structure(
 
     Raises:
         TypeError: not a list of lists of measurements.
-        ValueError: no row, or one whose cliques or queries differ from those of the first.
+        ValueError: no rows, or one whose cliques or queries differ from the first row's.
     """
     if isinstance(rows, LinearMeasurement) or any(isinstance(row, LinearMeasurement) for row in rows):
         raise TypeError("measurements of a batch must be a list of lists, one list a row.")
@@ -147,7 +147,7 @@ def same_structure(
 
 
 def _each(measurement: LinearMeasurement) -> LinearMeasurement:
-    """The measurement with a standard deviation for each of its values."""
+    """Return the measurement with one standard deviation per value."""
     stddevs = measurement.row_stddevs().reshape(measurement.values.shape)
     query, noise = measurement.query, measurement.noise
     return LinearMeasurement(measurement.clique, measurement.values, stddevs, query, noise)
@@ -156,10 +156,10 @@ def _each(measurement: LinearMeasurement) -> LinearMeasurement:
 def row_totals(
     domain: Domain, rows: Sequence[Sequence[LinearMeasurement]], totals: float | Sequence[float] | None
 ) -> list[float]:
-    """The total of every row: given for all, given for each, or estimated for each.
+    """Return the total of every row: common, given per row, or estimated per row.
 
     Raises:
-        ValueError: another number of totals than rows, or one that is not positive.
+        ValueError: the number of totals differs from that of rows, or one is not positive.
     """
     if totals is None:
         return [estimate_total(domain, row)[0] for row in rows]
@@ -172,20 +172,20 @@ def row_totals(
 
 
 def slots_and_threads(plan: oracles.Plan, rows: int, mesh: jax.sharding.Mesh | None) -> tuple[int, int]:
-    """How many rows run in one program, and how many programs at the same time.
+    """Return the number of slots per program and of concurrent programs (threads).
 
     Args:
-        plan: of one row.
+        plan: plan of one row.
         rows: number of rows.
         mesh: devices that share the slots.
 
     Raises:
-        ModelTooLargeError: not even one row a device fits beside the results of all.
+        ModelTooLargeError: not even one row per device fits next to the results of all.
     """
     cost = plan.oracle.forecast
     limit = device_bytes() if plan.max_bytes is None else plan.max_bytes
     kept = rows * ROW_BYTES * cost.inputs
-    one = plan.peak_bytes + plan.copies * cost.inputs * plan.itemsize  # a row that waits keeps its state
+    one = plan.peak_bytes + plan.copies * cost.inputs * plan.itemsize  # a waiting row keeps its state
     devices = 1 if mesh is None else mesh.size
     per_device = (limit - kept) // one
     if per_device < 1:
@@ -216,15 +216,15 @@ def fit_all(
     """Run the fits of a batch.
 
     Args:
-        problems: one a row, with settings that share their plans.
-        warm_start: a model for all rows to start from, or None.
-        mesh: devices to share the rows between, or None.
+        problems: one per row, with settings that share their plans.
+        warm_start: an initial model for all rows, or None.
+        mesh: devices to share the rows, or None.
 
     Returns:
-        The end of each.
+        The result of each fit.
 
     Raises:
-        ModelTooLargeError: the model does not fit in memory, or not beside the results of all rows.
+        ModelTooLargeError: the model does not fit in memory, or not next to the results of all rows.
     """
     first = problems[0]
     plan = first.plan(first.bind(first.estimator.dtype).cliques)

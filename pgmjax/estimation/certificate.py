@@ -1,4 +1,4 @@
-"""The end of a fit: its marginals, loss and certificate in float64."""
+"""Final float64 evaluation of a fit: marginals, loss and certificate."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from pgmjax.inference.ops import sweep
 from pgmjax.inference.ops.tables import host_join, split
 from pgmjax.inference.plan import contraction
 
-# Up to so many cells NumPy evaluates a point in less time than XLA takes to compile the program for it.
+# Up to this many cells NumPy evaluates a point faster than XLA compiles the program for it.
 HOST_CELLS = 20_000_000
 
 
 def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, float]:
-    """A point in float64, and the certified bound on how far what is minimised lies above its optimum.
+    """Evaluate a point in float64, with the certified bound on its suboptimality.
 
-    Small models are evaluated by NumPy, which compiles nothing; a fit ends here but once. Call it
-    with 64-bit types enabled.
+    Small models are evaluated by NumPy, which avoids compiling a program used once. Call it with 64-bit
+    types enabled.
 
     Args:
-        problem: bound in float64.
+        problem: the problem, bound in float64.
         potentials: log-potentials of the measured cliques [length].
     """
     path = problem.oracle.contraction_path()
@@ -51,7 +51,7 @@ def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, floa
         best = float(_Host(path, support).total(-centred, ops.host_max))
         gap = float(centred @ marginals) + best
     else:
-        # as `Problem.gap`: only the loss is made linear
+        # as in `Problem.gap`: only the loss is linearised
         weight, own = float(problem.prior.weight), float(forward.total)
         best = float(model.total(-centred / weight, ops.host_logsumexp))
         spent = float(potentials @ marginals)
@@ -66,7 +66,7 @@ def evaluate(problem: Problem, potentials: np.ndarray) -> tuple[Evaluation, floa
 
 @dataclasses.dataclass(frozen=True)
 class _Host:
-    """A contraction in NumPy, with its fixed factors in one vector."""
+    """A NumPy contraction with its fixed factors in one vector."""
 
     path: contraction.ContractionPath
     fixed: Any

@@ -1,11 +1,11 @@
-"""Constraints: what is public and exact about a table, beside the noisy measurements.
+"""Constraints: exact public knowledge about a table, in addition to noisy measurements.
 
-- `StructuralZeros`: cells that no record can be in, as a mask.
-- `AllowedSet`: the cells that a record can be in, as a list.
+- `StructuralZeros`: a mask of impossible cells.
+- `AllowedSet`: a list of the possible cells.
 - `FunctionalDependency`: attributes that determine another one.
 - `FixedMarginal`: a marginal that is known exactly.
 
-Whether some table meets all of them is decided in `estimation.feasibility`.
+`estimation.feasibility` checks that they are consistent.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from pgmjax.queries.query import attribute_names
 
 @dataclasses.dataclass(frozen=True, init=False)
 class StructuralZeros:
-    """Which combinations of values are possible, known without looking at the records.
+    """A mask of possible combinations of values, public and independent of the records.
 
     Args:
         clique: the attributes, in the order of the mask's axes.
-        allowed: booleans [size of each attribute]; True where a record may be.
+        allowed: booleans [size of each attribute]; True for possible cells.
 
     Raises:
         TypeError: the mask is not boolean.
-        ValueError: as many axes as attributes are needed, and one possible combination at least.
+        ValueError: the number of axes differs from that of attributes, or no cell is possible.
 
     Example:
         >>> zeros = StructuralZeros(("age", "driver"), [[True, False], [True, True]])
@@ -59,14 +59,14 @@ class StructuralZeros:
 
     @property
     def allowed(self) -> np.ndarray:
-        """Where a record may be, booleans [size of each attribute], read-only."""
+        """Mask of possible cells, booleans [size of each attribute], read-only."""
         return self.mask.array
 
     def validate(self, domain: Domain) -> None:
         """Check the mask against a domain.
 
         Raises:
-            ValueError: an unknown attribute, or a mask of another shape than the clique's.
+            ValueError: an unknown attribute, or a mask whose shape is not the clique's.
         """
         expected = domain.shape_of(as_clique(domain, self.clique))
         if self.allowed.shape != expected:
@@ -75,27 +75,27 @@ class StructuralZeros:
             )
 
     def zeros(self, domain: Domain) -> StructuralZeros:
-        """Return the constraint as a mask over a domain: itself, checked."""
+        """Return the mask itself, checked against a domain."""
         self.validate(domain)
         return self
 
     def log_mask(self) -> np.ndarray:
-        """Return 0 where a record may be and minus infinity elsewhere, float64 (nats)."""
+        """Return 0 for possible cells and minus infinity for others, float64 (nats)."""
         return np.where(self.allowed, 0.0, -np.inf)
 
 
 @dataclasses.dataclass(frozen=True, init=False)
 class AllowedSet:
-    """The combinations of values that are possible; all others are not.
+    """A list of the possible combinations of values; all others are impossible.
 
     Args:
         clique: the attributes.
-        combinations: for each possible combination a value of each attribute, in the clique's order (of one
-            attribute alone the bare value will do): labels, or codes where its labels are no numbers.
+        combinations: the possible combinations, each with one value per attribute in the clique's order (for
+            a single attribute, bare values will do): labels, or codes if the labels are not numbers.
 
     Raises:
-        TypeError: no list of combinations.
-        ValueError: no combination, or one that has not a value for each attribute.
+        TypeError: not a list of combinations.
+        ValueError: no combination, or one without a value for each attribute.
 
     Example:
         >>> allowed = AllowedSet(("age", "driver"), [(0, "no"), (1, "no"), (1, "yes")])
@@ -120,7 +120,7 @@ class AllowedSet:
         """Return the constraint as a mask over a domain.
 
         Raises:
-            ValueError: an unknown attribute, or a value that it does not have.
+            ValueError: an unknown attribute or value.
         """
         clique = as_clique(domain, self.clique)
         columns = zip(*self.combinations, strict=True)
@@ -135,19 +135,19 @@ class AllowedSet:
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
 class FunctionalDependency:
-    """One attribute is a function of others: a zip code determines its state.
+    """A functional dependency of one attribute on others: a zip code determines its state.
 
     Args:
-        determining: the attributes that determine.
-        determined: the attribute that they determine.
+        determining: the determining attributes.
+        determined: the dependent attribute.
         mapping: the function: a mapping from a value, or a tuple of values in the order of `determining`, to
-            the value determined (labels, or codes where the labels are no numbers); or an array of
-            codes [size of each determining attribute]. Every combination needs a value: one that cannot
-            occur gets any, and a `StructuralZeros` beside it.
+            the dependent value (labels, or codes if the labels are not numbers); or an array of codes
+            [size of each determining attribute]. Every combination needs a value: give one that cannot
+            occur any value, and add a `StructuralZeros`.
 
     Raises:
         TypeError: neither a mapping nor an array of integers.
-        ValueError: an attribute that is to determine itself, or an empty mapping.
+        ValueError: `determined` is among `determining`, or the mapping is empty.
 
     Example:
         >>> domain = Domain({"zip": 3, "state": {"labels": ["MA", "NY"]}})
@@ -183,15 +183,15 @@ class FunctionalDependency:
 
     @property
     def clique(self) -> Clique:
-        """The attributes that determine, and the one determined."""
+        """The determining attributes, then the dependent one."""
         return (*self.determining, self.determined)
 
     def codes(self, domain: Domain) -> np.ndarray:
-        """Return the code determined by each combination [size of each determining attribute].
+        """Return the dependent code of each combination [size of each determining attribute].
 
         Raises:
             ValueError: an unknown attribute or value, a combination without a value or with two,
-                another shape.
+                or a wrong shape.
         """
         clique = as_clique(domain, self.clique)
         shape, said = domain.shape_of(clique[:-1]), f"the dependency of {self.determined!r}"
@@ -222,10 +222,10 @@ class FunctionalDependency:
         return table
 
     def zeros(self, domain: Domain) -> StructuralZeros:
-        """Return the constraint as a mask over the determining attributes and the determined one.
+        """Return the constraint as a mask over the determining attributes and the dependent one.
 
         Raises:
-            ValueError: as `codes`.
+            ValueError: see `codes`.
         """
         values = np.arange(domain.attribute(self.determined).size)
         return StructuralZeros(self.clique, self.codes(domain)[..., None] == values)
@@ -233,18 +233,18 @@ class FunctionalDependency:
 
 @dataclasses.dataclass(frozen=True, init=False)
 class FixedMarginal:
-    """A marginal that is public and exact: a census of the same people, a quota that was sampled by.
+    """A public, exact marginal, such as a census of the same people or the quotas of a sample.
 
-    Never make one from private records: a fit shows it as it is.
+    Never make one from private records: a fit reproduces it exactly.
 
     Args:
         clique: the attributes, in the order of the axes.
         counts: number of records of each combination [size of each attribute], >= 0. They sum to the
-            number of records of the fit. Where a count is zero no record is possible.
+            number of records of the fit. A zero count makes the cell impossible.
 
     Raises:
-        TypeError: counts that are no numbers.
-        ValueError: a count below zero, all zero, an infinite sum, or another number of axes than attributes.
+        TypeError: counts are not numbers.
+        ValueError: a negative count, all zero, an infinite sum, or a wrong number of axes.
 
     Example:
         >>> sexes = FixedMarginal(("sex",), [60, 40])
@@ -279,19 +279,19 @@ class FixedMarginal:
 
     @property
     def total(self) -> float:
-        """The number of records that it tells (counts)."""
+        """The number of records (counts)."""
         return float(self.counts.sum(dtype=np.float64))
 
     @property
     def probabilities(self) -> np.ndarray:
-        """The counts over their total, float64 [size of each attribute]."""
+        """The counts divided by their total, float64 [size of each attribute]."""
         return self.counts / self.total
 
     def validate(self, domain: Domain) -> None:
         """Check the counts against a domain.
 
         Raises:
-            ValueError: an unknown attribute, or counts of another shape than the clique's.
+            ValueError: an unknown attribute, or counts whose shape is not the clique's.
         """
         expected = domain.shape_of(as_clique(domain, self.clique))
         if self.counts.shape != expected:
@@ -300,16 +300,16 @@ class FixedMarginal:
             )
 
     def zeros(self, domain: Domain) -> StructuralZeros | None:
-        """Return its empty cells as a mask over a domain; None where it has none."""
+        """Return the mask of its zero counts over a domain; None if all counts are positive."""
         self.validate(domain)
         return None if self.counts.all() else StructuralZeros(self.clique, self.counts > 0)
 
 
 def combination(row: Any, length: int, said: str) -> tuple[Any, ...]:
-    """Return a combination of values as a tuple; a bare value is one of one attribute.
+    """Return a combination of values as a tuple; a bare value counts as a 1-tuple.
 
     Raises:
-        ValueError: another number of values than attributes.
+        ValueError: the number of values differs from `length`.
     """
     bare = isinstance(row, str | bytes | Mapping) or not hasattr(row, "__len__")
     values = (row,) if bare else tuple(row)

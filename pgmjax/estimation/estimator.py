@@ -1,4 +1,4 @@
-"""Estimation: from noisy measurements to one consistent model with a certificate."""
+"""Estimation of a consistent model from noisy measurements, with a certificate."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ class Fit(FitPictures):
     """The result of an estimation.
 
     Attributes:
-        model: the estimated model; of an approximate fit a `RegionModel` or a `MixtureModel`.
+        model: the estimated model; for an approximate fit a `RegionModel` or a `MixtureModel`.
         status: how the solver ended.
-        steps: solver steps done.
+        steps: solver steps.
         loss: loss of the model's marginals, in float64 (for l2: 0.5 * sum(((Q mu - y) / stddev)**2)): that of
-            the measurements alone, whatever constraints and prior there are.
+            the measurements alone, without constraints and prior.
         gap: certified bound on `loss - optimum`, in the loss's unit; the optimum is over the models that meet
-            the constraints. With `prior_weight` the bound is on the sum of loss and weighted
-            relative entropy, less the least such sum.
-        plan: the inference plan that was used; None where no engine was, and of an approximate fit.
-        trace: for each block of steps (steps so far, loss, gap certified there) of what the solver minimised:
-            a smoothed loss where it has kinks, with what constraints and prior add. Empty where none ran.
-        method: `exact`, or how an approximate fit was made: `convex belief propagation` (the gap bounds the
-            loss of every table from below) or `mixture of products` (an infinite gap: nothing certifies it).
+            the constraints. With `prior_weight` the bound is on the suboptimality of loss plus weighted
+            relative entropy.
+        plan: the inference plan; None without an inference engine, and for an approximate fit.
+        trace: (steps so far, objective, certified gap) after each block of steps; the objective is the loss,
+            smoothed if it has kinks, plus the terms of constraints and prior. Empty if no solver ran.
+        method: `exact`, or the kind of approximation: `convex belief propagation` (`loss - gap` bounds the
+            loss of every table from below) or `mixture of products` (infinite gap: no certificate).
     """
 
     model: GraphicalModel
@@ -64,27 +64,27 @@ class Fit(FitPictures):
 
 @dataclasses.dataclass(frozen=True)
 class Estimator:
-    """Fits a graphical model to noisy measurements: post-processing, it never sees a table.
+    """Fit graphical models to noisy measurements: post-processing, without access to the table.
 
     Attributes:
         loss: `l2`, `l1`, a `losses.Loss`, or any convex function of marginals in counts.
         solver: `auto` (accelerated), `accelerated`, `mirror_descent`, `dual_averaging`, `lbfgs`, or a
-            solver with settings of its own.
+            configured solver.
         oracle: `auto` (the cheaper by forecast), `contraction`, `message_passing`, `brute_force`.
-        max_steps: solver steps at most, >= 1.
+        max_steps: maximum number of solver steps, >= 1.
         tol: stop when gap <= tol * max(1, loss).
-        dtype: `float32` or `float64` (on the device; no global JAX flag is changed). The end of a
-            float32 fit is evaluated in float64, and where its digits run out before the tolerance is
-            met, and the gap is not within 100 tolerances, the rest of the steps are done in float64, if
-            memory allows; within them it ends as STALLED.
-        max_bytes: memory that a fit may use; None asks the device.
-        progress: None shows a bar in terminals and notebooks, False never does.
-        stop: `optimum`, or `noise`: also end as NOISE_LEVEL once the loss is down to what the noise of the
-            measurements alone would give on average (for l2 half the number of measured values). Below it
-            a model follows the noise: the discrepancy principle of Morozov 1966.
-        approximate: what `fit` does where no exact plan fits in memory: False refuses; True takes convex
-            belief propagation, or a mixture of products where its regions do not fit either (or for
-            `stop="noise"`); `convex` and `mixture` name one. `Fit.method` says what was done. `plan`,
+        dtype: `float32` or `float64` (on the device; no global JAX flag is changed). The result of a
+            float32 fit is evaluated in float64; if its precision is exhausted before the tolerance is
+            met, it ends as STALLED with a gap within 100 tolerances and otherwise continues in float64,
+            if memory allows.
+        max_bytes: memory limit of a fit; None for that of the device.
+        progress: None for a progress bar in terminals and notebooks, False for no bar.
+        stop: `optimum`, or `noise`: also end as NOISE_LEVEL once the loss is at most its expectation under
+            the noise of the measurements alone (for l2 half the number of measured values). Below that
+            level a model overfits the noise: the discrepancy principle of Morozov 1966.
+        approximate: behaviour of `fit` if no exact plan fits in memory: False refuses; True uses convex
+            belief propagation, or a mixture of products if its regions do not fit either (or for
+            `stop="noise"`); `convex` and `mixture` select one. `Fit.method` reports the choice. `plan`,
             `fit_batch` and the mechanisms are exact or refuse.
 
     Example:
@@ -131,14 +131,14 @@ class Estimator:
         dtype: str | None = None,
         mesh: jax.sharding.Mesh | None = None,
     ) -> oracles.Plan:
-        """Plan a fit of these cliques, or refuse it with figures. Touches no data.
+        """Plan a fit of these cliques, or refuse it with its forecast. Uses no data.
 
         Args:
             domain: the attributes.
-            cliques: what will be measured.
+            cliques: the cliques to be measured.
             constraints: as in `fit`.
             prior: as in `fit`.
-            dtype: plan for this type instead of the estimator's.
+            dtype: type to plan for. Default: the estimator's.
             mesh: devices that share each inference, slice by slice.
 
         Raises:
@@ -180,22 +180,22 @@ class Estimator:
         Args:
             domain: the attributes.
             measurements: noisy linear answers.
-            total: number of records (counts); None estimates it from the measurements.
-            warm_start: a model to start from, with any cliques: see `estimation.warm_start`.
-            constraints: what is public and exact: `StructuralZeros`, `AllowedSet`, `FunctionalDependency`,
-                `FixedMarginal`. A fixed marginal tells the total, and needs no measurement beside it.
-            prior: a public model over the same domain. Of the models that fit equally well the one of least
-                relative entropy KL(model || prior) is taken; without it, that of most entropy. Cells that
-                are impossible under the prior stay so.
+            total: number of records (counts). Default: estimated from the measurements.
+            warm_start: an initial model, with any cliques: see `estimation.warm_start`.
+            constraints: exact public knowledge: `StructuralZeros`, `AllowedSet`, `FunctionalDependency`,
+                `FixedMarginal`. A fixed marginal determines the total; measurements are then optional.
+            prior: a public model over the same domain. Among equally good fits the model of least relative
+                entropy KL(model || prior) is selected; without a prior, the one of maximum entropy. Cells
+                that are impossible under the prior stay so.
             prior_weight: minimise loss + prior_weight * KL(model || prior) (nats; the weight is in records
-                for a loss that is a log-likelihood); 0 leaves the loss as it is.
+                for a loss that is a log-likelihood); 0 for the loss alone.
             mesh: devices that share each inference of this one fit, slice by slice; every process of
                 the mesh makes the same call.
 
         Raises:
-            ValueError: bad measurements, nothing that tells the total, infeasible constraints (the
-                message names those in conflict), or a model that does not fit in memory. Numerical
-                failure is no error: see `Fit.status`.
+            ValueError: bad measurements, a total that cannot be estimated, infeasible constraints (the
+                message names the conflict), or a model that does not fit in memory. Numerical failure
+                is not an error: see `Fit.status`.
 
         Example:
             >>> import pgmjax as pj
@@ -241,30 +241,30 @@ class Estimator:
         prior_weight: float = 0.0,
         mesh: jax.sharding.Mesh | None = None,
     ) -> BatchFit:
-        """Fit many rows of measurements of one structure at once: trials, epsilons, draws of the noise.
+        """Fit a batch of measurements of one structure: trials, epsilons, noise samples.
 
-        Every row decides for itself and gets the model (to rounding), the status and the steps of the single
-        fit of its measurements; one that ends because its digits run out (STALLED) may do so some blocks
-        of steps earlier or later. Programs are compiled once for all rows. What does not fit in
-        `max_bytes` at once waits for its turn.
+        Every row stops independently, with the model (to rounding), status and steps of a single fit of its
+        measurements; one that exhausts its precision (STALLED) may end some blocks of steps earlier or
+        later. Programs are compiled once for all rows. Rows that exceed `max_bytes` together run one
+        after another.
 
         Args:
             domain: the attributes.
-            measurements: a list for each row, with the same cliques and queries in the same order; values
-                and standard deviations are the row's own.
-            totals: number of records (counts), one for all rows or one a row; None estimates each row's.
-            warm_start: a model that all rows start from.
+            measurements: one list per row, with the same cliques and queries in the same order; values
+                and standard deviations may differ.
+            totals: number of records (counts), common or per row. Default: estimated per row.
+            warm_start: an initial model for all rows.
             constraints: as in `fit`, for all rows.
             prior: as in `fit`, for all rows.
             prior_weight: as in `fit`, for all rows.
-            mesh: devices to share the rows between, of this process or of several; each process calls this
-                with the same arguments and gets all results. None runs them on the default device.
+            mesh: devices to share the rows, of this process or of several; each process calls this with
+                the same arguments and gets all results. None for the default device.
 
         Returns:
-            The fits in the order of the rows, and arrays [rows] of how they ended.
+            The fits in the order of the rows, with arrays [rows] of their status, steps, loss and gap.
 
         Raises:
-            ValueError: as `fit`, and rows whose structures differ.
+            ValueError: see `fit`; also rows whose structures differ.
 
         Example:
             >>> import pgmjax as pj
@@ -309,12 +309,12 @@ class Estimator:
 
 
 def _exact(fixed: FixedMarginal) -> LinearMeasurement:
-    """What stands for measurements where there are none: every model that is feasible meets it."""
+    """Return a placeholder measurement for a fit with constraints only; feasible models meet it."""
     return LinearMeasurement(fixed.clique, fixed.counts, stddev=1.0)
 
 
 def _finish(problem: FitProblem, end: FitResult) -> Fit:
-    """The model of the point where the solver ended."""
+    """Return the fit at the solver's final point."""
     cliques, tables = (*end.bound.cliques, *problem.known.cliques), (*end.potentials, *problem.known.tables)
     potentials = summed(zip(cliques, tables, strict=True))
     known = CliqueVector(end.bound.cliques, end.marginals) if end.marginals else CliqueVector((), ())

@@ -1,10 +1,10 @@
-"""Feasibility of constraints: is there a table that meets all of them, and if not, which ones conflict?
+"""Feasibility of constraints, with the smallest conflicting set found.
 
-Iterative proportional fitting decides: potentials are moved until a model has the fixed marginals exactly.
-The model found is, of all distributions with those marginals, the one of least relative entropy to the
-model at the start. Where there is no such distribution, potentials drift apart without end, and the
-direction y of their drift proves it (Farkas): <y, target> lies above the largest <y, marginal> that any
-possible record reaches, which it could not if the target were a mean over records.
+Iterative proportional fitting decides: potentials are updated until a model has the fixed marginals exactly.
+That model is the I-projection of the initial model: among all distributions with those marginals, the one of
+least relative entropy to it. If no such distribution exists, the potentials diverge, and the direction y of
+their drift is a Farkas certificate: <y, target> exceeds the largest <y, marginal> of any possible record,
+which is impossible if the target is a mean over records.
 
 References:
     Csiszar (1975), I-divergence geometry of probability distributions and minimization problems.
@@ -28,29 +28,29 @@ from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure
 
 Constraint = StructuralZeros | AllowedSet | FunctionalDependency | FixedMarginal
-SWEEPS = 300  # of proportional fitting before the question is left open
+SWEEPS = 300  # of proportional fitting before feasibility is left undecided
 AGREE = 1e-9  # relative: totals are public and exact
 
 # limits of proportional fitting
-EXACT = 1e-10  # nats: cells are right to this share of themselves
-CHECKED = 10  # sweeps between two looks for a proof
-PROVED = 1e-9  # of the largest potential: by less rounding might
+EXACT = 1e-10  # nats: relative error of the cells
+CHECKED = 10  # sweeps between two checks for a proof
+PROVED = 1e-9  # of the largest potential: less could be rounding
 
 
 def require_feasible(domain: Domain, constraints: Sequence[Any], others: Sequence[Any] = ()) -> None:
     """Refuse constraints that no table can meet together.
 
-    For masks the answer is exact. For fixed marginals it is a proof either way but for the rare case
-    that proportional fitting neither arrives nor drifts within so many sweeps, which passes.
+    For masks the answer is exact. For fixed marginals it is a proof either way, except in the rare case
+    that proportional fitting neither converges nor diverges within `SWEEPS`, which passes.
 
     Args:
         domain: the attributes.
         constraints: structural zeros, allowed sets, functional dependencies, fixed marginals.
-        others: masks of another origin, such as the impossible cells of a prior.
+        others: further masks, such as the impossible cells of a prior.
 
     Raises:
-        TypeError: something that is no constraint.
-        ValueError: one that does not fit the domain, or the smallest set found that conflicts.
+        TypeError: not a constraint.
+        ValueError: a constraint that does not fit the domain, or the smallest conflicting set found.
     """
     require_kinds(constraints)
     for constraint in constraints:
@@ -72,10 +72,10 @@ def require_feasible(domain: Domain, constraints: Sequence[Any], others: Sequenc
 
 
 def require_kinds(constraints: Sequence[Any]) -> None:
-    """Refuse what is no constraint.
+    """Refuse objects that are not constraints.
 
     Raises:
-        TypeError: naming what came.
+        TypeError: names the type found.
     """
     for constraint in constraints:
         if not isinstance(constraint, Constraint):
@@ -86,14 +86,14 @@ def require_kinds(constraints: Sequence[Any]) -> None:
 
 
 def total_of(constraints: Sequence[Any], total: float | None) -> float | None:
-    """Return the number of records that fixed marginals tell, or the one given.
+    """Return the total of the fixed marginals, or the given one if there are none.
 
     Args:
-        constraints: of any kind.
-        total: the number of records that was given (counts), or None.
+        constraints: constraints of any kind.
+        total: the given number of records (counts), or None.
 
     Raises:
-        TypeError: a total that is no number.
+        TypeError: a total that is not a number.
         ValueError: a total other than that of the fixed marginals.
     """
     fixed = [c for c in constraints if isinstance(c, FixedMarginal)]
@@ -127,7 +127,7 @@ def _names(conflict: Sequence[Any], others: Sequence[Any]) -> str:
 
 
 def _feasible(domain: Domain, constraints: Sequence[Any]) -> bool:
-    """Whether some table meets the constraints; what is left open counts as yes."""
+    """Return whether some table meets the constraints; undecided counts as True."""
     masks = [mask for mask in (c.zeros(domain) for c in constraints) if mask is not None]
     fixed = [c for c in constraints if isinstance(c, FixedMarginal)]
     structure, _ = Structure.named(domain.sizes, [c.clique for c in (*fixed, *masks)])
@@ -148,12 +148,12 @@ def _feasible(domain: Domain, constraints: Sequence[Any]) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class ProportionalFit:
-    """How proportional fitting ended.
+    """Result of proportional fitting.
 
     Attributes:
-        model: the model that was reached.
-        distance: the most that a wanted cell's logarithm is off (nats); infinity where one is impossible.
-        infeasible: whether it is proved that no distribution has these marginals.
+        model: the final model.
+        distance: largest error of a target cell's logarithm (nats); infinity if one is impossible.
+        infeasible: True if it is proved that no distribution has these marginals.
     """
 
     model: HostModel
@@ -162,20 +162,20 @@ class ProportionalFit:
 
     @property
     def exact(self) -> bool:
-        """Whether the model has the marginals."""
+        """True if the model has the marginals."""
         return self.distance <= 10 * EXACT
 
 
 def proportional_fit(
     model: HostModel, places: Sequence[int], targets: Sequence[np.ndarray], sweeps: int
 ) -> ProportionalFit:
-    """Move some of a model's potentials until it has some marginals.
+    """Fit some of a model's potentials to target marginals by iterative proportional fitting.
 
     Args:
-        model: where to start; minus infinity wherever a target is zero.
-        places: number of the table to move, for each target; its clique is the target's.
-        targets: marginals wanted (probabilities); positive cells and exact zeros.
-        sweeps: passes over all targets at most.
+        model: initial model; minus infinity wherever a target is zero.
+        places: for each target the index of the table to update; its clique is the target's.
+        targets: target marginals (probabilities); positive cells and exact zeros.
+        sweeps: maximum number of passes over all targets.
     """
     start = [model.tables[place] for place in places]
     before = start
@@ -188,7 +188,7 @@ def proportional_fit(
         if not np.isfinite(distance):
             return ProportionalFit(model, distance, True)
         if distance <= EXACT or len(places) == 1:
-            # one target alone is met by one move; what is left is rounding
+            # a single target is met by one update, up to rounding
             return ProportionalFit(model, min(distance, EXACT), False)
         if sweep % CHECKED == 0:
             now = [model.tables[place] for place in places]
@@ -199,7 +199,7 @@ def proportional_fit(
 
 
 def _moved(model: HostModel, place: int, target: np.ndarray) -> tuple[HostModel, float]:
-    """The model with one marginal made right, and the most that a cell was off (nats)."""
+    """Return the model after one marginal update, and the largest error before it (nats)."""
     now = model.log_sum(model.structure.cliques[place])
     now = now - ops.host_logsumexp(now, tuple(range(now.ndim)))
     wanted = target > 0
@@ -219,7 +219,7 @@ def _proof(
     now: Sequence[np.ndarray],
     before: Sequence[np.ndarray],
 ) -> bool:
-    """Whether the drift of the potentials proves that no possible records have the targets as mean."""
+    """Return whether the drift of the potentials is a Farkas certificate of infeasibility."""
     drift = [np.where(t > 0, n - b, 0.0) for t, n, b in zip(targets, now, before, strict=True)]
     size = max(float(np.abs(table).max()) for table in drift)
     if size == 0:

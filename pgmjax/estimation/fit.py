@@ -1,13 +1,13 @@
-"""The fit of a model, from its start to its end on the host; read it from top to bottom.
+"""Control flow of a fit on the host; read it from top to bottom.
 
-`fit` starts from an earlier model or the uniform distribution. `minimise` lowers the loss in stages of ever
-less smoothing, in float32 first where that is asked for, and evaluates the end in float64. Every step
-evaluates `estimation.solvers.problem.Problem`: the oracle gives the marginals of some potentials, the loss
-its gradient there. Fixed marginals are met in rounds of such minimisations. When to end is decided by
-`estimation.solvers.stopping.StoppingRule`, but for points that are not finite.
+`fit` starts from an earlier model or the uniform distribution. `minimise` reduces the loss in stages of
+decreasing smoothing, first in float32 if requested, and evaluates the result in float64. Every step evaluates
+`estimation.solvers.problem.Problem`: the oracle maps potentials to marginals, and the loss is differentiated
+there. Fixed marginals are met in rounds of such minimisations. `estimation.solvers.stopping.StoppingRule`
+decides when to stop, except at non-finite points.
 
-What a fit decides stands in generators that ask for steps (`estimation.solvers.loop.FitSteps`), so that
-`estimation.batch` runs many fits in one program and each decides as it would alone.
+The control flow consists of generators that request steps (`estimation.solvers.loop.FitSteps`), so that
+`estimation.batch` runs many fits in one program, each with the same decisions as on its own.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from pgmjax.inference.plan.structure import Structure
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.model.graphical import GraphicalModel
 
-STIFF = 4.0  # the first penalty on missing a fixed marginal, in curvatures of the loss with its prior
+STIFF = 4.0  # initial penalty parameter of a fixed marginal, in curvatures of the loss with its prior
 STIFFEST = 1e4 * STIFF
-FIRST_TOL, SHARPER = 0.1, 0.1  # tolerance of the first round, and what each later one multiplies it by
+FIRST_TOL, SHARPER = 0.1, 0.1  # tolerance of the first round, and its factor per round
 SWEEPS = 1000  # of proportional fitting after a round
-NEGLIGIBLE = 1e-9  # probability: what is missing less than this is no reason for a stiffer penalty
+NEGLIGIBLE = 1e-9  # probability: a smaller residual does not raise the penalty
 
 
 @dataclasses.dataclass(frozen=True)
 class FitProblem:
-    """What to fit: the estimator's settings with everything they apply to.
+    """A fitting problem: settings, measurements and side information.
 
     Attributes:
         estimator: the settings.
@@ -60,9 +60,9 @@ class FitProblem:
         measurements: noisy linear answers.
         total: number of records (counts).
         known: constraints and prior.
-        bar: shows the progress.
+        bar: progress bar.
         mesh: devices that share each inference of one fit, or None.
-        trace: grows while the fit runs: steps so far, loss and gap after each block of steps.
+        trace: steps so far, loss and gap after each block of steps; appended to during the fit.
     """
 
     estimator: FitSettings
@@ -75,32 +75,32 @@ class FitProblem:
     trace: list[tuple[int, float, float]] = dataclasses.field(default_factory=list, compare=False)
 
     def stopping_rule(self) -> StoppingRule:
-        """When the fit ends."""
+        """Return the fit's stopping rule."""
         level = -math.inf
         if self.estimator.stop == "noise":
             level = noise_level(self.estimator.loss, self.measurements)
         return StoppingRule(self.estimator.tol, self.estimator.max_steps, level)
 
     def bind(self, dtype: str) -> BoundLoss:
-        """The loss of the measurements, with the fixed marginals beside it where there are any."""
+        """Return the loss of the measurements, augmented by any fixed marginals."""
         bound = losses.build(self.estimator.loss, self.domain, self.measurements, self.total, dtype)
         if not self.known.fixed:
             return bound
         _, curvature = _first_stage(solvers.build(self.estimator.solver), bound, self.domain)
-        # a heavy prior's prices are as large as its weight: a penalty far below it would never reach them
+        # a heavy prior's multipliers are as large as its weight: a far smaller penalty never reaches them
         bend = float(curvature) + (self.known.weight or 0.0)
         wanted = [(one.clique, one.probabilities) for one in self.known.fixed]
         return Augmented.of(bound, Equalities.of(bound, wanted, STIFF * bend), dtype)
 
     def plan(self, cliques: Sequence[Clique], dtype: str | None = None) -> oracles.Plan:
-        """The plan of a fit whose loss is over some cliques."""
+        """Plan a fit whose loss is over the given cliques."""
         known = self.known
         return self.estimator.plan(
             self.domain, cliques, known.zeros, prior=known.prior, dtype=dtype, mesh=self.mesh
         )
 
     def fits_in_float64(self, cliques: Sequence[Clique]) -> bool:
-        """Whether memory allows the same fit, or at least one call of its oracle, in float64."""
+        """Return whether a float64 fit over the same cliques can be planned in memory."""
         try:
             self.plan(cliques, "float64")
         except ModelTooLargeError:
@@ -108,7 +108,7 @@ class FitProblem:
         return True
 
     def objective(self, oracle: Oracle, loss: BoundLoss, curvature: np.ndarray, dtype: str) -> Problem:
-        """What the solver minimises: a loss with all that is known beside it, in a dtype."""
+        """Return the solver's objective: a loss with the side information, in a dtype."""
         known, prior = self.known, None
         if known.weight is not None:
             base = known.log_partition(self.domain, loss.cliques)
@@ -118,17 +118,17 @@ class FitProblem:
 
 @dataclasses.dataclass(frozen=True)
 class FitResult:
-    """Where a fit ended, on the host in float64.
+    """Result of a fit, on the host in float64.
 
     Attributes:
         bound: the loss.
-        plan: the plan that was used.
+        plan: the inference plan.
         potentials: log-potentials of the loss's cliques.
-        marginals: their marginals (probabilities); empty where the loss was never finite.
-        status: how it ended.
+        marginals: their marginals (probabilities); empty if the loss was never finite.
+        status: how the fit ended.
         steps: steps done.
-        loss: the loss itself, not smoothed.
-        gap: certified bound on how far what was minimised lies above its optimum.
+        loss: the unsmoothed loss.
+        gap: certified bound on the suboptimality of the objective.
     """
 
     bound: BoundLoss
@@ -141,23 +141,23 @@ class FitResult:
     gap: float
 
 
-# A fit and what it is made of, in the order in which it runs.
+# A fit and its parts, in execution order.
 
 
 def fit(problem: FitProblem, start: GraphicalModel | None) -> FitResult:
-    """Run one fit by itself, from an earlier model or, without one, the uniform distribution."""
+    """Run a single fit from an earlier model, or from the uniform distribution if None."""
     return run_single(fit_steps(problem, start))
 
 
 def fit_steps(problem: FitProblem, start: GraphicalModel | None) -> FitSteps[FitResult]:
-    """One fit, from its start to its end, as a generator of the steps it wants done.
+    """Run one fit as a generator of step requests.
 
     Args:
-        problem: what to fit.
-        start: a model to start from; None starts from the uniform distribution.
+        problem: the fitting problem.
+        start: initial model; None for the uniform distribution.
 
     Raises:
-        ValueError: a start over another domain, or settings that the loss does not allow.
+        ValueError: a start over another domain, or settings that the loss does not support.
         ModelTooLargeError: the model does not fit in memory.
     """
     dtype = problem.estimator.dtype
@@ -184,20 +184,20 @@ def minimise(
     done: int = 0,
     smoothing: float = FIRST_SMOOTHING,
 ) -> FitSteps[tuple[Solution, Problem]]:
-    """Minimise a loss in a dtype; after float32 the end is evaluated, or goes on, in float64.
+    """Minimise a loss in a dtype; after float32, evaluate the result in float64 or continue there.
 
     Args:
-        problem: settings and public knowledge.
-        oracle: inference for the loss's cliques, then those of what is known.
-        loss: in that dtype.
-        tables: log-potentials to start from.
-        dtype: on the device.
-        stop: when to end.
-        done: steps that were done already.
-        smoothing: where a loss with kinks starts (standard deviations).
+        problem: settings and side information.
+        oracle: inference for the loss's cliques, then those of the side information.
+        loss: the loss, in that dtype.
+        tables: initial log-potentials.
+        dtype: type on the device.
+        stop: stopping rule.
+        done: steps already done.
+        smoothing: initial smoothing of a loss with kinks (standard deviations).
 
     Returns:
-        The end, with all steps so far, and the objective whose loss and certificate it gives.
+        The solution, with all steps so far, and the objective it is evaluated on.
     """
     solver = solvers.build(problem.estimator.solver)
     with precision(dtype):
@@ -220,20 +220,20 @@ def _minimise_in_stages(
     stop: StoppingRule,
     done: int,
 ) -> FitSteps[tuple[Solution, Problem]]:
-    """Run the solver; a loss that is smoothed is minimised for ever less smoothing, each from the last.
+    """Run the solver; a smoothed loss is minimised in warm-started stages of decreasing smoothing.
 
-    Smoothed losses lie below the loss, so that every stage's lower bound holds for the loss itself.
+    Smoothed losses lie below the loss, so every stage's lower bound holds for the loss itself.
     """
 
     def watch(steps: int, loss: float, gap: float) -> None:
         before = problem.trace[-1][0] if problem.trace else 0
-        # a smoothed loss lies at most its slack below the loss, for which this gap is certified too
+        # a smoothed loss lies at most its slack below the loss, so this gap is certified for that too
         problem.trace.append((before + steps, loss, gap + slack))
         problem.bar.advance(steps, f"loss {loss:.6g}, gap {gap:.3g}")
 
     block = 50 if objective.oracle.forecast.work < 50_000_000 else 25
     if stop.noise_level > -math.inf:
-        block = 10  # soon after it is reached, the loss is well below
+        block = 10  # the loss soon falls well below the noise level
     lower_bound, last = -math.inf, None
     while True:
         slack = float(objective.loss.slack())
@@ -261,17 +261,17 @@ def _minimise_in_stages(
 
 
 def _stalled_at(sound: Solution, failed: Solution) -> Solution:
-    """The last sound point, where what came after it is not finite."""
+    """Return the last finite point, as STALLED, after a non-finite one."""
     return dataclasses.replace(sound, status=Status.STALLED, steps=failed.steps)
 
 
 def _in_float64(
     problem: FitProblem, objective: Problem, solver: solvers.Solver, solution: Solution, stop: StoppingRule
 ) -> FitSteps[tuple[Solution, Problem]]:
-    """Evaluate the end of a float32 fit in float64, and go on there if its digits ran out.
+    """Evaluate the result of a float32 fit in float64, and continue there if its precision ran out.
 
-    Marginals rounded to float32 may contradict one another, and so lie outside what any distribution
-    can have; the loss and certificate of the potentials themselves are computed here.
+    Marginals rounded to float32 may be inconsistent, and so lie outside the marginal polytope; the
+    loss and certificate of the potentials themselves are computed here.
     """
     with precision("float64"):
         bound = _cast_to_float64(objective.loss)
@@ -291,7 +291,7 @@ def _in_float64(
 
 
 def _result(plan: oracles.Plan, solution: Solution, objective: Problem) -> FitResult:
-    """The end with the loss itself, not smoothed, and its gap."""
+    """Return the result with the unsmoothed loss and its gap."""
     bound, status, steps = objective.loss, solution.status, solution.steps
     potentials = tuple(table - table.max() for table in _tables(bound, solution.point.potentials))
     if status is Status.NOT_FINITE:
@@ -302,7 +302,7 @@ def _result(plan: oracles.Plan, solution: Solution, objective: Problem) -> FitRe
     return FitResult(bound, plan, potentials, marginals, status, steps, loss, gap)
 
 
-# Fixed marginals: the method of multipliers, with every round projected on them.
+# Fixed marginals: the method of multipliers, with every round's result projected onto them.
 
 
 def _minimise_in_rounds(
@@ -313,12 +313,12 @@ def _minimise_in_rounds(
     dtype: str,
     stop: StoppingRule,
 ) -> FitSteps[tuple[Solution, Problem]]:
-    """Minimise a loss over the models that have the fixed marginals; arguments and result as `minimise`.
+    """Minimise a loss over the models with the fixed marginals; arguments and result as in `minimise`.
 
-    A round minimises the loss with its equalities priced (`estimation.losses.augmented`); what is still
-    missing then moves the prices. Whatever they are, the certified lower bound of a round bounds the optimum
-    of the fit. From above it is bounded by feasible models: the potentials of the fixed marginals are moved
-    by iterative proportional fitting until the round's model has them. The gap is what lies between the two.
+    A round minimises the augmented Lagrangian (`estimation.losses.augmented`); its residual then updates the
+    multipliers. For any multipliers, a round's certified lower bound is one on the optimum of the fit. The
+    upper bound comes from feasible models: iterative proportional fitting updates the potentials of the fixed
+    marginals until the round's model has them. The gap is the difference of the two bounds.
 
     References:
         Bertsekas (1982), Constrained Optimization and Lagrange Multiplier Methods, chapter 2.
@@ -364,13 +364,13 @@ def _minimise_in_rounds(
 def _repriced(
     host: Equalities, point: Evaluation, missed: float, stiffest: float
 ) -> tuple[Equalities, float]:
-    """Prices moved by what a point misses, a stiffer penalty where that is too much, and how much it is.
+    """Return the multipliers and penalty updated by a point's residual, and that residual's maximum.
 
     Args:
-        host: the fixed marginals with the prices and the penalty of the last round.
-        point: where that round ended.
-        missed: what the round before it missed at most (probability).
-        stiffest: the penalty above which none is raised.
+        host: the fixed marginals with the multipliers and the penalty of the last round.
+        point: result of that round.
+        missed: largest absolute residual of the round before it (probability).
+        stiffest: penalty from which it is no longer raised.
     """
     found = np.asarray(point.marginals, np.float64)[: len(host.targets)]
     residual = np.where(host.cells, found - host.targets, 0.0)
@@ -384,7 +384,7 @@ def _repriced(
 def _projected(
     problem: FitProblem, oracle: Oracle, objective: Problem, host: Equalities, point: Evaluation
 ) -> tuple[Evaluation, Problem, float, bool]:
-    """A point moved onto the fixed marginals, the objective in float64, its gap, and whether it has them."""
+    """Project a point onto the fixed marginals; return it, the float64 objective, gap and feasibility."""
     tables = split(np.asarray(point.potentials, np.float64), host.shapes)
     known = problem.known
     structure, _ = Structure.named(problem.domain.sizes, (*host.cliques, *known.cliques))
@@ -403,13 +403,13 @@ def _projected(
     return found, objective, gap, fitted.exact
 
 
-# What several of the functions above need.
+# Helpers shared by the functions above.
 
 
 def _first_stage(
     solver: solvers.Solver, bound: BoundLoss, domain: Domain, smoothing: float = FIRST_SMOOTHING
 ) -> tuple[BoundLoss, np.ndarray]:
-    """The loss as it is minimised first, and its constant."""
+    """Return the first stage of the loss, and its Lipschitz constant."""
     if isinstance(bound, Augmented):
         inner, curvature = _first_stage(solver, bound.inner, domain, smoothing)
         host = bound.on_host()
@@ -422,7 +422,7 @@ def _first_stage(
 
 
 def _curvature(solver: solvers.Solver, bound: BoundLoss, domain: Domain) -> np.ndarray:
-    """The loss's Lipschitz constant, or a guess from its gradient at the uniform distribution."""
+    """Return the gradient's Lipschitz constant, or a guess at the uniform distribution."""
     known = bound.lipschitz()
     if known is None:
         if isinstance(solver, solvers.DualAveraging) and solver.lipschitz is None:
@@ -432,18 +432,18 @@ def _curvature(solver: solvers.Solver, bound: BoundLoss, domain: Domain) -> np.n
             )
         uniform = tuple(jnp.full(s, 1 / np.prod(s)) for s in map(domain.shape_of, bound.cliques))
         gradient = jax.grad(bound)(uniform)
-        known = float(sum(jnp.ptp(g) for g in gradient))  # a first step moves potentials by 1 at most
+        known = float(sum(jnp.ptp(g) for g in gradient))  # a first step changes potentials by 1 at most
     return np.asarray(max(known, np.finfo(np.float32).tiny), np.float64)
 
 
 def _cast_to_float64(loss: BoundLoss) -> BoundLoss:
-    """The loss as it is smoothed now, with device arrays in float64."""
+    """Return the loss at its current smoothing, with device arrays in float64."""
     bound = loss.cast("float64")
     return bound if loss.smoothing is None else bound.with_smoothing(float(loss.smoothing))
 
 
 def _relative_entropy(objective: Problem, point: Evaluation) -> float:
-    """What relative entropy to a prior adds at a point to the loss that is minimised."""
+    """Return the weighted relative entropy to the prior at a point; 0 without a prior."""
     if objective.prior is None:
         return 0.0
     with precision(np.dtype(point.loss.dtype).name):
@@ -451,16 +451,16 @@ def _relative_entropy(objective: Problem, point: Evaluation) -> float:
 
 
 def _tables(bound: BoundLoss, vector: Any) -> tuple[np.ndarray, ...]:
-    """The tables of the loss's cliques from one vector, in float64."""
+    """Split a vector into the tables of the loss's cliques, in float64."""
     return split(np.asarray(vector, np.float64), bound.shapes)
 
 
 class FitSettings(Protocol):
-    """What a fit needs of an `Estimator`, whose attributes are described there."""
+    """The attributes of `Estimator` that a fit uses; see there."""
 
     @property
     def loss(self) -> Any:
-        """What is minimised."""
+        """The loss or its name."""
 
     @property
     def solver(self) -> Any:
@@ -468,15 +468,15 @@ class FitSettings(Protocol):
 
     @property
     def max_steps(self) -> int:
-        """Steps at most."""
+        """Maximum number of steps."""
 
     @property
     def tol(self) -> float:
-        """Relative gap to stop at."""
+        """Relative tolerance on the gap."""
 
     @property
     def stop(self) -> str:
-        """Where to end: "optimum" or "noise"."""
+        """Stopping criterion: "optimum" or "noise"."""
 
     @property
     def dtype(self) -> str:

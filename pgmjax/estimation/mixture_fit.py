@@ -1,7 +1,7 @@
 """Fits of a mixture of products to noisy measurements, without a certificate.
 
-Each restart begins at random rows or at an earlier mixture, and descends by Adam in compiled blocks of
-steps, whose rate is halved where the loss settles.
+Each restart begins at random logits or at an earlier mixture, and runs Adam in compiled blocks of steps; the
+learning rate is halved when the loss plateaus.
 
 References:
     Kingma and Ba 2015, "Adam: a method for stochastic optimization", algorithm 1.
@@ -40,26 +40,26 @@ from pgmjax.model.mixture import MixtureModel
 
 MOST_COMPONENTS, FEWEST_COMPONENTS = 1000, 100
 WORK = 2_000_000_000
-"""Products of a component and a cell in a step, above which fewer components are the default."""
+"""Components times cells per step, above which the default number of components is reduced."""
 
 RATE = 0.1
 
-# Copies that a step holds at its peak.
+# Copies held at the peak of a step.
 _LOGITS = 9  # logits, the best, both moments, gradient, probabilities and their gradients
 _CELLS = 6  # marginals as groups and in order, residuals, their gradients
-_BATCH = 4  # both factors with what they are made of, forwards and backwards
+_BATCH = 4  # both factors with their inputs, forwards and backwards
 
 BLOCK = 25
-"""Steps between two looks at the loss."""
+"""Steps between two evaluations of the loss."""
 
 SETTLED = 0.02
-"""A block that lowers the loss by a smaller share halves the rate."""
+"""Relative decrease of the loss per block below which the rate is halved."""
 
 _HALVINGS = 8
 _ADAM = optax.scale_by_adam(eps=1e-16)  # gradients are those of the loss over its start, and may be small
 
 LEAST = 16.0
-"""Nats below its row's largest at which an earlier model's logits start at the least: they can rise."""
+"""Nats below the row maximum at which logits of a warm start are clipped, so that they can recover."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,14 +68,14 @@ class MixtureFit:
 
     Attributes:
         model: the mixture with the least loss of all restarts.
-        status: STALLED where the loss no longer falls (the rule), MAX_STEPS, NOISE_LEVEL where the fit was
-            asked to stop there, CONVERGED only where a lower bound was given and is met, NOT_FINITE.
+        status: STALLED once the loss no longer falls (the usual case), MAX_STEPS, NOISE_LEVEL with
+            `stop="noise"`, CONVERGED only if a lower bound was given and is met, NOT_FINITE.
         steps: steps of that restart.
-        loss: loss of the model's marginals, in float64, as `Fit.loss`.
-        gap: `loss - lower_bound`, infinite without a lower bound: the problem is not convex, so that nothing
-            certifies how far the loss is from the least that any model reaches.
+        loss: loss of the model's marginals, in float64, as in `Fit.loss`.
+        gap: `loss - lower_bound`, infinite without a lower bound: the problem is not convex, so there is no
+            certificate of optimality.
         components: number of products.
-        stationarity: Euclidean norm of the loss's gradient by the logits at the end (the loss's unit a nat).
+        stationarity: Euclidean norm of the final gradient by the logits (the loss's unit per nat).
     """
 
     model: MixtureModel
@@ -106,30 +106,30 @@ def fit_mixture(
     max_bytes: int | None = None,
     progress: bool | None = None,
 ) -> MixtureFit:
-    """Fit a mixture of products: for cliques that no exact plan fits in memory.
+    """Fit a mixture of products, for cliques too large for any exact plan.
 
     Args:
         domain: the attributes.
         measurements: noisy linear answers.
-        total: number of records (counts); None estimates it from the measurements.
-        loss: as for `Estimator`.
-        components: number of products; None is 1000, or fewer where cells are many or memory is short, or
-            those of `warm_start`.
-        restarts: starts, one after the other; the end with the least loss is kept.
-        max_steps: steps of each at most.
-        seed: of the random starts; the same seed gives the same model. Not noise: it protects nothing.
+        total: number of records (counts). Default: estimated from the measurements.
+        loss: as in `Estimator`.
+        components: number of products. Default: that of `warm_start`, else 1000, or fewer for many cells or
+            little memory.
+        restarts: number of starts, run in sequence; the result of least loss is kept.
+        max_steps: maximum number of steps per start.
+        seed: of the random starts; the same seed gives the same model. Not a source of privacy noise.
         dtype: `float32` or `float64` (on the device).
-        stop: `optimum`, or `noise` as for `Estimator`.
+        stop: `optimum`, or `noise` as in `Estimator`.
         constraints: impossible values of single attributes.
-        warm_start: a mixture over the same domain, in place of the first random start.
-        lower_bound: what no model's loss is below, where that is known; it makes `gap` finite.
+        warm_start: a mixture over the same domain that replaces the first random start.
+        lower_bound: a known lower bound on the loss of any model; it makes `gap` finite.
         tol: with a lower bound, stop when gap <= tol * max(1, loss).
-        max_bytes: memory that the fit may use; None asks the device.
-        progress: None shows a bar in terminals and notebooks, False never does.
+        max_bytes: memory limit of the fit; None for that of the device.
+        progress: None for a progress bar in terminals and notebooks, False for no bar.
 
     Raises:
-        TypeError: things that are no measurements, constraints or mixture.
-        ValueError: bad measurements, nothing that tells the total, constraints over several attributes.
+        TypeError: arguments that are not measurements, constraints or a mixture.
+        ValueError: bad measurements, a total that cannot be estimated, constraints over several attributes.
         ModelTooLargeError: the forecast exceeds the memory (a ValueError).
 
     References:
@@ -178,13 +178,13 @@ def fit_mixture(
 
 
 def forecast_bytes(domain: Domain, cliques: Sequence[Clique], components: int, dtype: str) -> int:
-    """Memory that a fit takes at its peak, in bytes, roughly and rather too much.
+    """Return a rough, conservative estimate of a fit's peak memory in bytes.
 
     Args:
         domain: the attributes.
-        cliques: what was measured.
+        cliques: the measured cliques.
         components: number of products.
-        dtype: of the device arrays.
+        dtype: type of the device arrays.
     """
     cells, batch = mixture_layout.numbers(domain, cliques, components)
     logits = components * mixture_layout.Places.of(domain).cells
@@ -192,7 +192,7 @@ def forecast_bytes(domain: Domain, cliques: Sequence[Clique], components: int, d
 
 
 def _components(domain: Domain, cliques: Sequence[Clique], wanted: int | None, dtype: str, limit: int) -> int:
-    """The number of components, the default one such that the forecast fits; or a refusal with figures."""
+    """Return the number of components, reduced by default to fit in memory, or refuse with the forecast."""
     number = wanted
     if number is None:
         cells = sum(domain.size(clique) for clique in cliques)
@@ -210,7 +210,7 @@ def _components(domain: Domain, cliques: Sequence[Clique], wanted: int | None, d
 
 
 def _wanted(domain: Domain, components: Any, warm_start: Any) -> int | None:
-    """The number of components asked for, if any."""
+    """Return the requested number of components, or None."""
     wanted = None if components is None else checks.integer("components", components, low=1)
     if warm_start is None:
         return wanted
@@ -236,7 +236,7 @@ def _check_settings(restarts: Any, max_steps: Any, dtype: Any, stop: Any, tol: A
 
 
 def _result(model: MixtureModel, bound: BoundLoss, end: Descent, floor: float) -> MixtureFit:
-    """The fit with its loss in float64, once the model's own marginals are known."""
+    """Return the fit with the float64 loss of the model's own marginals."""
     value = bound.exact([model.marginal(clique) / model.total for clique in bound.cliques])
     gap = max(value - floor, 0.0)
     return MixtureFit(model, end.status, end.steps, value, gap, model.components, end.stationarity)
@@ -244,12 +244,12 @@ def _result(model: MixtureModel, bound: BoundLoss, end: Descent, floor: float) -
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Descent:
-    """How one start ended.
+    """Result of one start.
 
     Attributes:
-        logits: the best point seen at the end of a block.
-        loss: the loss there, as the device has it.
-        stationarity: Euclidean norm of the loss's gradient by the logits there (the loss's unit a nat).
+        logits: the best point at the end of a block.
+        loss: the loss there, in the device's dtype.
+        stationarity: Euclidean norm of the loss's gradient by the logits there (the loss's unit per nat).
         status: why it stopped.
         steps: steps done.
     """
@@ -268,7 +268,7 @@ def _evaluate(loss: BoundLoss, layout: MixtureLayout, logits: Logits) -> tuple[j
 def _run_block(
     loss: BoundLoss, layout: MixtureLayout, logits: Logits, moments: Any, scale: Any, rate: Any, steps: Any
 ) -> tuple[Logits, Any, jax.Array, jax.Array]:
-    """Some steps, then the loss and the norm of its gradient where they end."""
+    """Run some steps of Adam, then evaluate the loss and its gradient norm."""
 
     def step(_: Any, state: tuple[Logits, Any]) -> tuple[Logits, Any]:
         point, before = state
@@ -296,15 +296,15 @@ def descend(
     floor: float,
     watch: Callable[[int, float], None],
 ) -> Descent:
-    """Lower the loss from one start.
+    """Minimise the loss from one start.
 
     Args:
         loss: bound to the measurements, in the dtype of the start.
-        layout: of the loss's cliques.
-        start: logits.
-        rate: nats that a logit moves in a step, at first.
-        stop: when to end.
-        floor: what no loss is below; minus infinity where that is not known.
+        layout: layout of the loss's cliques.
+        start: initial logits.
+        rate: initial learning rate (nats per step).
+        stop: stopping rule.
+        floor: lower bound on the loss; minus infinity if unknown.
         watch: called after each block with (steps done in it, loss).
     """
     kind = start[0].dtype.type
@@ -335,7 +335,7 @@ def descend(
 
 
 def _status(stop: StoppingRule, loss: float, floor: float, steps: int, stalled: bool) -> Status | None:
-    """How a descent ends; where the lower bound is met that is told before the noise level."""
+    """Return the status after a block or None; CONVERGED takes precedence over NOISE_LEVEL."""
     met = stop.converged(loss, loss - floor)
     return Status.CONVERGED if met else stop.status(loss, loss - floor, steps, stalled)
 
@@ -343,15 +343,15 @@ def _status(stop: StoppingRule, loss: float, floor: float, steps: int, stalled: 
 def starts(
     domain: Domain, components: int, restarts: int, seed: int, dtype: str, warm_start: MixtureModel | None
 ) -> Iterator[Logits]:
-    """Give logits to start from, one set a restart: standard Gaussian rows of equal weight.
+    """Yield initial logits per restart: standard Gaussian, with equal component weights.
 
     Args:
         domain: the attributes.
         components: number of products.
-        restarts: how many starts.
-        seed: the same seed gives the same starts. Not noise: it protects nothing.
-        dtype: of the logits.
-        warm_start: what the first start is instead.
+        restarts: number of starts.
+        seed: the same seed gives the same starts. Not a source of privacy noise.
+        dtype: type of the logits.
+        warm_start: a mixture that replaces the first random start, or None.
     """
     generator = random.generator(seed)
     places = Places.of(domain)
@@ -373,11 +373,11 @@ def _raised(logs: np.ndarray) -> np.ndarray:
 
 
 def allowed_values(domain: Domain, constraints: Sequence[StructuralZeros]) -> dict[str, np.ndarray]:
-    """Give the possible values of each constrained attribute, booleans [size].
+    """Return the mask of possible values of each constrained attribute, booleans [size].
 
     Raises:
-        TypeError: something else than structural zeros.
-        ValueError: zeros over several attributes, which a mixture cannot keep, or none possible.
+        TypeError: not structural zeros.
+        ValueError: zeros over several attributes, which a mixture cannot represent, or no possible value.
     """
     allowed: dict[str, np.ndarray] = {}
     for zeros in checks.several("constraints", constraints, "StructuralZeros"):
@@ -399,7 +399,7 @@ def allowed_values(domain: Domain, constraints: Sequence[StructuralZeros]) -> di
 def model_of(
     domain: Domain, logs: Logits, total: float, cliques: Sequence[Any], allowed: Mapping[str, np.ndarray]
 ) -> MixtureModel:
-    """Make a model of logits on the host, impossible values exactly so."""
+    """Return the model of some logits, with impossible values of probability exactly 0."""
     places = Places.of(domain)
     weights, arrays = np.asarray(logs[0], np.float64), [np.asarray(table, np.float64) for table in logs[1]]
     rows = {}

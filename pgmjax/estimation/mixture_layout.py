@@ -1,9 +1,9 @@
-"""All measured marginals of a mixture of products, by few operations however many cliques there are.
+"""Batched computation of all measured marginals of a mixture of products.
 
-Attributes of one width stand in one array, and cliques of one combination of widths are one batched matrix
-product over the components: half of a clique's attributes on its left, half on its right. Where there are
-many different sizes, they are rounded up to few widths, with values that are impossible. The tables come out
-group by group and are put into the order of a loss's vector by one gather.
+Attributes of one width share an array, and cliques of one combination of widths are one batched matrix
+product over the components: some of a clique's attributes form the left factor, the others the right.
+If there are many different sizes, they are padded to a few widths with impossible values. The tables come
+out grouped and are reordered to the loss's vector by one gather.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 
 EXACT_WIDTHS = 6
-"""Up to so many different sizes are widths of their own."""
+"""Up to this many distinct sizes are not padded."""
 
 WORKSPACE = 1 << 24
-"""Numbers that the factors of one batch of cliques may have; further cliques wait for their turn."""
+"""Maximum number of entries of the factors of one batch, unless a single clique exceeds it."""
 
 Logits = tuple[
     Any, tuple[Any, ...]
@@ -39,15 +39,15 @@ Logits = tuple[
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class MixtureLayout:
-    """Where each number of a fit stands; index arrays are leaves, so that equal shapes compile once.
+    """Array layout of a mixture fit; index arrays are leaves, so that equal shapes compile once.
 
     Attributes:
         widths: the widths of the arrays of logits (static).
-        splits: for each group of cliques the widths on the left and on the right (static).
-        allowed: for each width which values are possible [attributes, 1, width].
+        splits: for each group of cliques the widths of the left and right factors (static).
+        allowed: for each width the mask of possible values [attributes, 1, width].
         members: for each group and attribute of its cliques the row in the width's array [batches, cliques].
-        order: for each cell of the loss's vector its place in the groups' tables.
-        inverse: for each cell of these its place in the loss's vector, or that vector's length for padding.
+        order: for each cell of the loss's vector its index in the groups' tables.
+        inverse: for each cell of these its index in the loss's vector, or that vector's length for padding.
     """
 
     widths: tuple[int, ...]
@@ -58,7 +58,7 @@ class MixtureLayout:
     inverse: Any
 
     def log_probabilities(self, logits: Logits) -> Logits:
-        """Return normalised logits, minus infinity for what is impossible (nats)."""
+        """Return log-probabilities, minus infinity for impossible values (nats)."""
         weights, rows = logits
         masked = (jnp.where(a, r, -jnp.inf) for a, r in zip(self.allowed, rows, strict=True))
         return jax.nn.log_softmax(weights), tuple(jax.nn.log_softmax(table) for table in masked)
@@ -80,7 +80,7 @@ class MixtureLayout:
         split: tuple[tuple[int, ...], tuple[int, ...]],
         members: tuple[Any, ...],
     ) -> jax.Array:
-        """The tables of one group, batch by batch [batches, cliques, left cells, right cells]."""
+        """Return the tables of one group, by batch [batches, cliques, left cells, right cells]."""
         left, right = split
 
         def batch(places: tuple[Any, ...]) -> jax.Array:
@@ -95,17 +95,17 @@ class MixtureLayout:
 
         if len(members[0]) == 1:
             return batch(tuple(place[0] for place in members))
-        return jax.lax.map(jax.checkpoint(batch), members)  # the factors are made again on the way back
+        return jax.lax.map(jax.checkpoint(batch), members)  # the backward pass recomputes the factors
 
 
 def _beside(table: jax.Array, more: jax.Array) -> jax.Array:
-    """Products of one more attribute's rows [cliques, components, cells times width]."""
+    """Multiply in one more attribute's rows [cliques, components, cells times width]."""
     return (table[..., :, None] * more[..., None, :]).reshape(*table.shape[:2], -1)
 
 
 @jax.custom_vjp
 def _rearranged(values: jax.Array, order: Any, inverse: Any) -> jax.Array:
-    """Values in another order; the way back is a gather too, which is faster than adding up."""
+    """Reorder values; the backward pass is a gather too, faster than a scatter-add."""
     return values[order]
 
 
@@ -121,7 +121,7 @@ _rearranged.defvjp(_forward, _backward)
 
 
 def width_of(size: int, sizes: Sequence[int]) -> int:
-    """The width that an attribute of some size gets among all sizes.
+    """Return the padded width of an attribute, given all sizes.
 
     Example:
         >>> [width_of(size, range(1, 40)) for size in (3, 5, 17, 33)]
@@ -135,11 +135,11 @@ def width_of(size: int, sizes: Sequence[int]) -> int:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Places:
-    """Where each attribute stands in a mixture's arrays.
+    """Positions of the attributes in a mixture's arrays.
 
     Attributes:
         widths: the widths of the arrays.
-        row: for each attribute the number of its width and its row there.
+        row: for each attribute the index of its width and its row there.
         attributes: for each width its attributes.
     """
 
@@ -149,7 +149,7 @@ class Places:
 
     @classmethod
     def of(cls, domain: Domain) -> Places:
-        """The places of a domain's attributes."""
+        """Return the positions of a domain's attributes."""
         width = {name: width_of(domain[name], domain.shape) for name in domain}
         widths = tuple(sorted(set(width.values())))
         attributes = tuple(tuple(name for name in domain if width[name] == w) for w in widths)
@@ -158,11 +158,11 @@ class Places:
 
     @property
     def cells(self) -> int:
-        """Logits of one component, its weight's among them."""
+        """Number of logits per component, including its weight's."""
         return 1 + sum(w * len(names) for w, names in zip(self.widths, self.attributes, strict=True))
 
     def stacked(self, tables: Mapping[str, np.ndarray], fill: float) -> tuple[np.ndarray, ...]:
-        """Tables [..., size] of all attributes as arrays [attributes, ..., width], filled up at the end."""
+        """Stack tables [..., size] of all attributes into padded arrays [attributes, ..., width]."""
         arrays = []
         for width, names in zip(self.widths, self.attributes, strict=True):
             padded = []
@@ -177,13 +177,13 @@ class Places:
 def layout(
     domain: Domain, cliques: Sequence[Clique], components: int, allowed: Mapping[str, np.ndarray]
 ) -> MixtureLayout:
-    """Lay out a fit.
+    """Return the array layout of a fit.
 
     Args:
         domain: the attributes.
-        cliques: whose marginals the loss takes, in its order.
+        cliques: the loss's cliques, in its order.
         components: number of products in the mixture.
-        allowed: for some attributes which values are possible, booleans [size].
+        allowed: for constrained attributes the mask of possible values, booleans [size].
     """
     places = Places.of(domain)
     masks = {name: allowed.get(name, np.ones(domain[name], bool))[None] for name in domain}
@@ -218,13 +218,13 @@ def layout(
 
 
 def split_of(widths: Sequence[int]) -> int:
-    """How many of a clique's attributes stand on the left, so that both sides have fewest cells together."""
+    """Return the number of attributes in the left factor that minimises the cells of both factors."""
     cuts = range(1, len(widths)) if len(widths) > 1 else (1,)
     return min(cuts, key=lambda cut: math.prod(widths[:cut]) + math.prod(widths[cut:]))
 
 
 def batch_size(widths: Sequence[int], components: int, cliques: int) -> int:
-    """How many cliques of some widths are computed at once: batches are as equal as can be."""
+    """Return the number of cliques per batch, for batches of nearly equal size within `WORKSPACE`."""
     cut = split_of(widths)
     one = components * (math.prod(widths[:cut]) + math.prod(widths[cut:]))
     batches = -(-cliques // max(WORKSPACE // one, 1))
@@ -232,7 +232,7 @@ def batch_size(widths: Sequence[int], components: int, cliques: int) -> int:
 
 
 def numbers(domain: Domain, cliques: Sequence[Clique], components: int) -> tuple[int, int]:
-    """Numbers that the marginals of a layout have, with padding, and those that its largest batch needs."""
+    """Return the number of padded marginal cells, and of entries in the largest batch."""
     places = Places.of(domain)
     counts: dict[tuple[int, ...], int] = {}
     for clique in cliques:

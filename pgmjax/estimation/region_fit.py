@@ -1,13 +1,13 @@
-"""Estimation over locally consistent tables: what is left where no exact plan fits in memory.
+"""Estimation over the local polytope, for cliques too large for any exact plan.
 
-Instead of the marginals that some table has, all tables over the cliques are allowed that agree where they
-overlap (the local polytope, which holds the marginal polytope). The loss is minimised there by
-the same solvers, so that its optimum, and the certified lower bound, lie at or below that of every table.
+The marginal polytope is relaxed to all tables over the cliques that agree on their overlaps (the local
+polytope, an outer approximation). The loss is minimised there by the same solvers, so its optimum, and the
+certified lower bound, lie at or below the loss of every table.
 
-`LocalProblem` states this to the solvers. Its vector of potentials holds the outer regions' tables. Messages
-that are added to one region's table and taken from another's change no solution, so those which settle
-one point are kept in its potentials: the next point starts from them and takes few sweeps more. Solvers
-that go on from `Evaluation.potentials` need know nothing of it.
+`LocalProblem` presents this to the solvers. Its vector of potentials holds the outer regions' tables.
+Messages added to one region's table and subtracted from another's change no solution, so the converged
+messages of a point are kept in its potentials as a warm start, and the next point takes few more sweeps.
+This is transparent to solvers that continue from `Evaluation.potentials`.
 
 References:
     McKenna, Pradhan, Sheldon and Miklau (2021), Relaxed marginal consistency for differentially
@@ -51,11 +51,11 @@ from pgmjax.measurements.total import estimate_total
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.regions import METHOD, RegionModel
 
-STEP_TOL, STEP_SWEEPS = 1e-9, 20  # of the messages in one step of the solver, which keeps them
+STEP_TOL, STEP_SWEEPS = 1e-9, 20  # of the messages in one solver step, warm-started
 END_TOL, END_SWEEPS = 1e-11, 5000
 CONSISTENT = 1e-6  # residual above which there is a warning
 
-# For the certificate: each temperature is the last over 10 ** 0.5.
+# For the certificate: successive temperatures decrease by a factor of 10 ** 0.5.
 TEMPERATURES, COOLING_SWEEPS = 17, 10
 
 
@@ -65,12 +65,12 @@ class InconsistentWarning(UserWarning):
 
 @dataclasses.dataclass(frozen=True)
 class LocalPlan:
-    """The region graph of a fit and what it costs.
+    """The region graph of a fit and its cost.
 
     Attributes:
         graph: the region graph of the measured and constrained cliques.
         attributes: name of each of its variables.
-        max_bytes: memory that it may use.
+        max_bytes: memory limit.
     """
 
     graph: RegionGraph
@@ -79,16 +79,16 @@ class LocalPlan:
 
     @property
     def forecast(self) -> Forecast:
-        """What a step costs."""
+        """Forecast cost of a step."""
         return forecast(self.graph)
 
     @property
     def peak_bytes(self) -> int:
-        """Memory of a fit at its peak, in bytes."""
+        """Peak memory of a fit in bytes."""
         return self.forecast.peak_bytes(8, solvers.Accelerated().copies)
 
     def summary(self) -> str:
-        """The plan in two lines of text."""
+        """Return a two-line summary of the plan."""
         need, limit = readable_bytes(self.peak_bytes), readable_bytes(self.max_bytes)
         return f"{METHOD}: {self.graph.summary()}\nabout {need} of {limit} available"
 
@@ -102,8 +102,8 @@ class LocalFit:
         status: how the solver ended.
         steps: solver steps done.
         loss: loss of the pseudo-marginals, in float64.
-        gap: certified bound on `loss - optimum` over locally consistent tables. `loss - gap` so is a lower
-            bound on the loss of every table; it says nothing of how far above it the best table is.
+        gap: certified bound on `loss - optimum` over locally consistent tables. `loss - gap` is thus a lower
+            bound on the loss of every table, of unknown tightness.
         residual: see `RegionModel.residual`.
         plan: the region graph.
     """
@@ -117,7 +117,7 @@ class LocalFit:
     plan: LocalPlan = dataclasses.field(repr=False)
 
     def summary(self) -> str:
-        """How the fit ended, in a few lines of text."""
+        """Return a short text summary of status and model."""
         return f"{self.status.name} after {self.steps} steps\n{self.model.summary()}"
 
 
@@ -127,13 +127,13 @@ def plan_local(
     constraints: Sequence[StructuralZeros] = (),
     max_bytes: int | None = None,
 ) -> LocalPlan:
-    """Plan a fit of these cliques, or refuse it with figures. Touches no data.
+    """Plan a fit of these cliques, or refuse it with its forecast. Uses no data.
 
     Args:
         domain: the attributes.
-        cliques: what will be measured.
-        constraints: cells that are impossible.
-        max_bytes: memory that may be used; None asks the device.
+        cliques: the cliques to be measured.
+        constraints: impossible cells.
+        max_bytes: memory limit; None for that of the device.
 
     Raises:
         ValueError: an unknown or repeated attribute.
@@ -164,26 +164,26 @@ def fit_local(
     max_bytes: int | None = None,
     progress: bool | None = None,
 ) -> LocalFit:
-    """Estimate locally consistent tables that fit the measurements best, in float64.
+    """Estimate the locally consistent tables that fit the measurements best, in float64.
 
     Args:
         domain: the attributes.
         measurements: noisy linear answers.
-        total: number of records (counts); None estimates it from the measurements.
+        total: number of records (counts). Default: estimated from the measurements.
         loss: as in `Estimator`.
-        constraints: cells that are impossible.
-        max_steps: solver steps at most.
+        constraints: impossible cells.
+        max_steps: maximum number of solver steps.
         tol: stop when gap <= tol * max(1, loss).
-        max_bytes: memory that may be used; None asks the device.
-        progress: None shows a bar in terminals and notebooks, False never does.
+        max_bytes: memory limit; None for that of the device.
+        progress: None for a progress bar in terminals and notebooks, False for no bar.
 
     Warns:
-        InconsistentWarning: the tables do not agree to 1e-6 of the probability.
+        InconsistentWarning: the tables do not agree to a probability of 1e-6.
 
     Raises:
-        TypeError: arguments of another kind.
-        ValueError: bad measurements, nothing that tells the total, infeasible constraints, or regions that
-            do not fit in memory.
+        TypeError: arguments of the wrong type.
+        ValueError: bad measurements, a total that cannot be estimated, infeasible constraints, or regions
+            that do not fit in memory.
 
     Example:
         >>> domain = Domain({"a": 2, "b": 2, "c": 2})
@@ -232,7 +232,7 @@ def _finish(
     x: np.ndarray,
     residual: float,
 ) -> LocalFit:
-    """The model of the point where the solver ended, and its loss in float64."""
+    """Return the fit at the solver's final point, with its loss in float64."""
     graph = made.graph
     ends = np.cumsum([graph.structure.cells(region) for region in graph.outer])[:-1]
     tables = [
@@ -257,7 +257,7 @@ def _finish(
 
 
 def _minimise(problem: LocalProblem, stop: StoppingRule, bar: Progress) -> tuple[Solution, LocalProblem]:
-    """Solve; a loss with kinks is solved for ever less smoothing, as in an exact fit."""
+    """Run the solver; a loss with kinks in stages of decreasing smoothing, as in an exact fit."""
     held: Any = problem.loss
     sharpest = held.loss.smoothing
     if sharpest is not None:
@@ -300,10 +300,10 @@ def _curvature(
     measurements: Sequence[LinearMeasurement],
     total: float,
 ) -> np.ndarray:
-    """The largest of the loss's curvatures on one outer table over the table's weight, or a guess.
+    """Return the largest curvature on one outer table divided by the table's weight, or a guess.
 
-    Distance is the sum of the tables' relative entropies, each times its weight, and a loss that is a sum
-    over measurements is one over tables too.
+    The distance is the weighted sum of the tables' relative entropies, and a loss that is a sum over
+    measurements is also one over tables.
     """
     oracle: Any = problem.oracle
     weights, table = oracle.maps.weight, oracle.maps.table
@@ -321,7 +321,7 @@ def _curvature(
 
 
 def _spread(problem: LocalProblem, weights: np.ndarray, table: np.ndarray) -> float:
-    """How far the loss's gradient at uniform tables differs within one, over its weight."""
+    """Return the largest gradient range within a table, at uniform beliefs, over its weight."""
     beliefs = jax.nn.softmax(problem.fixed * 0) * len(weights)
     gradient = np.asarray(jax.grad(problem.loss.flat)(beliefs))
     most, least = np.full(len(weights), -np.inf), np.full(len(weights), np.inf)
@@ -333,12 +333,12 @@ def _spread(problem: LocalProblem, weights: np.ndarray, table: np.ndarray) -> fl
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class HeldLoss:
-    """A loss of the cliques' marginals as one of the outer regions' tables.
+    """A loss of clique marginals as a function of the outer regions' tables.
 
     Attributes:
-        loss: of the marginals of its cliques, in one vector.
-        source: position in that vector of each term.
-        target: position in the vector of outer tables of the same.
+        loss: function of the marginals of its cliques, in one vector.
+        source: position of each term in that vector.
+        target: its position in the vector of outer tables.
     """
 
     loss: BoundLoss
@@ -346,7 +346,7 @@ class HeldLoss:
     target: Any
 
     def flat(self, beliefs: Vector) -> Any:
-        """The loss of the outer tables (probabilities), in one vector."""
+        """Return the loss of the outer tables (probabilities), in one vector."""
         length = sum(int(np.prod(shape)) for shape in self.loss.shapes)
         marginals = jnp.zeros(length, beliefs.dtype).at[self.source].add(beliefs[self.target])
         return self.loss.flat(marginals)
@@ -362,12 +362,12 @@ class LocalProblem(Problem):
 
     @classmethod
     def over(cls, oracle: CoverBP, loss: BoundLoss, curvature: Any, masks: list[np.ndarray]) -> LocalProblem:
-        """Lay everything out in vectors.
+        """Lay the problem out in vectors.
 
         Args:
-            oracle: for the loss's cliques followed by those of the masks.
-            loss: what is minimised.
-            curvature: Lipschitz constant of its gradient for an outer table, over the table's weight.
+            oracle: inference for the loss's cliques followed by those of the masks.
+            loss: the loss to minimise.
+            curvature: Lipschitz constant of its gradient for an outer table, divided by the table's weight.
             masks: log-tables of impossible cells.
         """
         maps, structure = oracle.maps, oracle.structure
@@ -381,7 +381,7 @@ class LocalProblem(Problem):
         return cls(oracle, held, curvature, Gauge.of(sizes, maps.length), fixed)
 
     def settled(self, potentials: Vector) -> tuple[Vector, jax.Array]:
-        """Log-beliefs of the outer regions [length] and their residual (probability)."""
+        """Return log-beliefs of the outer regions [length] and their residual (probability)."""
         maps = self.oracle.maps  # type: ignore[attr-defined]
         weight = jnp.asarray(maps.weight, potentials.dtype)[maps.table]
         start = belief_propagation.normalised(maps, (potentials + self.fixed) / weight)
@@ -393,7 +393,7 @@ class LocalProblem(Problem):
         return jnp.exp(self.settled(potentials)[0])
 
     def evaluate(self, potentials: Vector) -> Evaluation:
-        """Pseudo-marginals, loss and gradient; the potentials of the result hold the messages too."""
+        """Evaluate pseudo-marginals, loss and gradient; the result's potentials include the messages."""
         maps = self.oracle.maps  # type: ignore[attr-defined]
         x, _ = self.settled(potentials)
         weight = jnp.asarray(maps.weight, potentials.dtype)[maps.table]
@@ -403,10 +403,10 @@ class LocalProblem(Problem):
         return Evaluation(kept, beliefs, loss, gradient, jnp.zeros_like(loss))
 
     def gap(self, point: Evaluation) -> jax.Array:
-        """Certified bound on `loss - optimum` over locally consistent tables, and so on all tables.
+        """Return a certified bound on `loss - optimum` over locally consistent tables.
 
-        The bound of `Problem.gap`, whose maximum is bounded from above by messages that start at the point.
-        It holds whether or not they have converged, and whether or not the point is consistent.
+        The bound of `Problem.gap`, with its maximum bounded from above by messages that start at the point.
+        It holds even if the messages have not converged or the point is inconsistent.
         """
         maps = self.oracle.maps  # type: ignore[attr-defined]
         weight = jnp.asarray(maps.weight, point.loss.dtype)[maps.table]

@@ -1,4 +1,4 @@
-"""Side information of a fit, beside its measurements: masks, exact marginals and a prior."""
+"""Side information of a fit: masks, exact marginals and a prior."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class SideInformation:
     """Public knowledge over a domain.
 
     Attributes:
-        zeros: all masks, those of empty cells of fixed marginals among them.
+        zeros: all masks, including the zero counts of fixed marginals.
         fixed: exact marginals, each set of attributes once.
-        prior: what relative entropy is taken to; None is the uniform distribution.
-        weight: of the relative entropy to the prior in what is minimised (records); None where it only
-            chooses among the models that fit equally well.
+        prior: reference of the relative entropy; None for the uniform distribution.
+        weight: weight of the relative entropy to the prior in the objective (records); None if it only
+            selects among the models that fit equally well.
     """
 
     zeros: tuple[StructuralZeros, ...] = ()
@@ -43,12 +43,12 @@ class SideInformation:
         prior: GraphicalModel | None = None,
         weight: float = 0.0,
     ) -> SideInformation:
-        """Check everything, against the domain and together.
+        """Check constraints and prior against the domain and one another.
 
         Raises:
-            TypeError: something that is no constraint, or no model.
-            ValueError: a prior over another domain, a weight below zero or without a prior, or
-                constraints that nothing can meet.
+            TypeError: not a constraint, or not a model.
+            ValueError: a prior over another domain, a negative weight or one without a prior, or
+                infeasible constraints.
         """
         constraints = listed(constraints)
         if not isinstance(prior, GraphicalModel | None):
@@ -71,27 +71,27 @@ class SideInformation:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The attributes of each of `tables`."""
+        """The clique of each of `tables`."""
         of_prior = () if self.prior is None else self.prior.potentials.cliques
         return (*(mask.clique for mask in self.zeros), *of_prior)
 
     @functools.cached_property
     def tables(self) -> tuple[np.ndarray, ...]:
-        """Log-tables that every model of the fit has as factors, float64; the largest of each is 0."""
+        """Fixed log-factors of every model of the fit, float64; the largest entry of each is 0."""
         of_prior = () if self.prior is None else self.prior.potentials.tables
         return (*(mask.log_mask() for mask in self.zeros), *(table - table.max() for table in of_prior))
 
     @property
     def finite(self) -> bool:
-        """Whether no cell is impossible."""
+        """True if all cells are possible."""
         return all(bool(np.isfinite(table).all()) for table in self.tables)
 
     def log_partition(self, domain: Domain, cliques: Iterable[Clique]) -> float:
-        """Return the prior's log-partition in the scale of `tables` (nats).
+        """Return the prior's log-partition function in the scale of `tables` (nats).
 
         Args:
             domain: the attributes.
-            cliques: those of a fit; attributes that neither they nor `tables` have are left out.
+            cliques: those of a fit; attributes in neither them nor `tables` are left out.
         """
         if self.prior is None:
             return 0.0
@@ -100,7 +100,7 @@ class SideInformation:
         return self.prior.log_partition() - sum(float(t.max()) for t in self.prior.potentials.tables) - free
 
     def start(self, warm_start: GraphicalModel | None) -> GraphicalModel | None:
-        """Return what of an earlier model is left beside the prior."""
+        """Return an earlier model divided by the prior, as an initial model."""
         if warm_start is None or self.prior is None or warm_start.domain != self.prior.domain:
             return warm_start
         less = ((c, -np.where(np.isfinite(t), t, 0)) for c, t in self.prior.potentials.items())
@@ -112,7 +112,7 @@ def listed(constraints: Sequence[Constraint]) -> list[Constraint]:
     """Return constraints as a list.
 
     Raises:
-        TypeError: a single one, something that is no list, or something in it that is no constraint.
+        TypeError: a single constraint, not a list, or an entry that is not a constraint.
     """
     if isinstance(constraints, Constraint):
         raise TypeError("measurements and constraints must be lists, got a single one: write [it].")
@@ -124,7 +124,7 @@ def listed(constraints: Sequence[Constraint]) -> list[Constraint]:
 
 
 def _support(prior: GraphicalModel | None) -> list[StructuralZeros]:
-    """The impossible cells of a model's tables as masks."""
+    """Return the masks of a model's impossible cells."""
     if prior is None:
         return []
     pairs = zip(prior.potentials.cliques, prior.potentials.tables, strict=True)

@@ -1,4 +1,4 @@
-"""The pictures of a fit: how loss and gap came down, and what a notebook shows of it."""
+"""Views of a fit: the plot of loss and gap, and its notebook display."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgmjax.plotting import axes
 
 
 class FitPictures:
-    """What a fit shows of itself; `Fit` brings the numbers."""
+    """Plot and notebook display of a fit; `Fit` provides the data."""
 
     if TYPE_CHECKING:
         model: GraphicalModel
@@ -27,19 +27,19 @@ class FitPictures:
         method: str
 
     def plot_trace(self, ax: Any = None) -> Any:
-        """Draw loss and certified gap after each block of steps, and where the fit ended.
+        """Plot loss and certified gap after each block of steps, and at the end of the fit.
 
-        Both are in the loss's unit, on one logarithmic scale: the gap bounds how far the loss lies above the
-        optimum. A gap of 0, one that is not finite, and a loss of 0 or below have no place on it.
+        Both are in the loss's unit, on one logarithmic scale; the gap bounds `loss - optimum`.
+        Values that are not finite and positive are not drawn.
 
         Args:
-            ax: matplotlib axes to draw on; None makes a figure.
+            ax: matplotlib axes to draw on; None for a new figure.
 
         Returns:
             The matplotlib axes. Needs matplotlib (extra `report`).
 
         Raises:
-            ValueError: no solver ran, so that there is nothing to draw.
+            ValueError: no solver ran, so there is nothing to draw.
         """
         if not self.trace:
             raise ValueError("this fit has no trace: no solver ran for it, or it was made by hand.")
@@ -71,7 +71,7 @@ class FitPictures:
 
 
 def batch_html(fits: Sequence[FitPictures]) -> str:
-    """What a notebook shows of the fits of a batch."""
+    """Return the notebook display of the fits of a batch."""
     ended = collections.Counter(fit.status.name for fit in fits)
     rows = ((n, fit.status.name, fit.steps, fit.loss, fit.gap) for n, fit in enumerate(fits))
     listed = html.table(("row", "status", "steps", "loss", "gap at most"), rows, len(fits))

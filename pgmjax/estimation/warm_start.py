@@ -1,17 +1,17 @@
-"""Warm start of a fit: from an earlier model, with all of it that the new cliques can hold.
+"""Warm start of a fit from an earlier model, keeping all that the new cliques can represent.
 
-A potential whose clique lies within a measured clique is added to that clique's: the distribution
-is then the earlier one exactly, whatever cliques were added. A potential t over a clique O that lies
-within none (its clique was split, or is measured no more) is replaced by a sum s of tables over the
-intersections D of O with the measured cliques. The earlier distribution is p(O) p(others | O), and
-replacing t by s changes its first factor alone, so that what is lost,
+A potential whose clique is a subset of a measured clique is added to that clique's: the distribution is then
+the earlier one exactly, for any added cliques. A potential t over a clique O that is a subset of none (its
+clique was split, or is no longer measured) is replaced by a sum s of tables over the intersections D of O
+with the measured cliques. The earlier distribution is p(O) p(others | O), and replacing t by s changes only
+its first factor, so the loss of information,
 
     KL(p || q) = KL(p(O) || q(O)),   q(O) proportional to exp(r + s),   r = log p(O) - t,
 
-is a matter of one table. It is least where q(O) has the marginals of p on every D, which iterative
-proportional fitting reaches. Several such cliques are replaced each as though it were the only one.
+concerns a single table. It is minimal if q(O) has the marginals of p on every D, the limit of iterative
+proportional fitting. Several such cliques are replaced independently of one another.
 
-Nothing of this can make a fit wrong: its certificate holds at any point, wherever it started.
+A warm start cannot make a fit wrong: the certificate holds at any point, from any start.
 
 References:
     Csiszar (1975), I-divergence geometry of probability distributions (iterative proportional fitting).
@@ -31,21 +31,21 @@ from pgmjax.inference.plan.forecast import ModelTooLargeError
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.model.graphical import GraphicalModel
 
-SWEEPS = 100  # of proportional fitting; where the intersections form a tree, two are enough
-ENOUGH = 1e-6  # nats: a start needs no more
+SWEEPS = 100  # of proportional fitting; two suffice if the intersections form a tree
+ENOUGH = 1e-6  # nats: precise enough for a start
 
 
 def starting_point(
     domain: Domain, cliques: Sequence[Clique], model: GraphicalModel | None
 ) -> list[np.ndarray]:
-    """Log-potentials to start from.
+    """Return initial log-potentials.
 
     Args:
         domain: the attributes.
         cliques: the measured cliques, no two over the same attributes.
-        model: an earlier model over the same domain, with any cliques and any total; None starts from
-            the uniform distribution. Its impossible cells are its constraints' and are not taken over:
-            where they are possible now they start with the mean weight of the others of their table.
+        model: an earlier model over the same domain, with any cliques and any total; None for the
+            uniform distribution. Its impossible cells come from its constraints and are not carried over:
+            they start with the mean weight of their table's possible cells.
 
     Returns:
         For each clique finite log-potentials [size of each attribute], float64.
@@ -71,13 +71,13 @@ def starting_point(
 
 
 def _intersections(cliques: Sequence[Clique], clique: Clique) -> list[Clique]:
-    """The largest parts of a clique that lie within one of some cliques."""
+    """Return the maximal nonempty intersections of a clique with the given cliques."""
     parts = {tuple(name for name in clique if name in other) for other in cliques} - {()}
     return sorted(part for part in parts if not any(set(part) < set(other) for other in parts))
 
 
 def _replaced(model: GraphicalModel, number: int, parts: Sequence[Clique]) -> dict[Clique, np.ndarray]:
-    """Tables over parts of a model's clique that stand for its potential best."""
+    """Return the tables over parts of a clique that best replace its potential."""
     clique, potential = model.potentials.cliques[number], model.potentials.tables[number]
     possible = potential > -np.inf
     others = _log_weight_of_others(model, number)
@@ -90,9 +90,9 @@ def _replaced(model: GraphicalModel, number: int, parts: Sequence[Clique]) -> di
 
 
 def _log_weight_of_others(model: GraphicalModel, number: int) -> np.ndarray:
-    """Log-sum of all of a model but one potential, over that potential's cells.
+    """Return the log-marginal of all other potentials, over the cells of one potential.
 
-    Where that does not fit in memory the potential counts as the whole model.
+    If that does not fit in memory the other potentials are ignored.
     """
     structure, _ = Structure.named(model.domain.sizes, model.potentials.cliques)
     tables = list(model.potentials.tables)
@@ -106,7 +106,7 @@ def _log_weight_of_others(model: GraphicalModel, number: int) -> np.ndarray:
 def _fitted(
     clique: Clique, others: np.ndarray, truth: np.ndarray, parts: Sequence[Clique]
 ) -> dict[Clique, np.ndarray]:
-    """Tables whose sum, added to `others`, gives the marginals of `truth` on every part."""
+    """Return the tables whose sum, added to `others`, has the marginals of `truth` on every part."""
     gone = [tuple(i for i, name in enumerate(clique) if name not in part) for part in parts]
     wanted = [ops.host_logsumexp(truth, axes) for axes in gone]
     found = [np.zeros_like(table) for table in wanted]
@@ -127,7 +127,7 @@ def _fitted(
 
 
 def _finite(table: np.ndarray) -> np.ndarray:
-    """A log-table in which impossible cells have the mean weight of the others."""
+    """Return a log-table with impossible cells set to the mean weight of the others."""
     possible = table > -np.inf
     if possible.all():
         return table

@@ -1,7 +1,7 @@
-"""Gradients through a fit: how a fitted model's answers move with what it was fitted to.
+"""Gradients through a fit: derivatives of a fitted model's answers by its inputs.
 
 `DifferentiableFit` is planned once for a structure and is then a function of values, standard deviations,
-weights, prior and total, differentiated by unrolling a solver or from the conditions of optimality.
+weights, prior and total, differentiated by unrolling a solver or implicitly at the optimum.
 """
 
 from pgmjax._internal.moved import serve_old_names

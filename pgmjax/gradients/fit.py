@@ -1,4 +1,4 @@
-"""A fit that can be differentiated: planned once, then a function of its numbers."""
+"""Differentiable fits: planned once, then a function of their parameters."""
 
 from __future__ import annotations
 
@@ -34,41 +34,41 @@ _COPIES = 20
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
 class DifferentiableFit:
-    """The answers of a fitted model as a function of the numbers it was fitted to.
+    """The answers of a fitted model as a differentiable function of its parameters.
 
     The model minimises
 
         sum_m weights[m] / 2 * sum(((Q_m mu - values[m]) / stddevs[m])**2) + prior_weight * KL(p || prior);
 
-    among several with the least it is the one nearest to the prior. Called with `FitParameters` it is a pure
+    among several minimisers, the one nearest to the prior. Called with `FitParameters` it is a pure
     function for `jax.grad`, `jax.jacobian`, `jax.jvp`, `jax.vmap` and `jax.jit`, differentiable once. In
-    float64 everything, the call of `jax.grad` too, must stand under `jax.enable_x64(True)`; `answers`,
-    `value_and_gradient`, `jacobian` and `diagnostics` see to that themselves.
+    float64 the whole call, including `jax.grad`, must be under `jax.enable_x64(True)`; `answers`,
+    `value_and_gradient`, `jacobian` and `diagnostics` do so themselves.
 
-    `implicit` solves to the last digit and differentiates the conditions of optimality: right at an interior
-    optimum only, so that elsewhere, and where the steps run out before, the gradient is NaN. `unrolled` is
-    the derivative of what a fixed number of accelerated mirror descent steps gives, wherever that is.
+    `implicit` solves to full precision and differentiates the optimality conditions: correct at an interior
+    optimum only, so elsewhere, and if the steps run out first, the gradient is NaN. `unrolled` is the
+    derivative of a fixed number of accelerated mirror descent steps, converged or not.
 
     Args:
         domain: the attributes.
-        measurements: what was measured, with the values and standard deviations of `parameters`.
+        measurements: the measurements, with the values and standard deviations of `parameters`.
         answers: queries on the fitted model, or attribute names for all cells of a marginal.
-        total: number of records (counts); None estimates it once from the measurements. It is one of the
-            parameters.
-        prior: the model that probabilities are relative to, with finite potentials; None: uniform.
-        prior_weight: how many records the prior counts as.
+        total: number of records (counts), one of the parameters. Default: estimated once from the
+            measurements.
+        prior: reference model with finite potentials; None for the uniform distribution.
+        prior_weight: weight of the prior in records.
         method: `implicit` or `unrolled`.
-        max_steps: Newton steps of `implicit` at most (100 by default), mirror descent steps of `unrolled`
-            (1000).
+        max_steps: maximum number of Newton steps of `implicit` (default 100), number of mirror descent
+            steps of `unrolled` (default 1000).
         oracle: `auto` or one of `oracles.names()`.
         dtype: `float64`, or `float32` for about three digits.
-        max_bytes: memory that may be used; None asks the device.
+        max_bytes: memory limit; None for that of the device.
 
     Attributes:
-        parameters: the numbers that it was planned with, NumPy arrays; `dataclasses.replace` changes some.
+        parameters: the parameters given at planning, NumPy arrays; vary them with `dataclasses.replace`.
 
     Raises:
-        TypeError: things that are no measurements, queries or model.
+        TypeError: arguments that are not measurements, queries or a model.
         ValueError: measurements or queries that do not fit the domain, a prior with impossible cells, or a
             model that does not fit in memory.
 
@@ -134,16 +134,16 @@ class DifferentiableFit:
         """Return the answers (counts), each in the shape of its query: a pure function.
 
         Args:
-            parameters: the numbers, of the shapes of `self.parameters`.
+            parameters: arrays with the shapes of `self.parameters`.
 
         Raises:
-            ValueError: float64 is not switched on, or shapes that differ.
+            ValueError: float64 is not enabled, or shapes that differ.
         """
         numbers = self._arrays(parameters)
         return self.problem.answered(numbers, self._point(numbers)[0])
 
     def with_diagnostics(self, parameters: FitParameters) -> tuple[tuple[jax.Array, ...], Diagnostics]:
-        """Return the answers and where the fit ended: a pure function."""
+        """Return the answers and the fit's diagnostics: a pure function."""
         numbers = self._arrays(parameters)
         point, steps = self._point(numbers)
         return self.problem.answered(numbers, point), self.problem.diagnostics(numbers, point, steps)
@@ -152,36 +152,36 @@ class DifferentiableFit:
         """Return the answers (counts) as NumPy arrays, each in the shape of its query.
 
         Args:
-            parameters: the numbers; None takes those that it was planned with.
+            parameters: the parameters. Default: `self.parameters`.
 
         Raises:
-            TypeError: no `FitParameters`.
-            ValueError: shapes that differ, numbers that are not finite, or not above zero where they must be.
+            TypeError: not `FitParameters`.
+            ValueError: shapes that differ, non-finite parameters, or ones with the wrong sign.
         """
         return self._run(self._compiled)(parameters)[0]
 
     def diagnostics(self, parameters: FitParameters | None = None) -> Diagnostics:
-        """Return where the fit ended, as plain numbers."""
+        """Return the fit's diagnostics as Python numbers."""
         found = self._run(self._compiled)(parameters)[1]
         return jax.tree.map(lambda leaf: leaf.item(), found)
 
     def value_and_gradient(
         self, objective: Callable[[tuple[jax.Array, ...]], Any], parameters: FitParameters | None = None
     ) -> tuple[float, FitParameters]:
-        """Return a function of the answers and its gradient by every parameter, NumPy arrays.
+        """Return an objective's value and its gradient by every parameter (NumPy arrays).
 
         Args:
-            objective: from the answers (JAX arrays) to one number; compiled once for each function object.
-            parameters: the numbers; None takes those that it was planned with.
+            objective: maps the answers (JAX arrays) to a scalar; compiled once per function object.
+            parameters: the parameters. Default: `self.parameters`.
         """
         value, gradient = self._run(_differentiated(self, objective))(parameters)
         return float(value), gradient
 
     def jacobian(self, parameters: FitParameters | None = None) -> tuple[FitParameters, ...]:
-        """Return for each query the derivative of its answers by every parameter.
+        """Return for each query the Jacobian of its answers by every parameter.
 
         Args:
-            parameters: the numbers; None takes those that it was planned with.
+            parameters: the parameters. Default: `self.parameters`.
 
         Returns:
             For each query the parameters, every array [shape of the answers, shape of the parameter].
@@ -229,7 +229,7 @@ class DifferentiableFit:
 
 
 def _check(parameters: FitParameters) -> None:
-    """Refuse numbers that no fit has; where they are traced, NaN is all that can say so."""
+    """Refuse invalid parameters; traced ones cannot be checked here."""
     above = {"stddevs": parameters.stddevs, "weights": parameters.weights, "total": parameters.total}
     finite = {"values": parameters.values, "prior": parameters.prior, "prior_weight": parameters.prior_weight}
     for name, numbers in (above | finite).items():
@@ -253,7 +253,7 @@ def _differentiated(fit: DifferentiableFit, objective: Callable[..., Any]) -> Ca
 
 
 def _tables(domain: Domain, prior: Any) -> dict[Clique, np.ndarray]:
-    """The prior's potentials."""
+    """Return the prior's potentials by clique, checked to be finite."""
     if prior is None:
         return {}
     if not isinstance(prior, GraphicalModel):
@@ -277,7 +277,7 @@ def _planned(
     prior: tuple[Clique, ...],
     settings: dict[str, Any],
 ) -> DifferentiableProblem:
-    """What is static of a fit."""
+    """Plan a fit: return its static structure."""
     measured = [m.query for m in noisy]
     cliques = tuple(maximal([*(q.clique for q in (*measured, *queries)), *prior]))
     structure, names = Structure.named(domain.sizes, cliques)
@@ -287,7 +287,7 @@ def _planned(
         found = []
         for query in asked:
             at = first_holding(cliques, query.clique)
-            assert at is not None  # the cliques hold what is measured and asked
+            assert at is not None  # the cliques cover all measured and requested queries
             found.append(Place(at, cliques[at], query))
         return tuple(found)
 

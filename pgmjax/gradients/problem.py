@@ -1,21 +1,21 @@
-"""The fit as a function of its numbers: model, residuals and objective, in coordinates of the answers.
+"""The fit as a function of its parameters: model, residuals and objective, in answer coordinates.
 
 With Q the measured queries, D^(1/2) = sqrt(weight) / stddev and N the total, a model is
 
     p = prior * exp(<t, cells>) / Z,    t = Q^T D^(1/2) k,
 
-with one number k a measured answer. The model of least loss + prior_weight * KL(p || prior), and among
-several with one loss the one nearest to the prior, has this form. The derivative of the marginals mu by the
-potentials is C, the Fisher information. That of the objective by the marginals is Q^T D^(1/2) g, with the
-residuals
+with one coordinate of k per measured answer. The model of least loss + prior_weight * KL(p || prior), and
+among several with equal loss the one nearest to the prior, has this form. The derivative of the marginals mu
+by the potentials is C, the Fisher information. That of the objective by the marginals is Q^T D^(1/2) g, with
+the residuals
 
     g(k) = N D^(1/2) (N Q mu - y) + prior_weight * k,
 
-and at an interior optimum S g = 0, with S = D^(1/2) Q C Q^T D^(1/2). What S takes for nothing moves no
+and at an interior optimum S g = 0, with S = D^(1/2) Q C Q^T D^(1/2). The null space of S changes no
 marginal.
 
-C is symmetric. Oracles give products with it in reverse mode only (they have their own rules there); symmetry
-makes forward mode of the same product, and keeps nothing but the potentials between the two passes.
+C is symmetric. Oracles provide products with it in reverse mode only (by custom rules); by symmetry the same
+product serves forward mode, and only the potentials are stored between the two passes.
 
 References:
     Wainwright and Jordan 2008, proposition 3.1.
@@ -40,17 +40,17 @@ from pgmjax.uncertainty.laplace import Place
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DifferentiableProblem:
-    """The structure of a fit (static).
+    """Static structure of a differentiable fit.
 
     Attributes:
         oracle: inference for the cliques.
-        cliques: those of the model.
-        shapes: of their tables.
-        measured: where each measurement is answered.
-        asked: where each answer that is wanted is.
-        asked_shapes: of those answers.
+        cliques: cliques of the model.
+        shapes: shapes of their tables.
+        measured: clique and query of each measurement.
+        asked: clique and query of each requested answer.
+        asked_shapes: shapes of those answers.
         prior: clique of each table of the prior.
-        bends: for each measurement at least the largest squared norm of a column of its query.
+        bends: for each measurement a bound on the largest squared column norm of its query matrix.
     """
 
     oracle: Oracle
@@ -63,17 +63,17 @@ class DifferentiableProblem:
     bends: tuple[float, ...]
 
     def rows(self, cells: jax.Array) -> jax.Array:
-        """Return Q times a vector of cells [length]: the measured answers [rows]."""
+        """Return the measured answers [rows]: Q times a vector of cells [length]."""
         tables = split(cells, self.shapes)
         return join([place.apply(tables) for place in self.measured])
 
     def cells(self, rows: jax.Array) -> jax.Array:
-        """Return Q^T times a vector of answers [rows]: a vector of cells [length]."""
+        """Return Q^T times a vector of answers [rows], a vector of cells [length]."""
         example = jax.ShapeDtypeStruct((self.oracle.length,), rows.dtype)
         return jax.linear_transpose(self.rows, example)(rows)[0]
 
     def answers(self, cells: jax.Array) -> tuple[jax.Array, ...]:
-        """Return the answers that are wanted, in their shapes."""
+        """Return the requested answers, in their shapes."""
         tables = split(cells, self.shapes)
         found = [place.apply(tables) for place in self.asked]
         return tuple(rows.reshape(shape) for rows, shape in zip(found, self.asked_shapes, strict=True))
@@ -97,7 +97,7 @@ class DifferentiableProblem:
         )
 
     def curvature(self, numbers: FitParameters) -> jax.Array:
-        """Return how far the loss bends at most, relative to the divergence of two models."""
+        """Return a bound on the loss's curvature relative to the Kullback-Leibler divergence."""
         strongest = [jnp.max(1 / stddev**2) for stddev in numbers.stddevs]
         return numbers.total**2 * sum(
             numbers.weights[at] * bend * each
@@ -115,16 +115,16 @@ class DifferentiableProblem:
         return numbers.total * self.roots(numbers) * missed + numbers.prior_weight * point
 
     def slopes(self, numbers: FitParameters, point: jax.Array) -> jax.Array:
-        """Return D^(1/2) g(k) [rows], whose Q^T is the objective's derivative by the marginals."""
+        """Return D^(1/2) g(k) [rows]; Q^T times it is the objective's gradient by the marginals."""
         return self.roots(numbers) * self.residuals(numbers, point)
 
     def answered(self, numbers: FitParameters, point: jax.Array) -> tuple[jax.Array, ...]:
-        """Return the wanted answers (counts) of the model at k [rows]."""
+        """Return the requested answers (counts) of the model at k [rows]."""
         marginals = infer(self.oracle, self.potentials(numbers, point))[1]
         return self.answers(numbers.total * marginals)
 
     def diagnostics(self, numbers: FitParameters, point: jax.Array, steps: Any) -> Diagnostics:
-        """Return what is known of the model at k [rows]."""
+        """Return the diagnostics of the model at k [rows]."""
         numbers, point = jax.lax.stop_gradient((numbers, point))
         slope = self.cells(self.slopes(numbers, point))
         span = self.oracle.maximum_flat(slope) + self.oracle.maximum_flat(-slope)
@@ -135,22 +135,22 @@ class DifferentiableProblem:
         return Diagnostics(steps, slope, numbers.total * jnp.min(marginals), interior)
 
     def start(self, numbers: FitParameters) -> jax.Array:
-        """Return the k of the prior [rows]: zeros."""
+        """Return the prior's k [rows]: zeros."""
         return jnp.zeros_like(join(numbers.values))
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False)
 class FitParameters:
-    """What a fit depends on: a pytree of arrays, also the form of a gradient.
+    """Parameters of a fit, a pytree of arrays; gradients have the same structure.
 
     Attributes:
         values: for each measurement its noisy answers [rows] (counts), flat in the order of its query's rows.
-        stddevs: for each measurement one standard deviation, or one a row [rows] (counts), > 0.
-        weights: what multiplies the share of each measurement in the loss [measurements], > 0.
-        prior: log-potentials of the prior, a table for each of its cliques [sizes] (nats), finite; without
-            tables the prior is uniform.
-        prior_weight: how many records the prior counts as, >= 0.
+        stddevs: for each measurement one standard deviation, or one per row [rows] (counts), > 0.
+        weights: weight of each measurement in the loss [measurements], > 0.
+        prior: log-potentials of the prior, one table per clique [sizes] (nats), finite; without tables the
+            prior is uniform.
+        prior_weight: weight of the prior in records, >= 0.
         total: number of records (counts), > 0.
     """
 
@@ -165,16 +165,16 @@ class FitParameters:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False)
 class Diagnostics:
-    """Where a fit ended, and whether the conditions of the implicit gradient hold there.
+    """Diagnostics of a fit, including the conditions of the implicit gradient.
 
     At an interior optimum the objective's derivative is the same at every joint state of the table, since
-    moving a record from any state to any other changes nothing to first order. Where the optimum holds
-    cells at nothing, or is not reached, it is not.
+    moving a record from any state to any other changes nothing to first order. It is not if the optimum has
+    cells of probability zero, or is not reached.
 
     Attributes:
-        steps: how many were done.
-        slope: largest difference of that derivative between two joint states, in units of what one standard
-            deviation of residual in the most precise answer contributes; 0 at an interior optimum.
+        steps: number of steps done.
+        slope: largest difference of that derivative between two joint states, in units of the contribution
+            of one standard deviation of residual in the most precise answer; 0 at an interior optimum.
         smallest: least expected count of a cell of the fitted cliques.
         interior: whether `slope` is 0 up to rounding.
     """
@@ -186,11 +186,11 @@ class Diagnostics:
 
 
 def infer(oracle: Oracle, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the log-partition (nats) and the marginals [length] (probabilities), differentiable once.
+    """Return the log-partition function (nats) and marginals [length] (probabilities), differentiable once.
 
     Args:
         oracle: inference.
-        potentials: in one vector [length], finite.
+        potentials: finite log-potentials in one vector [length].
     """
 
     @jax.custom_jvp
@@ -201,7 +201,7 @@ def infer(oracle: Oracle, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
     def _along(primals: Any, tangents: Any) -> Any:
         (point,), (change,) = primals, tangents
         log_partition, marginals = oracle.infer_flat(once(point))
-        # made inside, so that between the passes only the potentials are kept
+        # linearised inside, so that only the potentials are stored between the passes
         moved = symmetric(lambda vector: curved(oracle, point)[2](vector), change)
         return (log_partition, marginals), (jnp.vdot(marginals, change), moved)
 
@@ -209,22 +209,22 @@ def infer(oracle: Oracle, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def curved(oracle: Oracle, potentials: jax.Array) -> tuple[jax.Array, jax.Array, Callable[[jax.Array], Any]]:
-    """Return log-partition, marginals, and what multiplies the Fisher information with a vector [length]."""
+    """Return log-partition function, marginals, and the Fisher information as a linear map [length]."""
     (log_partition, marginals), pull = jax.vjp(oracle.infer_flat, once(potentials))
     nothing = jnp.zeros_like(log_partition)
     return log_partition, marginals, lambda vector: pull((nothing, vector))[0]
 
 
 def symmetric(apply: Callable[[Any], Any], vector: jax.Array) -> jax.Array:
-    """Return `apply(vector)` for a symmetric linear map that cannot be transposed or is not to be."""
-    # A linear system with the identity, whose solution is what we say: JAX has no other linear map with a
-    # rule of its own for transposes that also goes through vmap.
+    """Return `apply(vector)` for a symmetric linear map, with itself as its transpose."""
+    # A linear system with the identity and a custom solve: JAX has no other linear map with a custom
+    # transpose rule that also supports vmap.
     return jax.lax.custom_linear_solve(lambda x: x, vector, lambda _, b: apply(b), symmetric=True)
 
 
 @jax.custom_jvp
 def once(value: Any) -> Any:
-    """Return the value; refuse to be differentiated."""
+    """Return the value; refuse differentiation."""
     return value
 
 

@@ -1,27 +1,26 @@
 """Solvers of a differentiable fit: `optimum` by Newton's method, `descend` by a fixed number of steps.
 
-Implicit. A proximal step minimises the loss, linearised in nothing but the model, plus h * KL(p || current
-model): for large h it is a step of mirror descent, for h = 0 one of Newton. In the coordinates of `problem`
-it solves
+Implicit. A proximal step minimises the loss, linearised only in the model, plus h * KL(p || current model):
+for large h it is a step of mirror descent, for h = 0 a Newton step. In the coordinates of `problem` it solves
 
     S (N^2 S + prior_weight + h) d = -S g
 
-by conjugate gradients, whose products ask the oracle twice. A step that does not lower the objective enough
-is shortened; h falls with every step that does and rises with every other, as in Levenberg and Marquardt's
-method. The derivative of the optimum comes from the conditions of optimality: at an interior optimum
-D^(1/2) g is one of the vectors v of answers for which Q^T v is the same at all joint states. Which these are
-does not change with the numbers, so that
+by conjugate gradients, with two oracle calls per product. A step without sufficient decrease is shortened; h
+decreases after accepted steps and increases after rejected ones, as in the Levenberg-Marquardt method. The
+derivative of the optimum comes from the optimality conditions: at an interior optimum D^(1/2) g is one of the
+vectors v of answers for which Q^T v is the same at all joint states. This subspace does not depend on the
+parameters, so that
 
     S (N^2 S + prior_weight) dk = -D^(1/2) Q C Q^T d(D^(1/2) g),
 
-where the last change is that by the numbers, k held. Conjugate gradients solve it; no matrix is formed, and
-nothing of the way to the optimum is kept.
+where the last differential is by the parameters at fixed k. Conjugate gradients solve it; no matrix is
+formed, and no iterates are stored.
 
 Unrolled. Accelerated mirror descent, differentiated step by step:
 
     k <- l - g(l) / (curvature + prior_weight),    l = k + t / (t + 3) (k - k before)
 
-Between the passes only k is kept of every step: what the oracle needs going backwards it computes again.
+Only k is stored per step between the passes: the oracle's intermediate values are recomputed.
 
 References:
     Implicit: Beck and Teboulle 2003 (proximal steps in Kullback-Leibler divergence); More 1978, "The
@@ -42,20 +41,20 @@ from pgmjax.gradients.problem import DifferentiableProblem, FitParameters, curve
 from pgmjax.inference.ops.tables import join
 from pgmjax.uncertainty.laplace import conjugate_gradients
 
-_LOOSE = 1e-6  # of the right side, what the inner solver of a step may leave
+_LOOSE = 1e-6  # relative residual of the inner solver of a step
 _INNER = 500
 LAST = 3000  # products of the one solve that a gradient needs
-_FARTHEST = 5.0  # nats that a step moves a potential at most
+_FARTHEST = 5.0  # nats: largest change of a potential per step
 _SUFFICIENT = 1e-4
 _SHORTER = 0.25
-_REFUSED = 20  # steps in a row after which it ends where it is
-_FLOOR = 1e-6  # probability added to an answer, where it says how to scale
+_REFUSED = 20  # successive rejected steps after which it ends
+_FLOOR = 1e-6  # probability added to an answer used as a scale
 
 
 def optimum(
     problem: DifferentiableProblem, numbers: FitParameters, max_steps: int
 ) -> tuple[jax.Array, jax.Array]:
-    """Return the k [rows] of the optimum and the steps; the derivative is NaN off an interior optimum."""
+    """Return the optimal k [rows] and the steps; the derivative is NaN off an interior optimum."""
 
     @jax.custom_jvp
     def found(numbers: FitParameters) -> tuple[jax.Array, jax.Array]:
@@ -78,7 +77,7 @@ def optimum(
 def _change(
     problem: DifferentiableProblem, numbers: FitParameters, point: jax.Array, moved: jax.Array
 ) -> jax.Array:
-    """Return dk for a change of the slopes [rows], as a linear map that can be transposed."""
+    """Return dk for a change of the slopes [rows], as a transposable linear map."""
     here = Standing.at(problem, numbers, point)
 
     def solve(right: jax.Array) -> jax.Array:
@@ -86,14 +85,14 @@ def _change(
         solution, left = here.solve(right, 0.0, tolerance=rounding**0.6, max_steps=LAST)
         return jnp.where(left <= rounding**0.3, solution, jnp.nan)  # else conjugate gradients got stuck
 
-    # In this order the transpose ends with the covariance, which takes out what moves no marginal.
+    # In this order the transpose ends with the covariance, which removes what changes no marginal.
     return -symmetric(solve, here.root * symmetric(here.covariance, moved))
 
 
 def minimise(
     problem: DifferentiableProblem, numbers: FitParameters, max_steps: int
 ) -> tuple[jax.Array, jax.Array]:
-    """Return the k [rows] of the optimum and the steps it took. Not to be differentiated."""
+    """Return the optimal k [rows] and the number of steps. Not differentiable."""
 
     def going(state: _State) -> Any:
         return (state.steps < max_steps) & (state.refused < _REFUSED) & ~state.ended
@@ -107,7 +106,7 @@ def minimise(
 
 
 def _step(problem: DifferentiableProblem, numbers: FitParameters, state: _State) -> _State:
-    """Look at the model that the last step proposed; go on from there, or go there less far."""
+    """Accept the last proposal and compute the next step, or shorten the proposal."""
     here = Standing.at(problem, numbers, state.point + state.change)
     fallen = here.objective <= state.objective - _SUFFICIENT * state.promise
     # A fall below rounding cannot be seen in the objective; its slope has more digits.
@@ -128,7 +127,7 @@ def _step(problem: DifferentiableProblem, numbers: FitParameters, state: _State)
         objective=here.objective,
         steepness=here.steepness,
         promise=promise,
-        # a cell on its way to nothing would go on for ever, and must not shorten the others' steps
+        # a cell tending to zero would do so for ever, and must not shorten the others' steps
         damping=damping * jnp.where(share < 0.5, 100, 1),
         ended=~(promise > 0),
         steps=state.steps + 1,
@@ -139,7 +138,7 @@ def _step(problem: DifferentiableProblem, numbers: FitParameters, state: _State)
         change=_SHORTER * state.change,
         promise=_SHORTER * state.promise,
         damping=damping,
-        ended=level,  # rounding is all that is left
+        ended=level,  # only rounding remains
         steps=state.steps + 1,
         refused=state.refused + 1,
     )
@@ -153,7 +152,7 @@ class _State:
     change: Any  # the step from there that is tried next [rows]
     objective: Any
     steepness: Any
-    promise: Any  # how far that step is said to lower the objective
+    promise: Any  # decrease of the objective predicted for that step
     damping: Any  # h
     ended: Any
     steps: Any
@@ -167,11 +166,11 @@ class Standing:
     Attributes:
         point: k [rows].
         root: D^(1/2) [rows].
-        objective: what is minimised.
+        objective: value of the objective, up to a constant.
         slope: S g [rows].
-        spread: about the diagonal of S [rows].
+        spread: approximate diagonal of S [rows].
         total: number of records.
-        prior_weight: of the prior (records).
+        prior_weight: weight of the prior (records).
         covariance: multiplies Q C Q^T with a vector [rows].
     """
 
@@ -186,7 +185,7 @@ class Standing:
 
     @classmethod
     def at(cls, problem: DifferentiableProblem, numbers: FitParameters, point: jax.Array) -> Standing:
-        """Return where a model stands."""
+        """Evaluate the model at k [rows]."""
         base, root = problem.base(numbers.prior, point.dtype), problem.roots(numbers)
         log_partition, marginals, turn = curved(problem.oracle, base + problem.cells(root * point))
 
@@ -195,7 +194,7 @@ class Standing:
 
         answers, total, weight = problem.rows(marginals), numbers.total, numbers.prior_weight
         missed = root * (total * answers - join(numbers.values))
-        # up to the log-partition of the prior, which is no matter here
+        # up to the prior's log-partition function, a constant
         divergence = jnp.vdot(point, root * answers) - log_partition
         objective = 0.5 * jnp.vdot(missed, missed) + weight * divergence
         slope = root * covariance(root * (total * missed + weight * point))
@@ -204,21 +203,21 @@ class Standing:
 
     @property
     def steepness(self) -> jax.Array:
-        """About the norm of the objective's gradient in the metric of the model."""
+        """Approximate norm of the objective's gradient in the model's Fisher metric."""
         return jnp.linalg.norm(self.slope / jnp.sqrt(self.spread))
 
     def product(self, vector: jax.Array) -> jax.Array:
-        """Multiply S with a vector [rows]."""
+        """Return S times a vector [rows]."""
         return self.root * self.covariance(self.root * vector)
 
     def bent(self, vector: jax.Array, damping: Any) -> jax.Array:
-        """Multiply S (N^2 S + prior_weight + h) with a vector [rows]."""
+        """Return S (N^2 S + prior_weight + h) times a vector [rows]."""
         return self.product(self.total**2 * self.product(vector) + (self.prior_weight + damping) * vector)
 
     def solve(
         self, right: jax.Array, damping: Any, *, tolerance: float, max_steps: int
     ) -> tuple[jax.Array, jax.Array]:
-        """Return d with `bent(d, damping) = right`, and what share of the right side is left."""
+        """Return d with `bent(d, damping) = right`, and the relative residual."""
         scale = 1 / jnp.sqrt(self.total**2 * self.spread**2 + (self.prior_weight + damping) * self.spread)
 
         def apply(step: Any) -> Any:
@@ -233,7 +232,7 @@ class Standing:
 
 
 def descend(problem: DifferentiableProblem, numbers: FitParameters, steps: int) -> jax.Array:
-    """Return the k [rows] after some steps from the prior."""
+    """Return k [rows] after a fixed number of accelerated mirror descent steps from the prior."""
     size = 1 / (problem.curvature(numbers) + numbers.prior_weight)
 
     def step(state: Any, momentum: jax.Array) -> Any:

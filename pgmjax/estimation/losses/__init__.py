@@ -1,7 +1,7 @@
-"""Losses: convex functions of marginals that a fit makes small.
+"""Losses: convex functions of marginals that a fit minimises.
 
 `base` is the interface, `build` makes a loss from its name. `l1` and `l2` share the residuals of `linear`;
-`custom` is any convex function, `transcript` is for DualQuery, `augmented` adds exact marginals to a loss.
+`custom` is any convex function, `transcript` is for DualQuery, `augmented` adds equality constraints.
 A new loss is one file with a `Loss` and its `BoundLoss`, and one export line here.
 """
 

@@ -1,4 +1,4 @@
-"""A loss that also asks for exact marginals: the augmented Lagrangian of a fit under equality constraints."""
+"""Augmented Lagrangian loss of a fit with marginals fixed by equality constraints."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from pgmjax.inference.ops.tables import host_join
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Equalities:
-    """Marginals that must be met, and what it costs to miss them; float64, on the host.
+    """Equality constraints with multipliers and penalty parameter; float64, on the host.
 
     Attributes:
-        cliques: over all tables of the loss, those of the measurements first.
-        shapes: of these tables.
-        targets: in one vector the marginals wanted (probabilities); anything where none is.
-        held: of each table whether it must be met.
-        multipliers: prices of missing a cell (loss a unit of probability), zero where none must be met.
-        penalty_parameter: what a miss d costs beside is `penalty_parameter * d**2 / 2`.
+        cliques: of all tables of the loss, those of the measurements first.
+        shapes: shapes of these tables.
+        targets: target marginals in one vector (probabilities); arbitrary for unconstrained cells.
+        held: for each table whether it is constrained.
+        multipliers: Lagrange multipliers in one vector (loss per unit of probability), 0 if unconstrained.
+        penalty_parameter: a residual d adds `penalty_parameter * d**2 / 2`.
     """
 
     cliques: tuple[Clique, ...]
@@ -39,12 +39,12 @@ class Equalities:
     def of(
         cls, loss: BoundLoss, wanted: Sequence[tuple[Clique, np.ndarray]], penalty_parameter: float
     ) -> Equalities:
-        """Lay out marginals beside those that a loss takes, with multipliers of zero.
+        """Add equality constraints to the cliques of a loss, with multipliers of zero.
 
         Args:
-            loss: of the measurements.
+            loss: loss of the measurements.
             wanted: cliques with their marginals (probabilities), each set of attributes once.
-            penalty_parameter: what missing them costs.
+            penalty_parameter: initial penalty parameter.
         """
         cliques, shapes = list(loss.cliques), list(loss.shapes)
         tables = [np.zeros(shape) for shape in shapes]
@@ -66,7 +66,7 @@ class Equalities:
 
     @functools.cached_property
     def cells(self) -> np.ndarray:
-        """In one vector which cells must be met."""
+        """Mask of the constrained cells, in one vector."""
         return np.repeat(self.held, [int(np.prod(shape)) for shape in self.shapes])
 
 
@@ -80,15 +80,15 @@ class Equalities:
 class Augmented(BoundLoss):
     """``L(mu) + <lambda, mu - t> + rho / 2 |mu - t|**2`` over the cells with a target t.
 
-    Whatever the multipliers lambda are, its minimum lies below the least L(mu) of those mu that meet t: a
-    lower bound on the one bounds the other.
+    For any multipliers lambda, its minimum is at most the least L(mu) over the mu that meet t, so a lower
+    bound on the former is one on the latter.
 
     Attributes:
         inner: the loss L of the measurements.
-        targets: in one vector t (probabilities).
-        multipliers: in one vector lambda, zero where there is no target.
-        penalty_parameter: in one vector rho, zero where there is no target.
-        table_shapes: of all tables (static).
+        targets: t in one vector (probabilities).
+        multipliers: lambda in one vector, zero for cells without a target.
+        penalty_parameter: rho in one vector, zero for cells without a target.
+        table_shapes: shapes of all tables (static).
         host: the same in float64, absent after a JAX transformation.
 
     References:
@@ -104,14 +104,14 @@ class Augmented(BoundLoss):
 
     @classmethod
     def of(cls, inner: BoundLoss, host: Equalities, dtype: Any) -> Augmented:
-        """The loss of measurements with equalities beside it, with device arrays of a type."""
+        """Augment a loss by equality constraints, with device arrays of a type."""
         penalty_parameter = np.where(host.cells, host.penalty_parameter, 0.0)
         arrays = (host.targets.astype(dtype), host.multipliers.astype(dtype), penalty_parameter.astype(dtype))
         return cls(inner, *arrays, host.shapes, host)
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The cliques of the measurements, then those that only equalities have."""
+        """The cliques of the measurements, then those of equality constraints only."""
         return self.on_host().cliques
 
     @property
@@ -139,25 +139,25 @@ class Augmented(BoundLoss):
         return self.inner.exact(marginals[: len(self.inner.shapes)])
 
     def lipschitz(self) -> float | None:
-        """Return the constant of the measurements' loss and that of each equality added, None if unknown."""
+        """Return the measurements' constant plus that of each equality constraint, None if unknown."""
         known, host = self.inner.lipschitz(), self.on_host()
         return None if known is None else known + sum(host.held) * host.penalty_parameter
 
     @property
     def smoothing(self) -> Any:
-        """How far the measurements' loss is smoothed."""
+        """Smoothing parameter of the measurements' loss."""
         return self.inner.smoothing
 
     def with_smoothing(self, delta: Any) -> Augmented:
-        """Return the loss smoothed otherwise."""
+        """Return the loss with another smoothing parameter."""
         return dataclasses.replace(self, inner=self.inner.with_smoothing(delta))
 
     def slack(self) -> Any:
-        """Return how much the measurements' loss may lie above its smoothed form."""
+        """Return a bound on the measurements' loss minus its smoothed form."""
         return self.inner.slack()
 
     def on_host(self) -> Equalities:
-        """Return the float64 part, or say where it is."""
+        """Return the float64 part; refuse after a JAX transformation."""
         if self.host is None:
             raise ValueError(
                 "this loss went through a JAX transformation and lost its float64 part: "

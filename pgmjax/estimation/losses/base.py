@@ -1,4 +1,4 @@
-"""The interface of losses: a setting on the host, and the same bound to measurements for the device."""
+"""Interface of losses: a setting on the host, and its form bound to measurements on the device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DTYPES = ("float32", "float64")
 
 @dataclasses.dataclass(frozen=True)
 class Loss(abc.ABC):
-    """A convex function of marginals, as a setting; `bind` makes it a function of arrays."""
+    """A convex loss of marginals, as a setting; `bind` returns it as a function of arrays."""
 
     name: ClassVar[str]
 
@@ -34,7 +34,7 @@ class Loss(abc.ABC):
             domain: the attributes and their sizes.
             measurements: the noisy answers.
             total: the number of records (counts), known or estimated.
-            dtype: of the device arrays, `float32` or `float64`.
+            dtype: type of the device arrays, `float32` or `float64`.
         """
 
 
@@ -42,12 +42,11 @@ class BoundLoss(abc.ABC):
     """A convex function of the marginals of some cliques, a pytree with a static structure.
 
     Numbers (values, weights, smoothing) are leaves, so that `jit` traces once for all values of one
-    structure and `vmap` runs over stacked losses (`estimation.losses.build.stack`). What only the host
-    needs (`exact`, `lipschitz`) is there on the object that was bound and is gone after a transformation.
+    structure and `vmap` runs over stacked losses (`estimation.losses.build.stack`). Host-only methods
+    (`exact`, `lipschitz`) work on the object that `bind` returned, not after a JAX transformation.
 
     Attributes:
-        cliques: over which attributes the marginals must be given, in this order; each set of
-            attributes once.
+        cliques: the cliques of the marginals, in this order; each set of attributes once.
     """
 
     @property
@@ -69,58 +68,58 @@ class BoundLoss(abc.ABC):
         """The shape of each clique's table."""
 
     def flat(self, marginals: Any) -> Any:
-        """Return the (smoothed) loss of all tables in one vector, each row-major; its end may be padding."""
+        """Return the (smoothed) loss of all tables in one vector, each row-major, perhaps padded."""
         return self(split(marginals, self.shapes))
 
     def padded(self, length: int) -> BoundLoss:
-        """Return the loss for vectors of a given length, of which it may keep some itself."""
+        """Return the loss for vectors padded to a given length."""
         return self
 
     @abc.abstractmethod
     def cast(self, dtype: Any) -> BoundLoss:
         """Return the same loss with device arrays of another type, made from the float64 part.
 
-        Nothing is checked again; smoothing is that of the setting.
+        Inputs are not checked again; callers set the smoothing afterwards.
         """
 
     @abc.abstractmethod
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
-        """Return the loss, not smoothed, in float64 on the host.
+        """Return the unsmoothed loss in float64 on the host.
 
         Args:
             marginals: as for `__call__`, NumPy arrays in float64.
         """
 
     def lipschitz(self) -> float | None:
-        """Return K with ``max |grad L(p) - grad L(q)| <= K sum |p - q|``, None where unknown.
+        """Return K with ``max |grad L(p) - grad L(q)| <= K sum |p - q|``, None if unknown.
 
-        Here p and q are joint distributions; the constant is what steps of entropic mirror descent
-        need.
+        Here p and q are joint distributions; the constant sets the step size of entropic mirror
+        descent.
         """
         return None
 
     @property
     def smoothing(self) -> Any:
-        """How far the loss is smoothed, in standard deviations; None for a smooth one."""
+        """Smoothing parameter in standard deviations; None for a smooth loss."""
         return None
 
     def with_smoothing(self, delta: Any) -> BoundLoss:
-        """Return the loss smoothed otherwise; the loss itself where there is nothing to smooth."""
+        """Return the loss with another smoothing parameter; a smooth loss returns itself."""
         return self
 
     def slack(self) -> Any:
-        """Return how much the loss may lie above its smoothed form, which is never above it."""
+        """Return a bound on the loss minus its smoothed form, which is a lower bound."""
         return 0.0
 
 
 def check_arguments(
     domain: Domain, measurements: Sequence[LinearMeasurement], total: float, dtype: Any
 ) -> tuple[float, np.dtype]:
-    """Check what every loss is bound to; return the total and the dtype.
+    """Check the arguments of `Loss.bind`; return the total and the dtype.
 
     Raises:
-        TypeError: something else than measurements.
-        ValueError: no measurement, one that does not fit the domain, or a total that is not positive.
+        TypeError: not measurements.
+        ValueError: a measurement that does not fit the domain, or a total that is not positive.
     """
     for measurement in measurements:
         if not isinstance(measurement, LinearMeasurement):
@@ -132,7 +131,7 @@ def check_arguments(
 
 
 def unique_cliques(cliques: Sequence[Clique]) -> tuple[Clique, ...]:
-    """Return each set of attributes once, in the order in which it came first."""
+    """Return each set of attributes once, in order of first occurrence."""
     first: dict[frozenset[str], Clique] = {}
     for clique in cliques:
         first.setdefault(frozenset(clique), clique)

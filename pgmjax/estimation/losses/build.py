@@ -1,7 +1,6 @@
-"""Losses by name: from what a user gives as a loss to one that is bound to measurements.
+"""Construction of losses from a name, a `Loss` or a function, bound to measurements.
 
-`noise_level` is the loss that the noise of the measurements alone would give, where a fit begins to follow
-the noise.
+`noise_level` is the expected loss due to the noise of the measurements alone, below which a fit overfits.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _LAPLACE = math.sqrt(0.5)
 
 
 def names() -> tuple[str, ...]:
-    """Return the names that `build` takes.
+    """Return the names accepted by `build`.
 
     Example:
         >>> names()
@@ -38,10 +37,10 @@ def names() -> tuple[str, ...]:
 
 
 def check(loss: Any) -> None:
-    """Refuse what `build` would not take as a loss, before there is anything to bind it to.
+    """Refuse a loss that `build` would not accept, before binding it.
 
     Raises:
-        TypeError: no loss.
+        TypeError: not a loss.
         ValueError: an unknown name.
     """
     if isinstance(loss, str):
@@ -67,10 +66,10 @@ def build(
         domain: the attributes and their sizes.
         measurements: the noisy answers.
         total: the number of records (counts).
-        dtype: of the device arrays, `float32` or `float64`; leaves are NumPy arrays of it.
+        dtype: type of the device arrays, `float32` or `float64`; leaves are NumPy arrays of it.
 
     Raises:
-        TypeError: no loss, or things that are no measurements.
+        TypeError: not a loss, or not measurements.
         ValueError: an unknown name, or measurements that do not fit the domain.
 
     Example:
@@ -91,7 +90,7 @@ def stack(bound: Sequence[BoundLoss]) -> BoundLoss:
     """Return losses of one structure as one whose leaves have a leading axis, for `jax.vmap`.
 
     Raises:
-        ValueError: none, or losses of different structure.
+        ValueError: no losses, or losses of different structure.
 
     Example:
         >>> domain = Domain({"a": 2})
@@ -111,15 +110,15 @@ def stack(bound: Sequence[BoundLoss]) -> BoundLoss:
 
 
 def noise_level(loss: Any, measurements: Sequence[LinearMeasurement]) -> float:
-    """Return the expected loss of the true marginals, which differ from the measurements by noise alone.
+    """Return the expected loss of the true marginals, due to the measurement noise alone.
 
     Args:
-        loss: `l2` (half the number of values, whatever the distribution) or `l1` (the mean absolute noise in
+        loss: `l2` (half the number of values, for any distribution) or `l1` (the mean absolute noise in
             standard deviations), by name or as an object.
         measurements: noisy answers with the standard deviations of their noise.
 
     Raises:
-        ValueError: another loss, of which the level is not known.
+        ValueError: another loss, whose noise level is unknown.
 
     Example:
         >>> noise_level("l2", [LinearMeasurement(("a",), [30, 10], stddev=1.0)])

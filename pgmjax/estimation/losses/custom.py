@@ -1,4 +1,4 @@
-"""Any convex function of marginals as a loss."""
+"""User-defined convex functions of marginals as losses."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ LossFunction = Callable[[Mapping[Clique, Any]], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Custom(Loss):
-    """A function of marginals in counts, written with `jax.numpy`, that must be convex.
+    """A convex function of marginals in counts, written with `jax.numpy`.
 
-    Nothing checks that it is: for another function the certificate of a fit means nothing.
-    Arrays that it takes from around it should be those of `jax.numpy`, or NumPy's of float32: a fit
-    evaluates it in float32 and in float64, and JAX fails on a NumPy array of float64 that it has seen in
-    float32.
+    Convexity is not checked: without it the certificate of a fit is void. Arrays in its closure
+    should be `jax.numpy` arrays, or NumPy arrays of float32: a fit evaluates it in float32 and in
+    float64, and JAX fails on a NumPy array of float64 that it has seen in float32.
 
     Attributes:
         function: takes a mapping of clique to table [size of each attribute] (counts) and returns
             a scalar.
-        cliques: the cliques of that mapping, each set of attributes once; without them those of the
+        cliques: the cliques of that mapping, each set of attributes once. Default: those of the
             measurements.
 
     Example:
@@ -55,10 +54,10 @@ class Custom(Loss):
     def bind(
         self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float, dtype: Any = "float32"
     ) -> BoundCustom:
-        """Return the loss as a function of probabilities, after a trial on shapes alone.
+        """Return the loss as a function of probabilities, after an abstract evaluation.
 
         Raises:
-            TypeError: the function returns no array of real numbers.
+            TypeError: the function does not return a real array.
             ValueError: no cliques, a set of attributes twice, or a result that is not a scalar.
         """
         total, dtype = check_arguments(domain, measurements, total, dtype)
@@ -88,7 +87,7 @@ class BoundCustom(BoundLoss):
     Attributes:
         names: the cliques (static).
         table_shapes: the shape of each clique's table (static).
-        function: the function (static, known by its identity: a new one is traced again).
+        function: the function (static, compared by identity: a new one is traced again).
         total: number of records in the device's dtype (a leaf).
         exact_total: the same in float64, absent after a JAX transformation.
     """
@@ -115,7 +114,7 @@ class BoundCustom(BoundLoss):
         return self.function(CliqueVector(self.names, counts))
 
     def cast(self, dtype: Any) -> BoundCustom:
-        """Return the loss with a total of another type."""
+        """Return the loss with the total in another dtype."""
         return dataclasses.replace(self, total=np.asarray(self.exact_total, dtype))
 
     def exact(self, marginals: Sequence[np.ndarray]) -> float:

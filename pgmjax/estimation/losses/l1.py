@@ -25,10 +25,10 @@ from pgmjax.measurements.linear import LinearMeasurement
 class L1(Loss):
     """``sum(abs(Q mu - y) / stddev)``, up to a factor the negative log-likelihood under Laplace noise.
 
-    Gradients are those of a Huber function that lies below it by at most ``rows * smoothing / 2``.
+    Gradients are those of a Huber function, at most ``rows * smoothing / 2`` below the loss.
 
     Attributes:
-        smoothing: up to how many standard deviations a residual counts quadratically.
+        smoothing: Huber threshold in standard deviations.
 
     References:
         McKenna et al. 2019, Appendix C.1 and C.2.
@@ -52,7 +52,7 @@ class L1(Loss):
 def huber(residuals: tuple[jax.Array, ...], delta: Any) -> jax.Array:
     """Return the sum over all entries r of ``r**2 / (2 delta)`` up to delta, ``abs(r) - delta / 2`` beyond.
 
-    Without a branch, so that no unused one can overflow.
+    Branch-free, so that no unused branch can overflow.
     """
     every = join(residuals)
     near = jnp.clip(every, -delta, delta)
@@ -74,8 +74,8 @@ class BoundL1(BoundLoss):
     """The L1 loss of given measurements.
 
     Attributes:
-        linear: the residuals; their numbers are leaves.
-        delta: the smoothing in standard deviations, a scalar leaf.
+        linear: the residuals; their arrays are leaves.
+        delta: Huber threshold in standard deviations, a scalar leaf.
     """
 
     linear: LinearResiduals
@@ -111,24 +111,24 @@ class BoundL1(BoundLoss):
         return BoundL1(self.linear.cast(dtype), np.asarray(self.delta, dtype))
 
     def exact(self, marginals: Sequence[np.ndarray]) -> float:
-        """Return the loss, not smoothed, in float64, on the host."""
+        """Return the unsmoothed loss in float64, on the host."""
         return float(np.sum(np.abs(self.linear.exact(marginals))))
 
     def lipschitz(self) -> float:
-        """Return the constant of the smoothed loss: that of the L2 loss over the smoothing."""
+        """Return the smoothed loss's constant: the L2 loss's divided by the smoothing."""
         return self.linear.on_host().curvature / float(self.delta)
 
     @property
     def smoothing(self) -> Any:
-        """How far the loss is smoothed, in standard deviations."""
+        """Huber threshold in standard deviations."""
         return self.delta
 
     def with_smoothing(self, delta: Any) -> BoundL1:
-        """Return the loss smoothed otherwise; the structure stays, so nothing is traced again."""
+        """Return the loss with another threshold; same structure, so no retracing."""
         if not isinstance(delta, jax.Array):
             delta = np.asarray(checks.number("smoothing", delta, above=0), self.linear.values[0].dtype)
         return dataclasses.replace(self, delta=delta)
 
     def slack(self) -> Any:
-        """Return ``rows * smoothing / 2``: the most the loss lies above its smoothed form."""
+        """Return ``rows * smoothing / 2``, the bound on the loss minus its smoothed form."""
         return self.linear.layout.rows * self.delta / 2

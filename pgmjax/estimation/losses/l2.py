@@ -43,13 +43,13 @@ class L2(Loss):
 
 @jax.custom_jvp
 def half_squares(residuals: tuple[jax.Array, ...]) -> jax.Array:
-    """Return half the sum of squares of all entries: one reduction over all arrays."""
+    """Return half the sum of squares of all entries, as one reduction over all arrays."""
     return 0.5 * jnp.sum(jnp.square(join(residuals)))
 
 
 @half_squares.defjvp
 def _half_squares_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[jax.Array, jax.Array]:
-    # Array by array, so that the gradient is elementwise and is never joined and split again.
+    # Per array, so that the gradient is elementwise, without a join and a split.
     (residuals,), (changes,) = primals, tangents
     return half_squares(residuals), functools.reduce(
         operator.add, [jnp.sum(each * change) for each, change in zip(residuals, changes, strict=True)]
@@ -62,7 +62,7 @@ class BoundL2(BoundLoss):
     """The L2 loss of given measurements.
 
     Attributes:
-        linear: the residuals; their numbers are the leaves.
+        linear: the residuals; their arrays are the leaves.
     """
 
     linear: LinearResiduals

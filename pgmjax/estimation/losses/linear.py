@@ -1,11 +1,11 @@
-"""Residuals of linear measurements in standard deviations, the common part of L1 and L2 losses.
+"""Residuals of linear measurements in standard deviations, shared by the L1 and L2 losses.
 
 Marginals are probabilities, so the residual of a row is ``(Q mu - y / total) * (total / stddev)``.
 Both quotients are formed in float64 on the host. In float32 a total of 1e9 with a stddev of 1e-3
-gives residuals up to 1e12 and squares up to 1e24, far below the largest float32 (3e38); what could
-pass it is refused when the loss is bound.
+gives residuals up to 1e12 and squares up to 1e24, far below the largest float32 (3e38); measurements
+that could overflow are refused when the loss is bound.
 
-`curvature` bounds how strongly a weighted query bends a squared loss, for the step size of gradient methods.
+`curvature` bounds a weighted query's curvature in a squared loss, for the step size of gradient methods.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from pgmjax.queries.block import contract
 
 Asked = tuple[tuple[int, Query], ...]
 
-_MAX_ENTRIES = 4_000_000  # of a matrix that is squared for `curvature`
+_MAX_ENTRIES = 4_000_000  # of a matrix squared in `curvature`
 
 
 @dataclasses.dataclass(frozen=True)
 class QueryLayout:
-    """Which query is asked of which clique: the static part, without names.
+    """Static structure of the residuals: cliques and queries, without attribute names.
 
     Attributes:
         shapes: shape of each clique's table.
-        asked: distinct pairs (position of the clique, query) beside the cells themselves; the query's
-            attributes are called by the numbers of the table's axes.
-        rows: the number of values of all measurements.
+        asked: distinct pairs (position of the clique, query) other than the cells themselves; the query's
+            attributes are named by the indices of the table's axes.
+        rows: total number of measured values.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -52,7 +52,7 @@ class QueryLayout:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HostPart:
-    """What only the host needs, in float64: values and stddevs (counts) of every query, constants."""
+    """Host-only data in float64: values and stddevs (counts) of every query, constants."""
 
     cliques: tuple[Clique, ...]
     asked: Asked
@@ -71,10 +71,10 @@ class HostPart:
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class LinearResiduals:
-    """Residuals of all measurements: those of cells in one vector, others query by query.
+    """Residuals of all measurements: those of cells in one vector, others per query.
 
-    Nearly all measurements are of the cells themselves. Theirs are one operation on the vector of all
-    marginals, however many cliques there are; each other query on a clique is compiled on its own.
+    Nearly all measurements are of the cells themselves. Their residuals are one operation on the vector
+    of all marginals, for any number of cliques; each other query on a clique is compiled separately.
 
     Attributes:
         layout: the structure (static).
@@ -82,9 +82,9 @@ class LinearResiduals:
         weights: total over standard deviation; 0 for cells that are not measured and for padding.
         asked_values: for each other query [measurements, rows of each attribute] its values over the
             total.
-        asked_weights: total over standard deviation, of the same shapes, or with ones for the rows
-            where every measurement of the query has one standard deviation.
-        rest: what merging measurements of one cell leaves over of half the squares, a scalar.
+        asked_weights: total over standard deviation, of the same shapes, or with axes of length 1
+            if every measurement of the query has a single standard deviation.
+        rest: constant term of half the squares after merging repeated measurements, a scalar.
         host: float64 copies, absent after a JAX transformation.
     """
 
@@ -97,7 +97,7 @@ class LinearResiduals:
     host: HostPart | None = None
 
     def __call__(self, marginals: Any) -> tuple[jax.Array, ...]:
-        """Return the residuals in standard deviations, of marginals in probabilities in one vector."""
+        """Return the residuals in standard deviations of one vector of marginals (probabilities)."""
         cells = (marginals[: len(self.values)] - self.values) * self.weights
         if not self.layout.asked:
             return (cells,)
@@ -121,11 +121,11 @@ class LinearResiduals:
         return join(marginals)
 
     def cast(self, dtype: Any) -> LinearResiduals:
-        """Return the residuals, not padded, with device arrays of another type."""
+        """Return the unpadded residuals with device arrays of another type."""
         return _on_device(self.on_host(), self.layout.shapes, dtype)
 
     def padded(self, length: int) -> LinearResiduals:
-        """Return the residuals for vectors of a given length, whose end does not count."""
+        """Return the residuals for vectors padded to a given length; padding has weight 0."""
         more = (0, length - len(self.values))
         return dataclasses.replace(self, values=np.pad(self.values, more), weights=np.pad(self.weights, more))
 
@@ -140,7 +140,7 @@ class LinearResiduals:
         )
 
     def on_host(self) -> HostPart:
-        """Return the float64 part, or say where it is."""
+        """Return the float64 part; refuse after a JAX transformation."""
         if self.host is None:
             raise ValueError(
                 "this loss went through a JAX transformation and lost its float64 part: call exact, cliques "
@@ -162,14 +162,14 @@ def linear_residuals(
         domain: the attributes.
         measurements: noisy answers.
         total: number of records (counts).
-        dtype: of the device arrays.
-        merge: replace several measurements of the same cells by their mean, weighted by precision,
-            with the same sum of squares up to a constant. Otherwise the first stands in the vector and
-            the others among the queries.
+        dtype: type of the device arrays.
+        merge: replace repeated measurements of the same cells by their precision-weighted mean, with
+            the same sum of squares up to a constant. Otherwise the first is in the vector and the
+            others are among the queries.
 
     Raises:
-        TypeError: something else than measurements.
-        ValueError: no measurement, one that does not fit, or numbers too large for the dtype.
+        TypeError: not measurements.
+        ValueError: no measurement, one that does not fit, or values too large for the dtype.
     """
     total, dtype = check_arguments(domain, measurements, total, dtype)
     if not measurements:
@@ -192,7 +192,7 @@ def linear_residuals(
 
 
 def _on_device(host: HostPart, shapes: tuple[tuple[int, ...], ...], dtype: Any) -> LinearResiduals:
-    """Sort the measurements into those of cells and others, and cast them."""
+    """Separate the measurements of cells from others, and cast them."""
     cells = [(np.zeros(shape), np.zeros(shape)) for shape in shapes]
     asked, values, weights = [], [], []
     rest = 0.0
@@ -234,7 +234,7 @@ def _stacked(stddevs: list[np.ndarray]) -> np.ndarray:
 def _aligned(
     measurement: LinearMeasurement, clique: Clique, domain: Domain
 ) -> tuple[Query, np.ndarray, np.ndarray]:
-    """Return query, values and stddevs (one, or one a row) with axes in the order of `clique`."""
+    """Return query, values and stddevs (one, or one per row) with axes in the order of `clique`."""
     query = measurement.query
     shape = query.shape(domain)
     values = measurement.flat_values().reshape(shape)
@@ -268,15 +268,15 @@ def _check_range(
 
 
 def curvature(query: Query, domain: Domain, weights: np.ndarray) -> float:
-    """Return at least the largest ``sum_i (Q_ij weights_i)**2`` over the cells j.
+    """Return an upper bound on ``sum_i (Q_ij weights_i)**2`` over the cells j.
 
     Exact up to rounding for products with small blocks, small matrices and equal weights; otherwise
-    the largest weight stands for all.
+    the largest weight is used for all rows.
 
     Args:
         query: the query Q.
-        domain: the sizes.
-        weights: one over the standard deviation of each row [rows, in any shape], in whatever unit.
+        domain: the attributes.
+        weights: inverse standard deviation of each row [rows, in any shape], in any unit.
     """
     largest = float(np.max(weights))
     if float(np.min(weights)) < largest:
@@ -287,7 +287,7 @@ def curvature(query: Query, domain: Domain, weights: np.ndarray) -> float:
 
 
 def _weighted_columns(query: Query, domain: Domain, squares: np.ndarray) -> np.ndarray | None:
-    """Return ``sum_i Q_ij**2 squares_i`` for every cell j, or None where it would cost too much."""
+    """Return ``sum_i Q_ij**2 squares_i`` for every cell j, or None if it is too costly."""
     if isinstance(query, Product):
         result = squares.reshape(query.shape(domain))
         for axis, (name, block) in enumerate(zip(query.clique, query.blocks, strict=True)):

@@ -1,6 +1,6 @@
-"""Negative log-likelihood of the draws of a game of DualQuery, as a loss of marginals.
+"""Negative log-likelihood of the draws of a DualQuery transcript, as a loss of marginals.
 
-With y the queries' answers in fractions and a_t how many of the t - 1 earlier records each query counts,
+With y the queries' answers as fractions and a_t each query's count over the t - 1 earlier records,
 round t draws query q with probability proportional to exp(-z) and its negation with exp(z), where
 z = step * ((t - 1) y_q - a_tq). The loss is the sum over all draws of minus the log-probability. It is
 convex: log-sum-exp of linear functions, minus linear ones.
@@ -34,10 +34,10 @@ class Draws(Loss):
     Its gradient in the answers of queries and negations, as fractions, is the sum over rounds of
     step * (t - 1) * (times drawn - samples * probability), and has expectation zero at the table's own
     answers. It is smooth, with a constant of at most step^2 * samples * sum (t - 1)^2 for probabilities,
-    far above what is met: solvers start from a guess instead.
+    far above the curvature in practice: solvers start from a guess instead.
 
     Attributes:
-        transcript: of the game.
+        transcript: transcript of the game.
 
     References:
         McKenna et al. 2019, Algorithms 4 and 5.
@@ -56,10 +56,10 @@ class Draws(Loss):
     def bind(
         self, domain: Domain, measurements: Sequence[LinearMeasurement], total: float, dtype: Any = "float32"
     ) -> BoundDraws:
-        """Return the loss as a function of probabilities; the total plays no part in it.
+        """Return the loss as a function of probabilities; it does not depend on the total.
 
         Raises:
-            ValueError: measurements beside the draws, or another domain than the transcript's.
+            ValueError: measurements are given, or the domain is not the transcript's.
         """
         _, dtype = check_arguments(domain, measurements, total, dtype)
         if measurements:
@@ -100,9 +100,9 @@ class BoundDraws(BoundLoss):
     Attributes:
         names: the cliques (static).
         table_shapes: the shape of each clique's table (static).
-        asked: for each query the place of its clique, its axes there, and itself (static).
-        before: how many earlier records each query counts, [rounds, queries].
-        numbers: 0, 1, ..., how many records there are before each round [rounds].
+        asked: for each query the index of its clique, its axes there, and itself (static).
+        before: number of earlier records that each query counts [rounds, queries].
+        numbers: 0, 1, ..., the number of records before each round [rounds].
         rows: the drawn queries [rounds, samples].
         signs: 1, or -1 where a query's negation was drawn [rounds, samples].
         step: eta.
@@ -169,7 +169,7 @@ class BoundDraws(BoundLoss):
 
 @jax.jit
 def _sum_of_rounds(answers: jax.Array, step: Any, rounds: tuple[Any, ...]) -> jax.Array:
-    """Add up round by round: memory is that of one, and digits are not lost in a large sum."""
+    """Sum round by round: memory of a single round, and no precision lost in a large sum."""
 
     @jax.checkpoint
     def add(loss: jax.Array, game: tuple[Any, ...]) -> tuple[jax.Array, None]:

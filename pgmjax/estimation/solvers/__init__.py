@@ -1,8 +1,8 @@
-"""Solvers: convex minimisation over the marginals of a model, one file each, one loop for all.
+"""Solvers: convex minimisation over the marginals of a model, with one common loop.
 
-`problem` is what they solve and the interface of a solver; `loop` runs one, `batch` many of one structure
-at once, `stopping` decides when to end. The solvers are `accelerated` (the default), `dual_averaging`,
-`lbfgs` and `mirror_descent`.
+`problem` defines the objective and the solver interface; `loop` runs a single fit, `batch` many of one
+structure at once, `stopping` is the stopping rule. The solvers are `accelerated` (the default),
+`dual_averaging`, `lbfgs` and `mirror_descent`.
 """
 
 from pgmjax._internal.moved import serve_old_names
@@ -24,14 +24,15 @@ _BY_NAME = {
 
 
 def names() -> tuple[str, ...]:
-    """Names that `Estimator(solver=...)` takes beside `auto`."""
+    """Return the names that `Estimator(solver=...)` accepts besides `auto`."""
     return tuple(_BY_NAME)
 
 
 def build(solver: str | Solver) -> Solver:
-    """A solver from its name (`auto` is the accelerated one), or the solver itself.
+    """Return a solver by name (`auto` is the accelerated one), or the given solver itself.
 
     Raises:
+        TypeError: not a solver.
         ValueError: unknown name.
     """
     if not isinstance(solver, str):

@@ -1,14 +1,14 @@
 """Accelerated mirror descent with adaptive step size and restart: the default solver.
 
-Entropic mirror descent moves the potentials of a model, which are the dual variables of its
-marginals. Nesterov's extrapolation is applied to them; a point whose loss is higher is refused and
-the momentum restarts from the last good one (O'Donoghue and Candes 2015, function scheme), so that
-the result is never above the lowest loss seen by more than rounding.
+Entropic mirror descent updates the potentials of a model, which are the dual variables of its
+marginals. Nesterov's extrapolation is applied to them; a point whose loss is higher is rejected and
+the momentum restarts from the last accepted one (O'Donoghue and Candes 2015, function scheme), so that
+the result exceeds the lowest loss seen by no more than rounding.
 
-Near the optimum the loss has no digits left to fall, while the certified gap, which goes with the root
-of its error, still has. A refusal may be rounding there. So it never takes the step below 1 /
-curvature, and a step of that size without extrapolation, which cannot raise the loss, is accepted
-unless the loss rises by far more than rounding.
+Near the optimum the loss cannot fall at this precision, while the certified gap, which scales with the
+root of its error, still can. A rejection there may be due to rounding. It therefore never takes the step
+below 1 / curvature, and a step of that size without extrapolation, which cannot raise the loss, is
+accepted unless the loss rises by far more than rounding.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Solver
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class AcceleratedState:
-    """What is carried from step to step.
+    """State of accelerated mirror descent.
 
     Attributes:
-        candidate: potentials to ask the oracle about next.
+        candidate: potentials of the next oracle call.
         previous: the last point before extrapolation.
         best: the last accepted point.
         lowest: the lowest loss seen; accepted points are within rounding of it.
-        anchor: the lowest loss when it last counted as fallen.
+        anchor: the lowest loss at its last significant decrease.
         step_size: current step size.
         age: steps since the momentum last restarted.
-        searching: whether the first step size is still being found.
+        searching: whether the initial step size is still being searched for.
         since: steps since the lowest loss fell by more than rounding.
     """
 
@@ -56,11 +56,11 @@ class Accelerated(Solver):
     """Accelerated mirror descent with restart.
 
     Attributes:
-        first: factor by which the step size grows until a step first fails.
-        grow: factor by which it grows with every later step.
-        shrink: factor by which a failed step shrinks it.
+        first: growth factor of the step size until the first rejected step.
+        grow: growth factor with every later step.
+        shrink: factor after a rejected step.
         damping: the t-th step after a restart is extrapolated by (t - 1) / (t + damping) of itself.
-        patience: steps without a fall of the loss beyond rounding after which it counts as stalled.
+        patience: steps without a decrease beyond rounding after which the solver has stalled.
 
     References:
         McKenna et al. 2019, Algorithm 1 (the step); Nesterov (1983) and, for the
@@ -75,11 +75,11 @@ class Accelerated(Solver):
 
     @property
     def copies(self) -> int:
-        """Tables the size of the potentials that a step holds at its peak."""
+        """Peak memory of a step, in vectors the size of the potentials."""
         return 11
 
     def start(self, problem: Problem, potentials: Vector) -> AcceleratedState:
-        """State before the first step."""
+        """Return the initial state."""
         best = Evaluation.unknown(potentials)
         size = jnp.asarray(1 / problem.smoothness, best.loss.dtype)
         count, searching = jnp.asarray(0), jnp.asarray(True)
@@ -88,11 +88,11 @@ class Accelerated(Solver):
         )
 
     def step(self, problem: Problem, state: AcceleratedState) -> AcceleratedState:
-        """One oracle call: accept the extrapolated point, or restart from the last good one."""
+        """Accept the extrapolated point or restart from the last accepted one: one oracle call."""
         now = problem.evaluate(state.candidate)
-        # losses closer than their rounding error are equal: without this the step size collapses
+        # losses within their rounding error count as equal: otherwise the step size collapses
         error = rounding(state.best)
-        # potentials of some ten nats cost marginals more digits than the error counts
+        # potentials of tens of nats cost the marginals more precision than the error estimate covers
         slight = now.loss <= state.lowest + 16 * error
         sure = 1 / jnp.asarray(problem.smoothness, error.dtype)
         plain = (state.age <= 1) & (state.step_size <= sure)
@@ -101,7 +101,7 @@ class Accelerated(Solver):
         lowest = jnp.where(now.loss < state.lowest, now.loss, state.lowest)
         fallen = lowest < state.anchor - jnp.where(jnp.isfinite(state.anchor), error, 0)
         searching = state.searching & accepted
-        # where the loss does not tell steps apart, longer ones may be worse
+        # if the loss cannot distinguish steps, longer ones may be worse
         grow = jnp.where(searching, jnp.where(fallen, self.first, 1), self.grow)
         size = state.step_size * jnp.where(accepted, grow, self.shrink)
         floor = jnp.where(slight, jnp.minimum(state.step_size, sure), 0)
@@ -122,7 +122,7 @@ class Accelerated(Solver):
         )
 
     def recentred(self, gauge: Gauge, state: AcceleratedState) -> AcceleratedState:
-        """The state with constants taken out of its potentials."""
+        """Remove per-table constants from the state's potentials."""
         shift = gauge.tops(state.best.potentials)
         best = dataclasses.replace(state.best, potentials=state.best.potentials - shift)
         return dataclasses.replace(
@@ -130,9 +130,9 @@ class Accelerated(Solver):
         )
 
     def result(self, problem: Problem, state: AcceleratedState) -> Evaluation:
-        """The best point so far."""
+        """Return the best point so far."""
         return state.best
 
     def stalled(self, state: AcceleratedState) -> jax.Array:
-        """Whether no further progress can be made at this precision."""
+        """Return whether progress has stalled at this precision."""
         return state.since > self.patience

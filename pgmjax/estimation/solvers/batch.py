@@ -1,8 +1,8 @@
-"""Many fits of one structure at once: their blocks of steps run as one program over a leading axis.
+"""Batched fits of one structure: blocks of steps run as one program over a leading axis.
 
-Each fit decides for itself (`estimation.solvers.loop.solve_steps`), so that it takes the steps and ends the
-way it would alone. Fits stand in a fixed number of slots; where one ends, the next that waits takes its
-slot, so that one compiled program serves any number of fits and little is computed for those that have ended.
+Each fit has its own control flow (`estimation.solvers.loop.solve_steps`), so it takes the same steps and ends
+the same way as on its own. Fits occupy a fixed number of slots; when one ends, the next in the queue takes
+its slot, so one compiled program serves any number of fits and little is computed for finished ones.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Mesh = jax.sharding.Mesh
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class BatchState:
-    """The fits of a program on the device; every leaf has a leading axis [slots].
+    """Device state of a program's fits; every leaf has a leading axis [slots].
 
     Attributes:
         loss: the losses.
-        curvature: their constants.
-        state: the solver's states.
+        curvature: their Lipschitz constants.
+        state: the solver states.
     """
 
     loss: Any
@@ -45,7 +45,7 @@ class BatchState:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class BlockEnds:
-    """How a block ended in every slot [slots], read by the host."""
+    """Results of a block in every slot [slots], read by the host."""
 
     loss: jax.Array
     gap: jax.Array
@@ -56,7 +56,7 @@ class BlockEnds:
 def _block(
     shared: Problem, solver: Solver, slots: BatchState, active: jax.Array, steps: jax.Array
 ) -> tuple[BatchState, Evaluation, BlockEnds]:
-    """A block of steps in every slot; those that are not active stay as they are."""
+    """Run a block of steps in every slot; inactive slots keep their state."""
 
     def one(
         loss: Any, curvature: jax.Array, state: Any, active: jax.Array
@@ -73,7 +73,7 @@ def _block(
 def _admit(
     shared: Problem, solver: Solver, slots: BatchState, slot: jax.Array, loss: Any, curvature: Any, start: Any
 ) -> BatchState:
-    """The slots with one of them started anew."""
+    """Return the slots with one of them restarted."""
     state = _first(dataclasses.replace(shared, loss=loss, curvature=curvature), solver, start)
     row = BatchState(loss, jnp.asarray(curvature, slots.curvature.dtype), state)
     return jax.tree.map(lambda every, one: every.at[slot].set(one), slots, row)
@@ -85,7 +85,7 @@ def _take(point: Evaluation, slot: jax.Array) -> Evaluation:
 
 @functools.cache
 def _programs(mesh: Mesh | None) -> tuple[Any, Any, Any]:
-    """Block, admission and reading of a slot, for one device or for all of a mesh."""
+    """Return the programs to run a block, admit a fit and read a slot, on one device or a mesh."""
     jit = functools.partial(jax.jit, compiler_options=options(jax.default_backend(), long_run=True))
     if mesh is None:
         return jit(_block, donate_argnums=(2,)), jit(_admit, donate_argnums=(2,)), jit(_take)
@@ -105,7 +105,7 @@ def _programs(mesh: Mesh | None) -> tuple[Any, Any, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class _Row(StepResult):
-    """How a block ended in one slot."""
+    """Result of a block in one slot."""
 
     slot: int
     points: Evaluation
@@ -119,25 +119,25 @@ class _Row(StepResult):
 
 @dataclasses.dataclass
 class _Fit(Generic[T]):
-    """A fit under way: its place among all, what it asks for, and whether it has a slot."""
+    """A running fit: its number, its generator and its pending request."""
 
     number: int
     steps: FitSteps[T]
     request: StepRequest
 
     def kind(self) -> Any:
-        """What fits must share to run in one program, numbers apart."""
+        """Return the key that fits of one program share: structure, shapes and dtype."""
         problem = self.request.problem
         leaves, structure = jax.tree.flatten((problem, self.request.solver))
         return structure, tuple(np.shape(leaf) for leaf in leaves), self.request.dtype
 
 
 class Queue(Generic[T]):
-    """Fits that wait for a slot, shared by all that run them.
+    """Queue of fits waiting for a slot, shared by all threads.
 
     Args:
-        fits: the fits, which nothing has started yet; they are started when their turn comes, so
-            that those who wait take no memory.
+        fits: the fits, not yet started; each is started when its turn comes, so that waiting ones
+            take no memory.
     """
 
     def __init__(self, fits: Iterable[FitSteps[T]]):
@@ -147,7 +147,7 @@ class Queue(Generic[T]):
         self.results: dict[int, T] = {}
 
     def next_of(self, kind: Any = None) -> _Fit[T] | None:
-        """A fit of a kind that waits, any where None; None where there is none."""
+        """Return a waiting fit of a kind (None for any), or None if there are none."""
         while True:
             with self._lock:
                 if self._fresh:
@@ -162,7 +162,7 @@ class Queue(Generic[T]):
                 self.wait(fit)
 
     def advanced(self, number: int, steps: FitSteps[T], result: StepResult | None) -> _Fit[T] | None:
-        """The fit with its next request; None where it has ended."""
+        """Return the fit with its next request, or None if it has ended."""
         try:
             return _Fit(number, steps, next(steps) if result is None else steps.send(result))
         except StopIteration as end:
@@ -170,25 +170,25 @@ class Queue(Generic[T]):
             return None
 
     def wait(self, fit: _Fit[T]) -> None:
-        """Put a fit at the end of those of its kind."""
+        """Append a fit to the queue of its kind."""
         with self._lock:
             self._waiting.setdefault(fit.kind(), collections.deque()).append(fit)
 
 
 def run_batch(queue: Queue[T], slots: int, mesh: Mesh | None = None) -> None:
-    """Run fits from a queue until none waits there.
+    """Run fits from a queue until it is empty.
 
     Args:
-        queue: the fits; `queue.results` gets their results by number.
-        slots: how many run at once; with a mesh a multiple of its devices.
-        mesh: devices to share the slots between; every process of it must call this alike.
+        queue: the fits; `queue.results` receives their results by number.
+        slots: number of concurrent fits; with a mesh a multiple of its devices.
+        mesh: devices to share the slots; every process of it must make the same call.
     """
     while (fit := queue.next_of()) is not None:
         _Program(queue, fit, slots, mesh).run()
 
 
 class _Program(Generic[T]):
-    """The slots of one kind of fits, from the first of them until none of that kind waits."""
+    """A program for one kind of fits, run until none of that kind is waiting."""
 
     def __init__(self, queue: Queue[T], first: _Fit[T], count: int, mesh: Mesh | None):
         self.queue, self.kind, self.dtype = queue, first.kind(), first.request.dtype
@@ -201,14 +201,14 @@ class _Program(Generic[T]):
             self.slots = _empty(first.request, count, mesh)
 
     def run(self) -> None:
-        """Fill the slots, run a block, tell the fits, until all slots are empty and nobody waits."""
+        """Fill the slots, run a block and resume the fits, until slots and queue are empty."""
         while True:
             for slot, fit in enumerate(self.held):
                 self.held[slot] = fit or self.queue.next_of(self.kind)
             live = [fit for fit in self.held if fit is not None]
             if not live:
                 return
-            # Only the last block of a fit is shorter: the others keep still for it.
+            # Only the last block of a fit is shorter: the other slots are idle during it.
             steps = min(fit.request.steps for fit in live)
             active = np.array([fit is not None and fit.request.steps == steps for fit in self.held])
             points, ends = self.turn(active, steps)
@@ -218,7 +218,7 @@ class _Program(Generic[T]):
                 self.tell(slot, _Row(*numbers, *flags, slot, points, self.take, self.dtype))
 
     def turn(self, active: np.ndarray, steps: int) -> tuple[Evaluation, BlockEnds]:
-        """Start those anew that ask for it, and run a block."""
+        """Restart the fits that request it, and run a block."""
         with precision(self.dtype):
             for slot in np.flatnonzero(active).tolist():
                 request = self.held[slot].request  # type: ignore[union-attr]
@@ -230,7 +230,7 @@ class _Program(Generic[T]):
             return points, jax.tree.map(np.asarray, ends)
 
     def tell(self, slot: int, result: StepResult) -> None:
-        """Tell a fit how its block ended; it keeps its slot unless it has ended or needs another program."""
+        """Resume a fit with its result; it frees its slot if it ended or needs another program."""
         fit = self.held[slot]
         assert fit is not None
         following = self.queue.advanced(fit.number, fit.steps, result)
@@ -241,12 +241,12 @@ class _Program(Generic[T]):
 
 
 def _shared(problem: Problem) -> Problem:
-    """What all fits of a kind share: all but the numbers of the loss."""
+    """Return the part of a problem shared by all fits of a kind: all but the loss and curvature."""
     return dataclasses.replace(problem, loss=None, curvature=None)  # type: ignore[arg-type]
 
 
 def _empty(request: StepRequest, count: int, mesh: Mesh | None) -> BatchState:
-    """Slots that hold nothing: a loss of zeros, whose steps nobody reads."""
+    """Return empty slots: a loss of zeros, whose results are not read."""
     problem = request.problem
     state = jax.eval_shape(_first, problem, request.solver, request.start)
     row = (problem.loss, np.ones((), request.dtype), state)

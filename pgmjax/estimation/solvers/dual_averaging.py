@@ -19,15 +19,15 @@ from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vecto
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class DualAveragingState:
-    """What is carried from step to step.
+    """State of dual averaging.
 
     Attributes:
-        center: potentials of the starting point, which the entropy is taken relative to.
+        center: potentials of the starting point, the reference of the relative entropy.
         count: steps done.
         average: averaged marginals (mu in the paper).
         last: marginals of the last potentials (nu).
         mean_gradient: weighted mean of all gradients (g-bar).
-        best: the best point among those that potentials stand for.
+        best: the best evaluated point (not an average).
         since: steps since the best loss last fell.
     """
 
@@ -45,13 +45,13 @@ class DualAveragingState:
 class DualAveraging(Solver):
     """Accelerated dual averaging for losses with a Lipschitz gradient.
 
-    It needs no step size but the Lipschitz constant K of the gradient in the L1 norm of the joint
-    distribution. The averaged marginals converge as O(1/t^2); the model returned is the best of
-    the points that potentials stand for.
+    Instead of a step size it needs the Lipschitz constant K of the gradient in the L1 norm of the
+    joint distribution. The averaged marginals converge as O(1/t^2); the model returned is the best of
+    the evaluated points, which have potentials.
 
     Attributes:
-        lipschitz: K; None takes the problem's, which must then be no guess.
-        patience: steps without a lower loss after which the solver counts as stalled.
+        lipschitz: K. Default: the problem's constant, which must not be a guess.
+        patience: steps without a lower loss after which the solver has stalled.
     """
 
     lipschitz: Any = None
@@ -59,17 +59,17 @@ class DualAveraging(Solver):
 
     @property
     def copies(self) -> int:
-        """Tables the size of the potentials that a step holds at its peak."""
+        """Peak memory of a step, in vectors the size of the potentials."""
         return 13
 
     def start(self, problem: Problem, potentials: Vector) -> DualAveragingState:
-        """State before the first step."""
+        """Return the initial state."""
         best, count = Evaluation.unknown(potentials), jnp.asarray(0)
         zeros = best.marginals
         return DualAveragingState(potentials, count, zeros, zeros, zeros, best, count)
 
     def step(self, problem: Problem, state: DualAveragingState) -> DualAveragingState:
-        """One oracle call; step 0 only evaluates the starting point."""
+        """Run one step with one oracle call; step 0 only evaluates the starting point."""
         dtype = state.best.loss.dtype
         t = state.count.astype(dtype)
         c = 2 / (t + 1)
@@ -79,10 +79,10 @@ class DualAveraging(Solver):
         size = t * (t + 1) / (4 * jnp.asarray(constant, dtype))
         moved = state.center - size * mean
         if problem.prior is not None:
-            # relative entropy is no part of the gradients: each step minimises it as it stands (Xiao's Psi)
+            # relative entropy is not linearised: each step includes it exactly (Xiao's Psi)
             moved = moved / (1 + size * jnp.asarray(problem.prior.weight, dtype))
         potentials = jnp.where(t > 0, moved, state.center)
-        # the constants of an average grow with its weight, and would take all digits
+        # per-table constants grow with the weight of the average and would exhaust the precision
         now = problem.evaluate(potentials - problem.gauge.tops(potentials))
         better = now.loss < state.best.loss
         average = select(t > 0, _mix(c, state.average, now.marginals), now.marginals)
@@ -98,11 +98,11 @@ class DualAveraging(Solver):
         )
 
     def result(self, problem: Problem, state: DualAveragingState) -> Evaluation:
-        """The best point so far."""
+        """Return the best point so far."""
         return state.best
 
     def stalled(self, state: DualAveragingState) -> jax.Array:
-        """Whether no further progress can be made at this precision."""
+        """Return whether progress has stalled at this precision."""
         return state.since > self.patience
 
 

@@ -1,7 +1,7 @@
 """Direct optimisation of the potentials by L-BFGS.
 
 The loss as a function of the potentials is smooth but not convex, so the minimum found may be
-local; the certificate says how far from the optimum it can be.
+local; the certificate bounds its suboptimality.
 
 References:
     McKenna et al. 2019, A.3.
@@ -22,13 +22,13 @@ from pgmjax.estimation.solvers.problem import Evaluation, Problem, Solver, Vecto
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class LBFGSState:
-    """What is carried from step to step.
+    """State of L-BFGS.
 
     Attributes:
         potentials: the current point.
-        memory: what optax carries.
+        memory: the optax state.
         best_potentials: the best point.
-        best_loss: its loss over the problem's smoothness.
+        best_loss: its loss divided by the problem's smoothness.
         since: steps since the best loss last fell.
     """
 
@@ -42,11 +42,11 @@ class LBFGSState:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class LBFGS(Solver):
-    """L-BFGS with optax's zoom line search (several oracle calls a step).
+    """L-BFGS with optax's zoom line search (several oracle calls per step).
 
     Attributes:
         memory: number of past steps kept.
-        patience: steps without a lower loss after which the solver counts as stalled.
+        patience: steps without a lower loss after which the solver has stalled.
     """
 
     memory: int = dataclasses.field(default=10, metadata={"static": True})
@@ -54,19 +54,19 @@ class LBFGS(Solver):
 
     @property
     def copies(self) -> int:
-        """Tables the size of the potentials that a step holds at its peak."""
+        """Peak memory of a step, in vectors the size of the potentials."""
         return 2 * self.memory + 15
 
     def _method(self) -> optax.GradientTransformationExtraArgs:
         return optax.lbfgs(memory_size=self.memory)
 
     def start(self, problem: Problem, potentials: Vector) -> LBFGSState:
-        """State before the first step."""
+        """Return the initial state."""
         loss = jnp.asarray(jnp.inf, potentials.dtype)
         return LBFGSState(potentials, self._method().init(potentials), potentials, loss, jnp.asarray(0))
 
     def step(self, problem: Problem, state: LBFGSState) -> LBFGSState:
-        """One L-BFGS step."""
+        """Run one L-BFGS step."""
         # scaled, since squares of the gradient of a large loss overflow float32
         scale = jnp.asarray(1 / problem.smoothness, state.best_loss.dtype)
 
@@ -85,9 +85,9 @@ class LBFGS(Solver):
         return LBFGSState(moved, memory, best, loss, jnp.where(better, 0, state.since + 1))
 
     def result(self, problem: Problem, state: LBFGSState) -> Evaluation:
-        """The best point so far."""
+        """Return the best point so far."""
         return problem.evaluate(state.best_potentials)
 
     def stalled(self, state: LBFGSState) -> jax.Array:
-        """Whether no further progress can be made at this precision."""
+        """Return whether progress has stalled at this precision."""
         return state.since > self.patience

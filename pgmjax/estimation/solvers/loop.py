@@ -1,8 +1,8 @@
-"""The one loop of all solvers: compiled in blocks of steps, so that it can be watched and stopped.
+"""The common loop of all solvers, compiled in blocks of steps so that it can be monitored and stopped.
 
-What a fit decides between two blocks is apart from where its blocks run: `solve_steps` asks for blocks, is
-told how they ended, and has the `StoppingRule` decide. `run_single` answers it with one program a block;
-`estimation.solvers.batch` answers many fits of one structure at once.
+Control flow is separate from execution: the generator `solve_steps` requests blocks, receives their results,
+and applies the `StoppingRule`. `run_single` serves one fit with one program per block;
+`estimation.solvers.batch` serves many fits of one structure at once.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pgmjax.estimation.solvers.stopping import Status, StoppingRule
 
 @dataclasses.dataclass(frozen=True)
 class Solution:
-    """Where a solver ended.
+    """Result of a solver.
 
     Attributes:
         point: the best point.
         status: why it stopped.
         steps: steps done so far in the fit.
-        lower_bound: certified, on the optimum: the best of every block's `loss - gap`.
+        lower_bound: certified lower bound on the optimum: the best of every block's `loss - gap`.
     """
 
     point: Evaluation
@@ -41,12 +41,12 @@ class Solution:
 
 @dataclasses.dataclass(frozen=True)
 class StepRequest:
-    """What a fit asks for next: some steps, and the certificate of where they end.
+    """A fit's request for some solver steps and the certificate after them.
 
     Attributes:
-        problem: what to minimise.
-        solver: how.
-        start: potentials to start anew from; None goes on from where the last request ended.
+        problem: the problem to minimise.
+        solver: the solver.
+        start: potentials to restart from; None to continue from the last request.
         steps: number of steps.
         dtype: type of the potentials.
     """
@@ -60,13 +60,13 @@ class StepRequest:
 
 @dataclasses.dataclass(frozen=True)
 class StepResult(abc.ABC):
-    """How the steps asked for ended; the point itself stays on the device until it is asked for.
+    """Result of the requested steps; the point itself is fetched from the device on demand.
 
     Attributes:
-        loss: at the best point.
+        loss: loss at the best point.
         gap: certified bound on `loss - optimum` there.
         stalled: whether the solver can make no further progress.
-        inaccurate: whether fast products may have got more wrong than rounding.
+        inaccurate: whether the oracle's error bound exceeds rounding.
     """
 
     loss: float
@@ -76,11 +76,11 @@ class StepResult(abc.ABC):
 
     @abc.abstractmethod
     def point(self) -> Evaluation:
-        """The best point."""
+        """Return the best point."""
 
 
 T = TypeVar("T")
-FitSteps = Generator[StepRequest, StepResult, T]  # a fit, or a part of one, that asks for its steps
+FitSteps = Generator[StepRequest, StepResult, T]  # a fit, or a part of one, that requests its steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +94,7 @@ class _Single(StepResult):
 def _run_block(
     problem: Problem, solver: Solver, state: Any, steps: jax.Array
 ) -> tuple[Any, Evaluation, jax.Array, jax.Array]:
-    """Some steps, each of which asks `problem.evaluate`; then the best point and its certificate."""
+    """Run some solver steps; return the state, the best point, its certificate and `stalled`."""
     state = solver.recentred(problem.gauge, state)
     state = jax.lax.fori_loop(0, steps, lambda _, s: solver.step(problem, s), state)
     point = solver.result(problem, state)
@@ -102,7 +102,7 @@ def _run_block(
 
 
 def _first(problem: Problem, solver: Solver, potentials: Vector) -> Any:
-    # a copy of everything, since each block gives its input's memory to its output
+    # a copy of everything, since each block donates its input buffers to its output
     return jax.tree.map(lambda x: jnp.array(x, copy=True), solver.start(problem, potentials))
 
 
@@ -111,7 +111,7 @@ _start = jit(_first)
 
 
 def run_single(fit: FitSteps[T]) -> T:
-    """Run one fit by itself, to its result."""
+    """Run a single fit and return its result."""
     state: Any = None
     result: StepResult | None = None
     while True:
@@ -130,7 +130,7 @@ def run_single(fit: FitSteps[T]) -> T:
 
 
 def solve(problem: Problem, solver: Solver, potentials: Any, **settings: Any) -> Solution:
-    """Run a solver by itself; the settings are those of `solve_steps`."""
+    """Run a solver on one problem; the settings are those of `solve_steps`."""
     return run_single(solve_steps(problem, solver, potentials, **settings))
 
 
@@ -146,21 +146,21 @@ def solve_steps(
     block: int = 50,
     watch: Callable[[int, float, float], None] | None = None,
 ) -> FitSteps[Solution]:
-    """Ask for steps until the stopping rule ends them.
+    """Request steps until the stopping rule ends the solver.
 
     Args:
-        problem: what to minimise.
-        solver: how.
+        problem: the problem to minimise.
+        solver: the solver.
         potentials: starting point.
-        stop: when to end; its `max_steps` must be more than `done`.
-        slack: how far the loss lies below what it is a smoothed form of, at most.
-        done: steps of the fit that were done before.
-        lower_bound: a lower bound on the optimum that is known already.
+        stop: stopping rule; its `max_steps` must exceed `done`.
+        slack: bound on the unsmoothed minus the smoothed loss.
+        done: steps of the fit already done.
+        lower_bound: a known lower bound on the optimum.
         block: steps between two certificates.
         watch: called after each block with (steps done in it, loss, gap).
 
     Returns:
-        The best point and how it was reached. It never raises for numerical reasons.
+        The best point with status, steps and lower bound. Numerical failure raises nothing.
     """
     dtype = np.dtype(potentials.dtype).name
     start: Any = potentials
@@ -170,7 +170,7 @@ def solve_steps(
         result = yield StepRequest(problem, solver, start, now, dtype)
         start = None
         if result.inaccurate:
-            # what fast products left open may matter here: go on from the last sound point in exact form
+            # the error of fast products may matter here: continue exactly from the last sound point
             problem = problem.exact()
             start = potentials if sound is None else sound.point().potentials
             continue

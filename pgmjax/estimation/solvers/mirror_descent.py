@@ -18,11 +18,11 @@ from pgmjax.estimation.solvers.problem import Evaluation, Gauge, Problem, Solver
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class MirrorDescentState:
-    """What is carried from step to step.
+    """State of mirror descent.
 
     Attributes:
-        candidate: potentials to ask the oracle about next.
-        best: the last accepted point; the loss falls from one to the next, up to rounding.
+        candidate: potentials of the next oracle call.
+        best: the last accepted point; accepted losses decrease up to rounding.
         lowest: the lowest loss seen.
         step_size: current step size.
         since: steps since the lowest loss last fell.
@@ -40,14 +40,13 @@ class MirrorDescentState:
 class MirrorDescent(Solver):
     """Mirror descent on potentials: theta <- theta - eta * grad L(mu(theta)).
 
-    A step is accepted when the loss falls by half of what its linear model promises (Armijo);
-    otherwise the step size shrinks. Trying a step counts as one, so the number of steps is the
-    number of oracle calls.
+    A step is accepted if the loss falls by half of the predicted linear decrease (Armijo); otherwise
+    the step size shrinks. Rejected steps count, so the number of steps is that of oracle calls.
 
     Attributes:
         grow: factor on the step size after an accepted step.
         shrink: factor after a rejected one.
-        patience: steps without a lower loss after which the solver counts as stalled.
+        patience: steps without a lower loss after which the solver has stalled.
     """
 
     grow: Any = 1.1
@@ -56,21 +55,21 @@ class MirrorDescent(Solver):
 
     @property
     def copies(self) -> int:
-        """Tables the size of the potentials that a step holds at its peak."""
+        """Peak memory of a step, in vectors the size of the potentials."""
         return 10
 
     def start(self, problem: Problem, potentials: Vector) -> MirrorDescentState:
-        """State before the first step."""
+        """Return the initial state."""
         best = Evaluation.unknown(potentials)
         size = jnp.asarray(1 / problem.smoothness, best.loss.dtype)
         return MirrorDescentState(potentials, best, best.loss, size, jnp.asarray(0))
 
     def step(self, problem: Problem, state: MirrorDescentState) -> MirrorDescentState:
-        """One oracle call at the candidate: accept it or try a shorter step."""
+        """Accept the candidate or try a shorter step: one oracle call."""
         now, best = problem.evaluate(state.candidate), state.best
         promised = 0.5 * jnp.vdot(best.gradient, now.marginals - best.marginals)
         fallen = now.loss <= best.loss + jnp.minimum(promised, 0)
-        # a promise below the rounding error cannot be checked: then no rise is enough
+        # a predicted decrease below rounding cannot be checked: then no increase suffices
         error = rounding(best)
         level = (jnp.abs(promised) <= error) & (now.loss <= state.lowest + error)
         accepted = jnp.isinf(best.loss) & jnp.isfinite(now.loss) | fallen | level
@@ -82,15 +81,15 @@ class MirrorDescent(Solver):
         return MirrorDescentState(candidate, best, jnp.fmin(state.lowest, now.loss), size, since)
 
     def recentred(self, gauge: Gauge, state: MirrorDescentState) -> MirrorDescentState:
-        """The state with constants taken out of its potentials."""
+        """Remove per-table constants from the state's potentials."""
         shift = gauge.tops(state.best.potentials)
         best = dataclasses.replace(state.best, potentials=state.best.potentials - shift)
         return dataclasses.replace(state, candidate=state.candidate - shift, best=best)
 
     def result(self, problem: Problem, state: MirrorDescentState) -> Evaluation:
-        """The best point so far."""
+        """Return the best point so far."""
         return state.best
 
     def stalled(self, state: MirrorDescentState) -> jax.Array:
-        """Whether no further progress can be made at this precision."""
+        """Return whether progress has stalled at this precision."""
         return state.since > self.patience

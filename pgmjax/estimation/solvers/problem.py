@@ -1,8 +1,8 @@
-"""The minimisation problem that every solver solves, and the interface of a solver.
+"""The minimisation problem of all solvers, and the solver interface.
 
 `Problem` is a convex loss over the marginals of a model. All tables of a kind (potentials, marginals,
-gradients) stand in one vector, so that what a solver does to them is compiled once, whatever the number of
-cliques. A `Solver` is a state and a step from one state to the next.
+gradients) form one vector, so that a solver's operations are compiled once, for any number of cliques.
+A `Solver` defines a state and a step from one state to the next.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ Vector = jax.Array
 
 
 def select(condition: jax.Array, if_true: Any, if_false: Any) -> Any:
-    """One of two trees of arrays, chosen by a scalar on the device."""
+    """Select one of two pytrees by a scalar on the device."""
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), if_true, if_false)
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """Everything known about one point.
+    """The objective evaluated at a point.
 
     Attributes:
         potentials: log-potentials of the measured cliques.
-        marginals: the marginals they give (probabilities).
-        loss: loss at these marginals.
-        gradient: gradient of the loss with respect to the marginals.
-        error bound: how much of the probability the oracle may have got wrong beyond rounding.
+        marginals: their marginals (probabilities).
+        loss: the objective there.
+        gradient: its gradient with respect to the marginals.
+        error_bound: the oracle's error bound beyond rounding (probability).
     """
 
     potentials: Vector
@@ -51,30 +51,30 @@ class Evaluation:
 
     @classmethod
     def unknown(cls, potentials: Vector) -> Evaluation:
-        """A point that nothing is known of yet: infinite loss, so that any other is better."""
+        """Return an unevaluated point: infinite loss, so that any other is better."""
         zeros = jnp.zeros_like(potentials)
         infinite = jnp.asarray(jnp.inf, potentials.dtype)
         return cls(potentials, zeros, infinite, zeros, jnp.zeros_like(infinite))
 
 
 def rounding(point: Evaluation) -> Any:
-    """How far rounding may move the loss at a point: its own digits, and those of the marginals."""
+    """Estimate the rounding error of the loss at a point, including that of the marginals."""
     moved = abs(point.gradient) @ point.marginals + abs(point.loss)
     return 4 * jnp.finfo(point.loss.dtype).eps * moved
 
 
 def negligible(point: Evaluation) -> float:
-    """Up to how much error bound a point counts as right: what rounding leaves open anyway."""
+    """Return the error bound up to which a point counts as exact: machine precision."""
     return float(jnp.finfo(point.loss.dtype).eps)
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["table"], meta_fields=["count"])
 @dataclasses.dataclass(frozen=True)
 class Gauge:
-    """Which table each entry of a vector belongs to: constants in a table change no distribution.
+    """Segmentation of a vector into tables; per-table constants change no distribution.
 
     Attributes:
-        table: number of the table of each entry; padding belongs to a table of its own.
+        table: index of the table of each entry; padding is a table of its own.
         count: number of tables, rounded up so that similar structures share compiled programs.
     """
 
@@ -83,19 +83,19 @@ class Gauge:
 
     @classmethod
     def of(cls, sizes: Sequence[int], length: int) -> Gauge:
-        """The gauge of tables of these sizes in a vector of this length."""
+        """Return the gauge of tables of these sizes in a vector of this length."""
         numbers = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
         table = np.full(length, len(sizes), np.int32)
         table[: len(numbers)] = numbers
         return cls(table, 8 << max(len(sizes) // 8, 0).bit_length())
 
     def tops(self, vector: Vector) -> Vector:
-        """For each entry the largest of its table: with it taken out float32 keeps what matters."""
+        """Return for each entry its table's maximum, to be subtracted for precision in float32."""
         tops = jax.ops.segment_max(vector, self.table, self.count, indices_are_sorted=True)
         return jnp.where(jnp.isfinite(tops), tops, 0)[self.table]
 
     def centred(self, gradient: Vector, marginals: Vector) -> Vector:
-        """A gradient minus its mean under the marginal of every table."""
+        """Return a gradient minus its mean under each table's marginal."""
         products = gradient * marginals
         means = jax.ops.segment_sum(products, self.table, self.count, indices_are_sorted=True)
         return gradient - means[self.table]
@@ -104,11 +104,11 @@ class Gauge:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Prior:
-    """Relative entropy to a prior as a part of what is minimised.
+    """Relative entropy to a prior as a term of the objective.
 
     Attributes:
-        weight: what a nat of it counts, > 0.
-        log_partition: of the factors in `Problem.fixed` that make the prior (nats).
+        weight: weight per nat, > 0.
+        log_partition: log-partition function of the prior's factors in `Problem.fixed` (nats).
     """
 
     weight: Any
@@ -118,21 +118,21 @@ class Prior:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """Minimise a loss over the marginal polytope, perhaps with relative entropy to a prior.
+    """Minimise a loss over the marginal polytope, optionally with relative entropy to a prior.
 
-    With a prior q and a weight w the loss has ``w * KL(p || q)`` added. Where p is q times
-    exp(<theta, .> - A(theta)) that is ``w * (<theta, mu> - A(theta))``: of all distributions with these
-    marginals p has the least, so that it is a convex function of mu, and w theta is its gradient.
+    With a prior q and a weight w the objective is the loss plus ``w * KL(p || q)``. If p is q times
+    exp(<theta, .> - A(theta)) that term is ``w * (<theta, mu> - A(theta))``: p minimises it among all
+    distributions with these marginals, so it is a convex function of mu, with gradient w theta.
 
     Attributes:
         oracle: inference for the measured cliques followed by those of the constraints.
         loss: convex function of the marginals of the measured cliques (probabilities).
         curvature: Lipschitz constant of the loss's gradient in the L1 norm of the joint distribution,
-            or a guess where the loss does not know it: first steps have size 1 / curvature.
+            or a guess if unknown: first steps have size 1 / curvature.
         gauge: the tables of a vector.
-        fixed: log-tables that are factors of every model (constraints: 0 where possible, minus infinity
-            where not; a prior's potentials) and padding, in one vector, or None.
-        prior: what the relative entropy counts, or None.
+        fixed: log-factors of every model (constraints: 0 for possible cells, minus infinity for
+            impossible ones; a prior's potentials) and padding, in one vector, or None.
+        prior: the relative-entropy term, or None.
     """
 
     oracle: Oracle
@@ -151,14 +151,14 @@ class Problem:
         fixed: Sequence[np.ndarray] = (),
         prior: Prior | None = None,
     ) -> Problem:
-        """Lay everything out in vectors.
+        """Lay the problem out in vectors.
 
         Args:
             oracle: inference for the loss's cliques, then those of `fixed`.
-            loss: what is minimised, as it was bound.
-            curvature: its constant, or a guess.
-            fixed: log-tables that are factors of every model.
-            prior: what the relative entropy counts, or None.
+            loss: the bound loss to minimise.
+            curvature: its Lipschitz constant, or a guess.
+            fixed: log-factors of every model.
+            prior: the relative-entropy term, or None.
         """
         sizes = [int(np.prod(shape)) for shape in loss.shapes]
         if not fixed:
@@ -169,7 +169,7 @@ class Problem:
 
     @property
     def smoothness(self) -> Any:
-        """The constant of all that is minimised relative to the entropy: steps of 1 / it cannot fail.
+        """Smoothness of the objective relative to the entropy; its inverse is a safe step size.
 
         References:
             Bauschke, Bolte and Teboulle (2017); Lu, Freund and Nesterov (2018).
@@ -177,34 +177,34 @@ class Problem:
         return self.curvature if self.prior is None else self.curvature + self.prior.weight
 
     def exact(self) -> Problem:
-        """The problem with an oracle that leaves no error bound."""
+        """Return the problem with an exact oracle."""
         return dataclasses.replace(self, oracle=self.oracle.exact())
 
     def all(self, potentials: Vector) -> Vector:
-        """The potentials of all the oracle's cliques."""
+        """Return the potentials of all the oracle's cliques."""
         if self.fixed is None:
             return potentials
         return jnp.concatenate([potentials, jnp.asarray(self.fixed, potentials.dtype)])
 
     def value(self, potentials: Vector) -> jax.Array:
-        """What is minimised, at some potentials; differentiable with respect to them."""
+        """Return the objective at some potentials; differentiable with respect to them."""
         log_partition, marginals = self.oracle.infer_flat(self.all(potentials))
         marginals = marginals[: len(potentials)]
         loss = self.loss.flat(marginals)
         if self.prior is None:
             return loss
-        # of theta and the log-partition the derivatives cancel: only that through the marginals is left
+        # derivatives through theta and the log-partition cancel: only that through the marginals remains
         return loss + self._divergence(*jax.lax.stop_gradient((potentials, log_partition)), marginals)
 
     def _divergence(self, potentials: Vector, log_partition: jax.Array, marginals: Vector) -> jax.Array:
-        """The weighted relative entropy to the prior."""
+        """Return the weighted relative entropy to the prior."""
         assert self.prior is not None
         base = jnp.asarray(self.prior.log_partition, log_partition.dtype)
         weight = jnp.asarray(self.prior.weight, log_partition.dtype)
         return weight * (jnp.vdot(potentials, marginals) - (log_partition - base))
 
     def evaluate(self, potentials: Vector) -> Evaluation:
-        """Marginals, loss and gradient at some potentials: one oracle call."""
+        """Evaluate marginals, loss and gradient at some potentials: one oracle call."""
         log_partition, marginals, error_bound = self.oracle.infer_flat_with_error(self.all(potentials))
         marginals = marginals[: len(potentials)]
         loss, gradient = jax.value_and_grad(self.loss.flat)(marginals)
@@ -216,11 +216,11 @@ class Problem:
         return Evaluation(potentials, marginals, loss, gradient, error_bound.astype(loss.dtype))
 
     def gap(self, point: Evaluation) -> jax.Array:
-        """Certified bound on `loss - optimum` at a point.
+        """Return a certified bound on `loss - optimum` at a point.
 
         For convex L over the marginal polytope M: L(mu) - L* <= max over nu in M of
-        <grad L(mu), mu - nu>, whose maximum is the MAP value of the potentials -grad L(mu). What
-        rounding may hide is added, so that the bound holds in float32 too.
+        <grad L(mu), mu - nu>, computed from the MAP value of the potentials -grad L(mu). The
+        rounding error is added, so that the bound holds in float32 too.
         """
         if self.prior is not None:
             return self._gap_to_prior(point)
@@ -231,15 +231,15 @@ class Problem:
         return jnp.maximum(jnp.vdot(centred, point.marginals) + best, 0) + rounding(point)
 
     def support(self) -> Any:
-        """The fixed tables with 0 in every possible cell."""
+        """Return the fixed tables with 0 in every possible cell."""
         xp = np if isinstance(self.fixed, np.ndarray) else jnp
         return xp.where(xp.isneginf(self.fixed), self.fixed, xp.zeros_like(self.fixed))
 
     def _gap_to_prior(self, point: Evaluation) -> jax.Array:
-        """The certificate where relative entropy is minimised too: only the loss is made linear.
+        """Return the certificate with a relative-entropy term: only the loss is linearised.
 
-        With g the gradient of L at mu, the least of <g, nu> + w KL(nu || q) is at theta = -g / w, and what
-        is left between mu and it is w times the relative entropy of the one to the other.
+        With g the gradient of L at mu, <g, nu> + w KL(nu || q) is minimal at theta = -g / w, and the gap
+        is w times the relative entropy of mu to that minimiser.
         """
         assert self.prior is not None
         weight = jnp.asarray(self.prior.weight, point.loss.dtype)
@@ -254,34 +254,34 @@ class Problem:
 
 
 class Solver(abc.ABC):
-    """A solver is a registered dataclass whose numeric settings are leaves.
+    """Base class of solvers: registered dataclasses whose numeric settings are leaves.
 
-    Two solvers that differ only in their settings so share one compiled program. `start` makes a
-    state without calling the oracle; `step` calls it once (L-BFGS more often, in its line search).
-    States are the solver's own; `result` and `stalled` read them.
+    Solvers that differ only in their settings thus share one compiled program. `start` makes a state
+    without calling the oracle; `step` calls it once (L-BFGS more often, in its line search). States
+    are specific to the solver; `result` and `stalled` read them.
     """
 
     @property
     @abc.abstractmethod
     def copies(self) -> int:
-        """Tables the size of the potentials that a step holds at its peak."""
+        """Peak memory of a step, in vectors the size of the potentials."""
 
     @abc.abstractmethod
     def start(self, problem: Problem, potentials: Vector) -> Any:
-        """State before the first step."""
+        """Return the initial state."""
 
     @abc.abstractmethod
     def step(self, problem: Problem, state: Any) -> Any:
-        """State after one more step."""
+        """Return the state after one more step."""
 
     def recentred(self, gauge: Gauge, state: Any) -> Any:
-        """The state with constants taken out of its potentials, where the solver can do without."""
+        """Remove per-table constants from the state's potentials, if the solver allows it."""
         return state
 
     @abc.abstractmethod
     def result(self, problem: Problem, state: Any) -> Evaluation:
-        """The best point so far."""
+        """Return the best point so far."""
 
     @abc.abstractmethod
     def stalled(self, state: Any) -> jax.Array:
-        """Whether no further progress can be made at this precision."""
+        """Return whether progress has stalled at this precision."""

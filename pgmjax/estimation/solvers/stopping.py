@@ -1,7 +1,7 @@
-"""When a fit ends, decided for single fits, batches and approximate fits alike.
+"""The stopping rule of single fits, batches and approximate fits.
 
-Two things are not decided here alone: points that are not finite are also dealt with where they come up, and
-`estimation.mixture_fit` itself holds the loss of a mixture against its lower bound.
+Two exceptions: non-finite points are also handled where they occur, and `estimation.mixture_fit` itself
+compares the loss of a mixture with its lower bound.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import math
 
 
 class Status(enum.IntEnum):
-    """How a fit ended.
+    """Status of a finished fit.
 
     Attributes:
         CONVERGED: the certified gap is within the tolerance.
         MAX_STEPS: the steps ran out before that.
-        STALLED: the loss no longer falls at this precision; the gap says how far it may be.
-        NOT_FINITE: the loss was not a finite number at the starting point.
-        NOISE_LEVEL: the loss is what the noise alone would give, where the fit was asked to stop there.
+        STALLED: the loss no longer falls at this precision; the gap bounds its suboptimality.
+        NOT_FINITE: the loss was not finite at the starting point.
+        NOISE_LEVEL: with `stop="noise"`, the loss reached its expectation under the noise alone.
     """
 
     CONVERGED = 0
@@ -29,28 +29,28 @@ class Status(enum.IntEnum):
     NOISE_LEVEL = 4
 
 
-# A float32 fit whose digits run out goes on in float64, which is compiled anew, unless the certified gap is
-# within so many times the tolerance: then the loss itself has long settled.
+# A float32 fit whose precision runs out continues in float64, with another compilation, unless the certified
+# gap is within this multiple of the tolerance: then the loss itself has long converged.
 NEAR = 100
 PATIENCE = 4  # rounds under fixed marginals without a gap that is a tenth less
 FIRST_SMOOTHING = 8.0  # standard deviations: the first stage of a loss with kinks is as easy as L2
-FINEST = 1e-12  # of the loss: smoothing that moves it by less changes nothing
+FINEST = 1e-12  # of the loss: smoothing that changes it by less is negligible
 
 
 @dataclasses.dataclass(frozen=True)
 class StoppingRule:
-    """Decides whether a fit goes on after a block of steps, a stage of smoothing, a round, or float32.
+    """Stopping rule after a block of steps, a stage of smoothing, a round, or float32.
 
-    Every method gives the status to end with, or None to go on. Losses and gaps are in the loss's unit.
-    A loss with kinks is minimised smoothed: `slack` is how far the smoothed loss may lie below the loss
-    itself, 0 for a loss that is smooth.
+    The `*status` methods return the final status, or None to continue. Losses and gaps are in the loss's
+    unit. A loss with kinks is minimised smoothed: `slack` bounds the loss minus its smoothed form, 0 for a
+    smooth loss.
 
     Attributes:
-        tol: the tolerance: a gap is small enough at `tol * max(1, loss)`; below 0 none ever is.
-        max_steps: steps of the whole fit.
-        noise_level: the loss to stop at before the optimum; minus infinity for none.
-        sharp_enough: a gap that stays open while the slack is this many times below the tolerance is not due
-            to smoothing, so that the fit has stalled; infinity goes on with less smoothing.
+        tol: relative tolerance: a gap converges at `tol * max(1, loss)`; below 0 never.
+        max_steps: maximum number of steps of the whole fit.
+        noise_level: loss at which to stop before the optimum; minus infinity for none.
+        sharp_enough: a gap above the tolerance with a slack this many times below it is not due to
+            smoothing: the fit has stalled; infinity continues with less smoothing.
 
     References:
         Morozov (1966), on the solution of functional equations by the method of regularization (the
@@ -63,18 +63,18 @@ class StoppingRule:
     sharp_enough: float = 10.0
 
     def converged(self, loss: float, gap: float) -> bool:
-        """Whether a gap meets the tolerance."""
+        """Return whether a gap meets the tolerance."""
         return gap <= self.tol * max(1.0, loss)
 
     def status(self, loss: float, gap: float, steps: int, stalled: bool, slack: float = 0.0) -> Status | None:
-        """How the solver ends after a block of steps.
+        """Return the solver's status after a block of steps, or None to continue.
 
         Args:
-            loss: at the best point, of what is minimised.
-            gap: certified bound on `loss - optimum` of what is minimised, >= 0.
-            steps: done so far in the whole fit.
+            loss: the objective at the best point.
+            gap: certified bound on `loss - optimum` of the objective, >= 0.
+            steps: steps so far in the whole fit.
             stalled: whether the solver can make no further progress at this precision.
-            slack: of the smoothing; where it is above 0, CONVERGED may also mean that only this stage is
+            slack: slack of the smoothing; if positive, CONVERGED may also mean that only this stage is
                 done: its gap is below the slack.
         """
         if not math.isfinite(loss):
@@ -90,14 +90,14 @@ class StoppingRule:
     def stage_status(
         self, loss: float, lower_bound: float, steps: int, ended: Status, slack: float
     ) -> Status | None:
-        """How the fit ends after a stage of smoothing; None goes on with less of it.
+        """Return the status after a stage of smoothing, or None to continue with less of it.
 
         Args:
             loss: the smoothed loss.
-            lower_bound: certified, on the optimum.
-            steps: done so far.
-            ended: how the solver ended, from `status`.
-            slack: of the smoothing.
+            lower_bound: certified lower bound on the optimum.
+            steps: steps so far.
+            ended: the solver's status, from `status`.
+            slack: slack of the smoothing.
         """
         if slack == 0 or ended in (Status.NOT_FINITE, Status.NOISE_LEVEL):
             return ended
@@ -113,14 +113,14 @@ class StoppingRule:
     def float64_status(
         self, loss: float, lower_bound: float, steps: int, ended: Status, slack: float
     ) -> Status | None:
-        """How a float32 fit ends once its end is evaluated in float64; None goes on in float64.
+        """Return the status of a float32 fit evaluated in float64, or None to continue there.
 
         Args:
             loss: the (smoothed) loss in float64.
-            lower_bound: certified, on the optimum.
-            steps: done so far.
-            ended: how the fit ended in float32.
-            slack: of the smoothing.
+            lower_bound: certified lower bound on the optimum.
+            steps: steps so far.
+            ended: status of the float32 fit.
+            slack: slack of the smoothing.
         """
         if ended is Status.NOISE_LEVEL:
             return ended
@@ -134,13 +134,13 @@ class StoppingRule:
     def round_status(
         self, loss: float, least: float, lower_bound: float, steps: int, idle: int
     ) -> Status | None:
-        """How a fit under fixed marginals ends after a round of it; None goes on with the next.
+        """Return the status after a round under fixed marginals, or None to continue.
 
         Args:
-            loss: of the measurements at the round's model; infinity where that lacks the fixed marginals.
-            least: the least of what is minimised at any model so far that has them; infinity for none.
-            lower_bound: certified, on the optimum.
-            steps: done so far.
+            loss: loss of the measurements at the round's model; infinity if that is infeasible.
+            least: least objective of any feasible model so far; infinity for none.
+            lower_bound: certified lower bound on the optimum.
+            steps: steps so far.
             idle: rounds since the gap last fell.
         """
         if loss <= self.noise_level:
