@@ -1,7 +1,7 @@
 """The distribution of a sum of noises by probability calculation: masses on a grid, cut off and convolved.
 
 Each noise becomes a vector of masses on multiples of a step, long enough that all that is cut off together is
-at most gamma. Their convolution is a product of Fourier transforms. Rounding to the grid moves the sum: by
+at most gamma. Their convolution is a product of Fourier transforms. Rounding to the grid shifts the sum: by
 half a step a term at most, and by Hoeffding's inequality far less with near certainty.
 """
 
@@ -18,7 +18,7 @@ from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.measurements.noise import NoiseDistribution
 
 GAMMA = 1e-8
-_MOVED = 1e-9  # the probability left to rounding that moves the sum further than `shift`
+_MOVED = 1e-9  # the probability left to rounding that shifts the sum further than `shift`
 _FOLDED = 0.1
 _POINTS = 1 << 17
 _MOST_POINTS = 1 << 26
@@ -26,7 +26,7 @@ _MOST_POINTS = 1 << 26
 
 @dataclasses.dataclass(frozen=True)
 class Convolution:
-    """What a probability calculation will compute.
+    """The plan of a probability calculation.
 
     Attributes:
         step: the grid (counts).
@@ -49,7 +49,7 @@ class Convolution:
 
 
 def plan_convolution(distribution: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> Convolution:
-    """Return how to calculate the distribution of a sum.
+    """Plan the calculation of the distribution of a sum.
 
     Args:
         distribution: the sum.

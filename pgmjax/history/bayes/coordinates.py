@@ -16,7 +16,7 @@ from pgmjax.history.rows import Rows
 from pgmjax.queries import Query
 
 MAX_CELLS = 4096
-"""Domains of up to so many cells may be written out."""
+"""The largest number of cells of a domain that may be written out."""
 _FEW_CELLS = 512
 _OUTSIDE = 1e-10  # of the squared length of a query: the kernel leaves no more digits, see `Span.covers`
 _NAMED = 4
@@ -24,7 +24,7 @@ _MAX_ATTRIBUTES = 6
 
 
 class NotEstimableError(Error, ValueError):
-    """A target that the history does not determine; the message says which direction is missing.
+    """Raised for a target that is not estimable; the message names the missing direction.
 
     Attributes:
         direction: the missing part of the first such target, over cells [cells]; None where it was not
@@ -62,7 +62,7 @@ class Cells:
         return array, np.zeros(len(array))
 
     def covers(self, targets: Any, which: np.ndarray, combination: np.ndarray) -> np.ndarray:
-        """Return that nothing is left over [which]: entries were compared themselves."""
+        """Return zero residuals [which]: entries were compared directly."""
         return np.ones(len(which), bool)
 
     def appended(self, row: Any) -> tuple[Cells, np.ndarray]:
@@ -137,7 +137,7 @@ class Span:
         return Span(rows, transform), np.append(inside[0], length)
 
     def describe(self, targets: Any, which: int, missing: np.ndarray) -> tuple[str, None]:
-        """Say which direction is missing, by the attributes whose joint effect the rows do not tell."""
+        """Say which direction is missing, by the attributes whose joint effect is not estimable."""
         asked = _rows(targets, self.rows.domain).take([which])
         weights = -(self.of(asked)[0][0] - missing) @ self.transform
         every = asked.concatenated(self.rows)

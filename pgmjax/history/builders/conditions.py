@@ -19,7 +19,7 @@ from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, matrix, 
 from pgmjax.queries import range as code_range
 
 MAX_CASES = 1_000_000
-"""The most combinations of cases of attributes that a condition may tell apart."""
+"""The most combinations of cases of attributes that a condition may distinguish."""
 
 Term = tuple[int, tuple[np.ndarray, ...]]
 """A coefficient, and a vector of whole numbers for each axis."""
@@ -92,7 +92,7 @@ class Condition:
         return terms[0][1] if len(terms) == 1 and terms[0][0] == 1 else WeightedSum(terms)
 
     def holds(self, codes: dict[str, np.ndarray]) -> np.ndarray:
-        """Return where the condition holds, for arrays of codes by attribute that broadcast together."""
+        """Return whether the condition holds, for arrays of codes by attribute that broadcast together."""
         if self.joined_by == "codes":
             return np.isin(codes[self.attribute], self.codes)
         inner = [part.holds(codes) for part in self.parts]
@@ -144,13 +144,13 @@ def _check_codes(name: str, sets: list[tuple[int, ...]], size: int) -> None:
 
 
 def _cases(sets: list[tuple[int, ...]], size: int) -> np.ndarray:
-    """Return for each code which case it is: codes are one case that all sets treat alike."""
+    """Return the case of each code: a case holds the codes that are in the same sets."""
     member = np.stack([np.isin(np.arange(size), codes) for codes in sets], axis=1)
     return np.unique(member, axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def _block(vector: np.ndarray) -> AttributeQuery:
-    """Return the plainest block of one row."""
+    """Return the simplest block of one row."""
     codes = np.flatnonzero(vector)
     if not np.array_equal(vector[codes], np.ones(len(codes))):
         return matrix([vector])
@@ -164,7 +164,7 @@ def _block(vector: np.ndarray) -> AttributeQuery:
 
 
 class Decomposer:
-    """Splits truth tables into products, and remembers those it has met."""
+    """Splits truth tables into sums of products, with a cache."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[tuple[int, ...], bytes], list[Term]] = {}

@@ -27,7 +27,7 @@ _MAX_GRAM = 4_000_000
 _MAX_TABLE = 8_000_000
 
 _MANY_TERMS = 4
-"""From so many terms a row on, a product of matrices for each row beats outer products of all terms."""
+"""From this many terms per row on, a product of matrices for each row beats outer products of all terms."""
 
 _BLOCK = 64
 
@@ -44,7 +44,7 @@ def kernel(
     Args:
         rows: queries.
         others: further queries over the same domain; None are the same ones.
-        prior: weights of the cells; None is the uniform prior, with which K is Q Q^T / N.
+        prior: weights of the cells; None for the uniform prior, with which K is Q Q^T / N.
         out: where to put the result, float64 [rows, others]; None makes room.
 
     Returns:
@@ -121,7 +121,7 @@ def squared_norms(rows: Rows, prior: ProductPrior | None = None) -> np.ndarray:
 
     Args:
         rows: queries.
-        prior: weights of the cells; None is the uniform prior.
+        prior: weights of the cells; None for the uniform prior.
 
     Returns:
         float64 [rows], >= 0.
@@ -341,7 +341,7 @@ def project(rows: Rows, group: TermGroup, keep: tuple[int, ...], prior: ProductP
     """Return the group's rows as functions of some attributes, the others averaged out.
 
     Args:
-        rows: what the group belongs to.
+        rows: the rows of the group.
         group: terms of the same attributes.
         keep: places of attributes among the group's.
         prior: weights of the others.

@@ -1,4 +1,4 @@
-"""The kernel PCA integrator: least squares answers out of a history, traded against bias.
+"""Kernel PCA of a history: least squares answers, with variance traded against bias.
 
 `KernelSpectrum` is the decomposition of a query matrix into principal components, from its kernel alone.
 """
@@ -41,10 +41,10 @@ class KernelPCA:
     generalised least squares, unbiased for every estimable query; a smaller alpha trusts the prior more.
 
     Attributes:
-        history: what was answered.
-        prior: weights of the cells in inner products; None is the uniform prior.
-        total: the public number of records; None where it is not known.
-        spectrum: of the history's kernel, or of what a known total leaves of it beside the universal query.
+        history: the noisy answers.
+        prior: weights of the cells in inner products; None for the uniform prior.
+        total: the public number of records; None if not known.
+        spectrum: of the history's kernel, or of its complement to the universal query for a known total.
         estimates: z (counts) [rank].
 
     Example:
@@ -79,9 +79,9 @@ class KernelPCA:
 
         Args:
             history: linear answers with their noise.
-            prior: weights of the cells; None is the uniform prior.
+            prior: weights of the cells; None for the uniform prior.
             total: the public number n of records. It adds the universal query, answered without noise: the
-                exact limit, in which what is left of all queries beside it is decomposed.
+                exact limit, in which the residuals of all queries off it are decomposed.
             rank_cut: share of the largest eigenvalue below which others count as zero.
 
         Raises:
@@ -123,7 +123,7 @@ class KernelPCA:
     def weights(self) -> np.ndarray:
         """The matrix W of eigenqueries in terms of the history's rows [rank, rows].
 
-        With a known total they combine what is left of the rows beside the universal query.
+        With a known total they combine the residuals of the rows off the universal query.
         """
         return self.spectrum.weights
 

@@ -23,7 +23,7 @@ class KernelProduct:
     Args:
         rows: queries.
         others: further queries over the same domain; None are the same ones.
-        prior: weights of the cells; None is the uniform prior.
+        prior: weights of the cells; None for the uniform prior.
 
     Raises:
         ValueError: rows over another domain.

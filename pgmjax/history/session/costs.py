@@ -30,7 +30,7 @@ LARGEST_TABLE = 1 << 22
 
 
 def sensitivities(matrix: Any, relation: Relation | str = Relation.ADD_REMOVE) -> np.ndarray:
-    """Return how far each row's answer can move between neighbours [rows]: S of the paper.
+    """Return the sensitivity of each row's answer [rows]: S of the paper.
 
     Args:
         matrix: H [rows, cells].
@@ -47,12 +47,12 @@ def sensitivities(matrix: Any, relation: Relation | str = Relation.ADD_REMOVE) -
 
 
 def cell_costs(matrix: Any, epsilons: Any, moves: Any = None) -> np.ndarray:
-    """Return how much epsilon each cell's records have lost [cells]: B = (alpha / S)' abs(H).
+    """Return the privacy loss (epsilon) of each cell's records [cells]: B = (alpha / S)' abs(H).
 
     Args:
         matrix: H [rows, cells].
         epsilons: what each answer cost [rows]: alpha.
-        moves: the sensitivities S that set the noise's scales S / alpha [rows]; None are the rows' own under
+        moves: the sensitivities S that set the noise's scales S / alpha [rows]; None for the rows' own under
             add-remove.
 
     Raises:
@@ -184,7 +184,7 @@ class _Table:
 class CellAccount:
     """The cell-wise cost of Laplace answers to integer queries.
 
-    A record of cell j moves the answers of a query Q by abs(Q_j), and each answer's distribution changes by
+    A record of cell j changes the answers of a query Q by abs(Q_j), and each answer's distribution changes by
     at most a factor exp(rate abs(Q_j)), where the rate is one over the noise's scale. So under add-remove all
     answers together are private with the largest cell's sum, and under replace-one with the largest pair's
     sum of rate abs(Q_j - Q_k). Where the attributes of all queries have too many cells together, they are
@@ -229,7 +229,7 @@ class CellAccount:
 
     @property
     def is_tight(self) -> bool:
-        """Whether the cost is the least that the answers' distributions allow, not only a bound."""
+        """Return whether the cost is exact for the answers' distributions, not only a bound."""
         return not self.rest and len(self.tables) < 2
 
     def added(self, query: Query, rate: int) -> CellAccount:
@@ -262,9 +262,9 @@ class CellAccount:
         return math.prod(self.domain[name] for name in names) ** self._sides
 
     def _loads(self, query: Query, clique: tuple[str, ...]) -> np.ndarray | None:
-        """How far a record, or its replacement, moves the answers: int64 [cells of the clique], or twice.
+        """Return L1 changes of the answers by a record or its replacement: int64 [cells], or twice.
 
-        None where that takes a matrix which is too large.
+        None if the matrix would be too large.
         """
         if query.num_rows(self.domain) * self.domain.size(query.clique) > MAX_MATRIX_ENTRIES:
             if isinstance(query, Product) and self.relation is Relation.ADD_REMOVE:
@@ -281,7 +281,7 @@ class CellAccount:
         return result.reshape(rows.shape[1:] * self._sides)
 
     def _column_sums(self, query: Product, clique: tuple[str, ...]) -> np.ndarray | None:
-        """Return the sums of a product's columns in size, which are the products of its blocks' sums."""
+        """Return the L1 norms of a product's columns, the products of its blocks' norms."""
         blocks = dict(zip(query.clique, query.blocks, strict=True))
         result = np.ones((), np.int64)
         for name in clique:
