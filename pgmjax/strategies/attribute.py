@@ -1,4 +1,4 @@
-"""The best strategy found for one attribute: optimised, or a fixed one where that is better.
+"""The best strategy found for one attribute: optimised, or a fixed one if that is better.
 
 For Laplace noise the search (OPT_0) is among p-identities. A p-identity is ``[I; Theta] D``: each code by
 itself and p weighted sums over codes, with columns scaled to L1 norm 1. It can answer any workload, and by
