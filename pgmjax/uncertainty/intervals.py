@@ -47,7 +47,7 @@ def error_bars(
     prior: GraphicalModel | None = None,
     prior_weight: float = 0.0,
 ) -> ErrorBars:
-    """Return answers with error bars, from a model and what it was fitted to: post-processing.
+    """Return answers with error bars, from a model and its measurements: post-processing.
 
     An answer is *determined* if it is a linear combination of the measured queries (and of the public total)
     for every table that meets the constraints: those given, and the cells that the model holds impossible.
@@ -67,7 +67,7 @@ def error_bars(
 
     Args:
         fit: a fit, or its model.
-        measurements: what it was fitted to; noise independent between values.
+        measurements: those it was fitted to; noise independent between values.
         queries: queries, or tuples of attribute names for all cells of a marginal.
         method: `linear`, `laplace` or `bootstrap`.
         level: of the intervals, in (0, 1): of 0.95 about 95 % hold the table's answer.
