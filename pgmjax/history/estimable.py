@@ -51,7 +51,7 @@ def bounds(
 ) -> np.ndarray:
     """Return upper bounds on the largest entries of residuals [asked]; arguments of `is_estimable`.
 
-    Where terms name so many vectors that no table holds their combinations, equal terms alone cancel.
+    Where combinations of the terms' vectors are too many for a table, only equal terms cancel.
     """
     every = asked.concatenated(rows)
     bases = []

@@ -288,7 +288,7 @@ def _named(relation: Relation | None) -> str:
 
 
 def checked(values: Any, stddevs: np.ndarray) -> np.ndarray | None:
-    """Return a covariance as a read-only array, None for None.
+    """Return a covariance as a read-only array, or None.
 
     Args:
         values: covariance of the noise (counts squared) [rows, rows].

@@ -27,7 +27,7 @@ _FAR = -50  # from here on down a series is the more accurate
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class ProductPrior:
-    """A distribution of one record in which attributes are independent.
+    """A distribution of one record with independent attributes.
 
     Args:
         domain: the attributes.
@@ -62,7 +62,7 @@ class ProductPrior:
 
     @classmethod
     def uniform(cls, domain: Domain) -> ProductPrior:
-        """Return the prior under which all cells are as likely."""
+        """Return the uniform prior."""
         return cls(domain, {})
 
     @classmethod

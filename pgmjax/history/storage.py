@@ -35,7 +35,7 @@ def save(
     relation: str | None,
     secure: bool = True,
 ) -> None:
-    """Write the parts of a history into a folder, which is made where it is missing.
+    """Write the parts of a history into a folder, created if missing.
 
     Args:
         folder: path; a history in it is replaced, in one step.
@@ -71,7 +71,7 @@ def save(
 
 
 def load(folder: Any, make: Callable[..., _History]) -> _History:
-    """Read what `save` wrote.
+    """Read the parts of a history written by `save`.
 
     Args:
         folder: path of the folder.

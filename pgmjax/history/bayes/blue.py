@@ -157,7 +157,7 @@ class BestLinearUnbiased:
 
     @functools.cached_property
     def estimate(self) -> np.ndarray:
-        """The estimate x_hat in coordinates [coordinates] (counts): of cells, where there are few.
+        """The estimate x_hat in coordinates [coordinates] (counts): the cells, if they are few.
 
         Where the history does not determine all of it, the one of least norm.
         """

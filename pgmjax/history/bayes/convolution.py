@@ -33,7 +33,7 @@ class Convolution:
         lengths: the length of each group's vector, odd [groups].
         points: the length of the result, odd; less than all vectors together reach where what lies further
             out, of a tenth of gamma at most, is folded in.
-        folded: whether it is.
+        folded: whether that mass is folded in.
         exact: whether all noise lies on the grid, so that nothing is rounded.
         accuracy: of the result.
         cost: operations, roughly.
@@ -53,7 +53,7 @@ def plan_convolution(distribution: NoiseSum, step: float | None = None, gamma: f
 
     Args:
         distribution: the sum.
-        step: the grid (counts); 1 is the paper's. None takes the lattice of discrete noise where there is
+        step: the grid (counts); 1 is the paper's. None for the lattice of discrete noise where there is
             one that is not too fine, else a grid of about 131,000 points.
         gamma: the probability that may be cut off.
 

@@ -1,4 +1,4 @@
-"""Queries as vectors: over all cells where they are few, else over the span of a history's rows."""
+"""Queries as vectors: over all cells if they are few, else over the span of a history's rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Cells:
     domain: Domain | None = None
 
     def of(self, targets: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return targets over the cells [targets, cells], and zeros [targets]: nothing lies outside.
+        """Return targets over the cells [targets, cells], and residuals [targets], which are zero.
 
         Raises:
             ValueError: another number of cells, or entries that are not finite.
@@ -160,7 +160,7 @@ class Span:
 
 
 def coordinates_of(rows: Rows) -> Cells | Span:
-    """Return coordinates for a history's rows: cells where they are few, or not many more than rows."""
+    """Return coordinates for a history's rows: cells if they are few, or not many more than rows."""
     size = rows.domain.size()
     written = size <= MAX_CELLS and (size <= _FEW_CELLS or 2 * rows.num_rows >= size)
     return Cells(size, rows.domain) if written else Span.by(rows)

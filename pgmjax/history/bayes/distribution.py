@@ -91,7 +91,7 @@ class LatticeDistribution(SumDistribution):
 
     @functools.cached_property
     def _sums(self) -> np.ndarray:
-        """Probability below every edge [2 n + 2], from zero on."""
+        """The cumulative distribution at every edge [2 n + 2], from zero on."""
         return np.concatenate([[0.0], np.cumsum(self.masses)])
 
     @functools.cached_property
@@ -174,7 +174,7 @@ class ExactDistribution(SumDistribution):
 
 
 def closed_form(distribution: NoiseSum) -> ExactDistribution | None:
-    """Return the distribution of a sum where it has a closed form, None otherwise."""
+    """Return the distribution of a sum if it has a closed form, else None."""
     if not distribution.sizes.size:
         return None
     if all(isinstance(noise, Gaussian) for noise in distribution.distributions):

@@ -235,7 +235,7 @@ class Claim:
 
     @property
     def opposite(self) -> Claim | None:
-        """The contrary claim, where it is one interval."""
+        """The contrary claim, if it is one interval."""
         if self.low == -math.inf and self.high < math.inf:
             return Claim(low=self.high, strict=not self.strict)
         if self.high == math.inf and self.low > -math.inf:

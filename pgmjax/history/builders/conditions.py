@@ -1,4 +1,4 @@
-"""Boolean conditions on a record, and the query that counts the records they hold for.
+"""Boolean conditions on a record, and the query that counts the records satisfying them.
 
 A condition's truth table is written as a sum of few products of one vector an axis. A table that is no
 product is sliced along an axis. Slices that are whole-number combinations of others need no terms of their
@@ -60,7 +60,7 @@ class Condition:
         return Condition("not", parts=(self,))
 
     def query(self, domain: Domain) -> Query:
-        """Return the query that counts the records for which the condition holds.
+        """Return the query that counts the records satisfying the condition.
 
         A `Product` where that suffices, otherwise a `WeightedSum` of few products with whole numbers: the
         fewest for two attributes unless only fractions would do, and rarely far from it beyond.
@@ -202,7 +202,7 @@ class Decomposer:
         return best
 
     def _sliced(self, table: np.ndarray, axis: int, constant: bool) -> list[Term]:
-        """Return the terms of a basis of the slices, with how often each slice holds each of them."""
+        """Return the terms of a basis of the slices, with the coefficients of each slice."""
         slices = np.moveaxis(table, axis, 0)
         flat = slices.reshape(len(slices), -1)
         candidates = sorted(np.unique(flat, axis=0), key=lambda row: _box(_shaped(row, slices)) is None)
@@ -248,7 +248,7 @@ def _axes(table: np.ndarray) -> list[int]:
 
 
 def _basis(candidates: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return candidates of which all rows are whole-number combinations, and the numbers [rows, basis]."""
+    """Return a basis with integer coefficients for all rows, and the coefficients [rows, basis]."""
     kept: list[np.ndarray] = []
     for candidate in candidates:
         if candidate.any() and _combination(kept, candidate) is None:

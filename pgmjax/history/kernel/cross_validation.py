@@ -148,7 +148,7 @@ class CrossValidation:
 
     @property
     def _answers(self) -> np.ndarray:
-        """The answers, less those of the prior where the total is known [rows]."""
+        """The answers, less those of the prior if the total is known [rows]."""
         history = self.pca.history
         if self.pca.total is None:
             return history.values
@@ -178,7 +178,7 @@ class CrossValidation:
 def _narrow(
     error: Callable[[float], float], tried: dict[float, float], low: float, high: float, ratio: float
 ) -> None:
-    """Search between two alphas for the least error, adding what it tries to `tried`."""
+    """Search between two alphas for the least error, adding each trial to `tried`."""
     golden = (math.sqrt(5) - 1) / 2
     first, second = low * (high / low) ** (1 - golden), low * (high / low) ** golden
     tried[first], tried[second] = error(first), error(second)

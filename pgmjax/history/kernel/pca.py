@@ -182,7 +182,7 @@ class KernelPCA:
         return Answers(values, np.sqrt(squares @ shrinkage**2), np.ones(len(values), bool), distances)
 
     def _covers(self, asked: Rows, means: np.ndarray) -> np.ndarray:
-        """Return whether what is estimated without bias are the queries themselves, in every cell [asked]."""
+        """Return whether the queries themselves are estimated without bias, in every cell [asked]."""
         spectrum = self.spectrum
         coordinates = self._coordinates(asked, means) / np.sqrt(self.eigenvalues)[:, None]
         weights = spectrum.noise.whiten_transposed(spectrum.directions[:, : spectrum.rank] @ coordinates).T
@@ -190,7 +190,7 @@ class KernelPCA:
         return is_estimable(asked, self.history.rows, weights, self.prior, constants)
 
     def _coordinates(self, asked: Any, means: np.ndarray) -> np.ndarray:
-        """Return c [rank, asked] of some rows."""
+        """Return the coefficients c [rank, asked] of some rows."""
         columns = kernel(self.history.rows, asked, self.prior)
         if self.total is not None:
             columns -= self.history.rows.mean(self.prior)[:, None] * means
@@ -260,7 +260,7 @@ class KernelSpectrum:
 
     @property
     def rank(self) -> int:
-        """The number of eigenqueries: the dimension of what can be estimated."""
+        """The number of eigenqueries: the dimension of the estimable space."""
         return len(self.eigenvalues)
 
     @property
@@ -293,7 +293,7 @@ class KernelSpectrum:
 
 
 def symmetric_eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return eigenvalues, ascending, and eigenvectors of a symmetric float64 matrix, which may be lost.
+    """Return ascending eigenvalues, and eigenvectors, of a float64 matrix that may be overwritten.
 
     Where JAX's default device is not the CPU, it computes there, in float64.
     """

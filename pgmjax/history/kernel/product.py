@@ -86,7 +86,7 @@ class KernelProduct:
         return self._scales[key]
 
     def _local(self, right: bool, at: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distinct vectors of one attribute in a group, and which of them each term has."""
+        """Return the distinct vectors of one attribute in a group, and the index of each term's."""
         key = (right and self._others is not self._rows, at, k)
         if key not in self._vectors:
             rows = self._others if right else self._rows

@@ -196,7 +196,7 @@ class System:
         return result
 
     def kernel(self, rows: Any, columns: Any) -> np.ndarray:
-        """Return some of K [rows, columns], without the universal query where the total is known."""
+        """Return some of K [rows, columns], without the universal query if the total is known."""
         every = self.history.rows
         result = kernel(every.take(rows), every.take(columns), self.prior)
         if self.total is not None:
@@ -211,7 +211,7 @@ class System:
         return result
 
     def apply(self, array: np.ndarray) -> np.ndarray:
-        """Return the matrix times an array [rows, columns], for which no entry of K is computed."""
+        """Return the matrix times an array [rows, columns], without computing entries of K."""
         result = self.noise.apply(array) * self.alpha**-2
         for column in range(array.shape[1]):
             result[:, column] += self._product.apply(np.ascontiguousarray(array[:, column]))
@@ -242,7 +242,7 @@ class Iteration:
 
     @classmethod
     def of(cls, system: System, tolerance: float, max_steps: int) -> Iteration:
-        """Compute the columns that precondition: chosen at random, always the same ones."""
+        """Compute the preconditioner's columns: chosen at random with a fixed seed."""
         count = system.history.num_rows
         chosen = np.sort(random.generator(0).permutation(count)[:_CHOSEN])
         columns = system.noise.whiten(system.kernel(np.arange(count), chosen))

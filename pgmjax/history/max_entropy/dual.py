@@ -82,7 +82,7 @@ class Dual:
         marginals: list[np.ndarray],
         answers: np.ndarray,
     ) -> DualPoint:
-        """Put together what inference found."""
+        """Assemble the point from the results of inference."""
         log_partition += float(weights @ self.features.constants)
         conjugate, slope = self.penalty.conjugate(weights)
         residuals = self.targets - answers
@@ -177,7 +177,7 @@ class FeatureCliques:
         return all(bool(np.isfinite(table).all()) for table in self.base)
 
     def plan(self, oracle: str, dtype: str, max_bytes: int | None) -> oracles.Plan:
-        """Plan inference on the cliques; refuses what does not fit (`ModelTooLargeError`)."""
+        """Plan inference on the cliques; refuse one that does not fit (`ModelTooLargeError`)."""
         structure, attributes = Structure.named(self.domain.sizes, list(self.cliques))
         return oracles.plan(
             structure,
@@ -340,7 +340,7 @@ class Penalty(abc.ABC):
     @property
     @abc.abstractmethod
     def box(self) -> np.ndarray:
-        """The largest magnitude of every weight [rows], infinite where there is no limit."""
+        """The largest magnitude of every weight [rows], infinite without a limit."""
 
     @property
     @abc.abstractmethod
@@ -373,7 +373,7 @@ class LaplacePenalty(Penalty):
 
     @property
     def curvature(self) -> np.ndarray:
-        """Nothing."""
+        """Zeros: the conjugate is flat in the box."""
         return np.zeros_like(self.betas)
 
     def value(self, residuals: np.ndarray) -> float:
@@ -397,7 +397,7 @@ class GaussianPenalty(Penalty):
 
     @property
     def box(self) -> np.ndarray:
-        """No limits."""
+        """Infinite limits."""
         return np.full(len(self.covariance), math.inf)
 
     @property

@@ -72,7 +72,7 @@ def cell_costs(matrix: Any, epsilons: Any, moves: Any = None) -> np.ndarray:
 def system_cost(
     matrix: Any, epsilons: Any, moves: Any = None, relation: Relation | str = Relation.ADD_REMOVE
 ) -> float:
-    """Return the epsilon of all answers together, which is at most their sum.
+    """Return the epsilon of all answers together, at most the sum of theirs.
 
     Under add-remove the largest of the cells' costs; under replace-one the largest distance of two cells'
     columns, in the same weights.

@@ -1,4 +1,4 @@
-"""Asking online: free from the history where it suffices, else for the least budget, else refused."""
+"""Online sessions: answer free from the history, else for the least budget, else refuse."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ class Session:
         return consistent_answers(self.history, query, total=total)
 
     def refresh(self) -> None:
-        """Take up what other processes have added, and compute an answer that a crash left missing."""
+        """Read the records of other processes, and compute an answer that a crash left missing."""
         # without the table nothing is computed, and the folder may be one to read only
         with contextlib.nullcontext() if self._data is None else turn(self._ledger.path):
             self._refresh()
@@ -329,7 +329,7 @@ class Session:
         }
 
     def _tell(self, step: int, requirement: AccuracyRequirement) -> SessionAnswer | None:
-        """Return a free answer or a refusal; None where the demand is to be measured."""
+        """Return a free answer or a refusal; None if the demand is to be measured."""
         plain = (requirement.half_width, requirement.delta, Fraction(0), self.cost, self._secure)
         found = self._state.free(requirement)
         if not isinstance(found, str):
@@ -354,7 +354,7 @@ class Session:
         return epsilon <= self.cap and self._state.account.added(query, rate).cost <= self.cap
 
     def _complete(self, bought: dict[str, Any]) -> None:
-        """Measure what the last record has bought, under a table of exactly that budget."""
+        """Measure the purchase of the last record, under a table of exactly that budget."""
         assert self._data is not None and self._backend is not None
         step, epsilon = len(self._log.records), bought["epsilon"]
         backend = self._backend
@@ -373,7 +373,7 @@ class Session:
             self._log.append({"kind": "void"})  # its cost stays; the session goes on
 
     def _answer(self, step: int) -> SessionAnswer:
-        """Return the answer to what was bought at a step, whose noise came next, others perhaps after it."""
+        """Return the answer to the purchase at a step, whose noise is the next record."""
         records = self._log.records
         if len(records) == step + 2 and self._taken == len(records):
             state = self._state

@@ -119,7 +119,7 @@ class SessionState:
         return cls(domain, relation, Fraction(header["cap"]), history, account, secure)
 
     def add(self, record: dict[str, Any], before: dict[str, Any]) -> None:
-        """Take up one more record, of which `before` is the one before it."""
+        """Add one more record; `before` is the previous one."""
         if record["kind"] == "bought":
             self.account = self.account.added(query_of(record), record["rate"])
         elif record["kind"] == "noise":
@@ -129,7 +129,7 @@ class SessionState:
             )
 
     def copy(self) -> SessionState:
-        """Return a state that changes by itself."""
+        """Return a copy of the state."""
         return dataclasses.replace(self)
 
     @property
@@ -228,7 +228,7 @@ def replayed(state: SessionState, records: list[dict[str, Any]], step: int) -> S
 
 
 def paid(state: SessionState, records: list[dict[str, Any]], step: int) -> SessionAnswer:
-    """Return the answer to what was bought at a step, in the state right after its noise."""
+    """Return the answer to the purchase at a step, in the state right after its noise."""
     bought, outcome = records[step], records[step + 1]
     if outcome["kind"] == "noise":
         return state.measured(step, bought, outcome)
