@@ -1,4 +1,4 @@
-"""Answers to queries out of a history, each with the standard deviation of its noise."""
+"""Answers to queries from a history, each with the standard deviation of its noise."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from pgmjax.queries import Query
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Answers:
-    """Answers to some queries, by row.
+    """Answers to some queries, one per row.
 
     Attributes:
         values: the answers (counts) [rows].
         stddevs: standard deviation (counts) of the noise left in every answer [rows]; a bias comes on top
-            where alpha is finite or a query is not estimable. None where it was not asked for.
-        estimable: whether an unbiased answer exists [rows]; None where only a factorisation would tell.
-        distances: the norm |q - q'| between what was asked and the query q' whose answer `values` estimates
-            without bias [rows]: alpha times it is the bias that alpha assumes. None as above.
+            where alpha is finite or a query is not estimable. None if not requested.
+        estimable: whether an unbiased answer exists [rows]; None where it would take a factorisation.
+        distances: the norm |q - q'| between the requested query and the query q' whose answer `values`
+            estimates without bias [rows]: alpha times it is the bias that alpha assumes. None as above.
     """
 
     values: np.ndarray
@@ -34,7 +34,7 @@ class Answers:
 
 
 def rows_of(queries: Any, domain: Domain) -> Rows:
-    """Return what was asked as rows over a domain.
+    """Return the requested queries as rows over a domain.
 
     Args:
         queries: a query, several, or rows.
@@ -54,7 +54,7 @@ def rows_of(queries: Any, domain: Domain) -> Rows:
 
 
 def total_of(total: Any) -> float | None:
-    """Return a public number of records, or None where there is none.
+    """Return a public number of records, or None.
 
     Raises:
         TypeError, ValueError: something that is no finite number >= 0.

@@ -1,6 +1,6 @@
-"""Estimable queries: a bound, over all cells, of what a combination of other queries leaves over.
+"""Estimability of queries: a bound, over all cells, on the residual of combinations of others.
 
-The length of what is left over, a mean over all cells, says little on a large domain: a query that differs
+The length of the residual, a mean over all cells, says little on a large domain: a query that differs
 in one cell of a million millions has nearly the same length, and every record may sit in that cell. Here the
 difference is written in bases of every attribute's vectors, the constant first, in which equal parts of
 different terms cancel; the sum of its coefficients' sizes bounds its largest entry.
@@ -26,13 +26,13 @@ _RANK = 1e-12
 def is_estimable(
     asked: Rows, rows: Rows, weights: np.ndarray, prior: ProductPrior | None = None, constants: object = 0.0
 ) -> np.ndarray:
-    """Return which queries a combination of rows equals in every cell, bool [asked].
+    """Return whether each query equals a combination of rows in every cell, bool [asked].
 
     Args:
         asked: queries.
         rows: over the same domain.
         weights: what each query is compared to, in terms of the rows [asked, rows].
-        prior: cells of probability 0 do not count; None is the uniform prior.
+        prior: cells of probability 0 do not count; None for the uniform prior.
         constants: a multiple of the query that counts all records, added to the combination [asked].
 
     Example:
@@ -49,9 +49,9 @@ def is_estimable(
 def bounds(
     asked: Rows, rows: Rows, weights: np.ndarray, prior: ProductPrior | None = None, constants: object = 0.0
 ) -> np.ndarray:
-    """Return upper bounds on the largest entries of what is left over [asked]; arguments of `is_estimable`.
+    """Return upper bounds on the largest entries of residuals [asked]; arguments of `is_estimable`.
 
-    Where terms name so many vectors that no table holds their combinations, equal terms alone cancel.
+    Where combinations of the terms' vectors are too many for a table, only equal terms cancel.
     """
     every = asked.concatenated(rows)
     bases = []

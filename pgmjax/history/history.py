@@ -32,9 +32,9 @@ class History:
         domain: the attributes.
         measurements: noisy answers; their rows follow one another.
         covariance: covariance of the noise of all rows (counts squared) [rows, rows], where it was not
-            independent; None is the diagonal of the measurements' own variances.
+            independent; None for the diagonal of the measurements' own variances.
         relation: under which relation the answers were bought, where it matters; None says nothing.
-        sensitivities: how far each answer may move between neighbours, as its seller stated it [rows];
+        sensitivities: of each answer between neighbours, as its seller stated it [rows];
             checked against the queries, from which it follows. None states nothing.
         secure: False where the noise can be repeated, as that of a session with a seed: it protects nobody.
 
@@ -103,7 +103,7 @@ class History:
 
         Args:
             domain: the attributes.
-            queries: what was asked.
+            queries: the measured queries.
             values: the noisy answers of all queries' rows (counts) [rows].
             stddev: standard deviation of the noise (counts), one or [rows]; give this, `distribution` or
                 `covariance`.
@@ -113,7 +113,7 @@ class History:
             sensitivities: as for the class.
 
         Raises:
-            ValueError: not one value a row, or none or several of `stddev`, `distribution` and `covariance`.
+            ValueError: not one value per row, or not exactly one of `stddev`, `distribution`, `covariance`.
 
         Example:
             >>> from pgmjax.queries import Product, point
@@ -160,7 +160,7 @@ class History:
 
     @functools.cached_property
     def distributions(self) -> tuple[DiscreteNoise | None, ...]:
-        """The discrete distribution of each answer's noise [rows]; None where it is not known."""
+        """The discrete distribution of each answer's noise [rows]; None if not known."""
         return tuple(
             measurement.distribution
             for measurement in self.measurements
@@ -169,7 +169,7 @@ class History:
 
     @property
     def queries(self) -> tuple[Query, ...]:
-        """What each measurement asked."""
+        """The query of each measurement."""
         return tuple(measurement.query for measurement in self.measurements)
 
     @functools.cached_property
@@ -179,7 +179,7 @@ class History:
 
     @functools.cached_property
     def sensitivities(self) -> np.ndarray:
-        """How far each single answer may move between neighbours (counts), float64 [rows].
+        """The sensitivity of each single answer (counts), float64 [rows].
 
         Add/remove: the largest magnitude of a row's entry, S in paper 003. Replace one: the largest
         difference of two entries. Of an unweighted table.
@@ -288,7 +288,7 @@ def _named(relation: Relation | None) -> str:
 
 
 def checked(values: Any, stddevs: np.ndarray) -> np.ndarray | None:
-    """Return a covariance as a read-only array, None for None.
+    """Return a covariance as a read-only array, or None.
 
     Args:
         values: covariance of the noise (counts squared) [rows, rows].

@@ -15,7 +15,7 @@ class NoiseCovariance:
 
     Attributes:
         stddevs: standard deviation of every answer's noise (counts) [rows].
-        factor: the lower Cholesky factor L [rows, rows]; None where noise is independent.
+        factor: the lower Cholesky factor L [rows, rows]; None for independent noise.
     """
 
     stddevs: np.ndarray
@@ -52,7 +52,7 @@ class NoiseCovariance:
 
     @property
     def independent(self) -> bool:
-        """Whether the noise of different answers is uncorrelated."""
+        """Return whether the noise of different answers is uncorrelated."""
         return self.factor is None
 
     @property

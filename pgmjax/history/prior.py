@@ -1,4 +1,4 @@
-"""Beliefs about a record before any answer: attributes independent of one another.
+"""Product priors of a record: attributes independent of one another.
 
 Noisy counts, some of them negative, are smoothed to counts that a distribution may be made of.
 """
@@ -27,7 +27,7 @@ _FAR = -50  # from here on down a series is the more accurate
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class ProductPrior:
-    """A distribution of one record in which attributes are independent.
+    """A distribution of one record with independent attributes.
 
     Args:
         domain: the attributes.
@@ -62,7 +62,7 @@ class ProductPrior:
 
     @classmethod
     def uniform(cls, domain: Domain) -> ProductPrior:
-        """Return the prior under which all cells are as likely."""
+        """Return the uniform prior."""
         return cls(domain, {})
 
     @classmethod
@@ -74,7 +74,7 @@ class ProductPrior:
         smoothing: str = "posterior-mean",
         pseudocount: float = 1.0,
     ) -> ProductPrior:
-        """Return the prior that noisy one-way marginals show, no cell of which is impossible.
+        """Return the prior estimated from noisy one-way marginals, positive in every cell.
 
         Args:
             domain: the attributes; those that were not measured are uniform.
@@ -110,7 +110,7 @@ class ProductPrior:
         smoothing: str = "posterior-mean",
         pseudocount: float = 1.0,
     ) -> tuple[ProductPrior, tuple[LinearMeasurement, ...]]:
-        """Buy noisy one-way marginals of all attributes and return the prior that they show.
+        """Measure one-way marginals of all attributes and return the prior estimated from them.
 
         Args:
             table: the private table; its budget pays.
@@ -210,9 +210,9 @@ def positive_counts(measurement: LinearMeasurement, smoothing: str, pseudocount:
 
 
 def posterior_mean(values: np.ndarray, stddevs: np.ndarray, noise: str) -> np.ndarray:
-    """Return the mean of counts given noisy answers, every count >= 0 being as likely before.
+    """Return posterior means of counts given noisy answers, under a flat prior on counts >= 0.
 
-    The continuous distribution of the same standard deviation stands for the discrete one.
+    The continuous distribution of the same standard deviation replaces the discrete one.
 
     Args:
         values: noisy answers (counts) [n].

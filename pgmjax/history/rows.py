@@ -34,7 +34,7 @@ Part = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Rows:
-    """Linear queries over a whole domain, each a sum of terms of one vector an attribute.
+    """Linear queries over a whole domain, each a sum of terms of one vector per attribute.
 
     Entry t of row i is the sum over its terms of ``coefficient * product of vectors[k][index[:, k]][t_k]``.
 
@@ -131,7 +131,7 @@ class Rows:
         return Rows(self.domain, start, made.owner, made.coefficients, made.index, made.vectors)
 
     def weighted_terms(self, prior: ProductPrior | None = None) -> np.ndarray:
-        """Return each term's mean under a product prior [terms]; None is the uniform one."""
+        """Return each term's mean under a product prior [terms]; None for the uniform one."""
         prior = ProductPrior.uniform(self.domain) if prior is None else prior
         result = self.coefficients.copy()
         for place, vectors in enumerate(self.vectors):
@@ -196,7 +196,7 @@ class Rows:
         return lows, highs
 
     def has_exact_extremes(self) -> np.ndarray:
-        """Return for which rows `extremes` are entries and no bounds, bool [rows]."""
+        """Return whether `extremes` are attained entries, not only bounds, bool [rows]."""
         counts = np.bincount(self.owner, minlength=self.num_rows)
         ends = np.cumsum(counts)
         result = counts <= 1
@@ -232,7 +232,7 @@ class Rows:
 
 @dataclasses.dataclass(frozen=True)
 class TermGroup:
-    """The terms that name the same attributes.
+    """A group of terms over the same attributes.
 
     Attributes:
         attributes: places of the attributes in the domain, ascending; none for constants.
@@ -248,7 +248,7 @@ class TermGroup:
 
     @property
     def single(self) -> bool:
-        """Whether every row has one term."""
+        """Return whether every row has one term."""
         return len(self.rows) == len(self.terms)
 
 
@@ -349,7 +349,7 @@ def assemble(num_rows: int, parts: list[Part], vectors: list[np.ndarray]) -> Ter
 def _of_products(
     query: Query, domain: Domain, places: dict[str, int], tables: list[VectorTable], start: int
 ) -> list[Part]:
-    """Return a part for each Kronecker product of a query: one term a row."""
+    """Return a part for each Kronecker product of a query: one term per row."""
     parts = []
     shape = query.shape(domain)
     rows = query.num_rows(domain)

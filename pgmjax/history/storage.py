@@ -1,7 +1,7 @@
 """Histories on disk: `history.json` and one file of arrays, readable without this library.
 
 The arrays' file bears a digest of its contents in its name and is written first: whoever is interrupted
-leaves the old history, and whoever reads finds the arrays that the description belongs to.
+leaves the old history, and whoever reads finds the arrays of that description.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def save(
     relation: str | None,
     secure: bool = True,
 ) -> None:
-    """Write the parts of a history into a folder, which is made where it is missing.
+    """Write the parts of a history into a folder, created if missing.
 
     Args:
         folder: path; a history in it is replaced, in one step.
         domain: the attributes.
         measurements: the noisy answers.
-        covariance: covariance of the noise [rows, rows], None where answers are independent.
+        covariance: covariance of the noise [rows, rows], None for independent answers.
         relation: the neighbouring relation's name, or None.
         secure: whether the noise protects.
     """
@@ -71,7 +71,7 @@ def save(
 
 
 def load(folder: Any, make: Callable[..., _History]) -> _History:
-    """Read what `save` wrote.
+    """Read the parts of a history written by `save`.
 
     Args:
         folder: path of the folder.
@@ -106,7 +106,7 @@ def _load(folder: Any, make: Callable[..., _History]) -> _History:
 
 
 def _described(measurement: LinearMeasurement, dense: list[np.ndarray]) -> dict[str, Any]:
-    """Return what is asked and how it was answered; numbers of rows go to the arrays."""
+    """Return a description of queries and noise; numbers of rows go to the arrays."""
     query, distribution = measurement.query, measurement.distribution
     if isinstance(query, DenseMatrix):
         entries = query.entries.array

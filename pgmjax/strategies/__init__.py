@@ -1,10 +1,10 @@
-"""Strategies of the matrix mechanism (HDMM): which queries to measure so that a workload errs least.
+"""Strategies of the matrix mechanism (HDMM): measured queries that minimise a workload's expected error.
 
 A strategy is chosen from the workload alone, before anything private is touched: `strategy` makes one by
 name, `candidates` all of them with their expected errors. `local_least_squares` and `global_least_squares`
 answer a workload from noisy answers without a model.
 
-- `choose`: strategies by name. `strategy`: what they are. `grams`: what their errors need of a workload.
+- `choose`: strategies by name. `strategy`: their types and expected errors. `grams`: Gram matrices.
 - `attribute`, `fixed`: strategies of one attribute. `products`: OPT_kron and OPT_+.
 - `weighted_marginals`: OPT_M. `optimise`: the numerical search. `least_squares`: answers without a model.
 """

@@ -1,4 +1,4 @@
-"""The best strategy found for one attribute: optimised, or a fixed one where that is better.
+"""The best strategy found for one attribute: optimised, or a fixed one if that is better.
 
 For Laplace noise the search (OPT_0) is among p-identities. A p-identity is ``[I; Theta] D``: each code by
 itself and p weighted sums over codes, with columns scaled to L1 norm 1. It can answer any workload, and by
@@ -101,7 +101,7 @@ def best_factor(
 
 @functools.lru_cache(maxsize=64)
 def _from_random_starts(entries: bytes, size: int, norm: str, restarts: int, seed: int) -> AttributeStrategy:
-    """The search for a Gram matrix, once: the same attribute stands in many entries of a workload."""
+    """Search once per Gram matrix: the same attribute occurs in many entries of a workload."""
     gram = np.frombuffer(entries, np.float64).reshape(size, size)
     return _searched(gram, norm, restarts, seed, None)
 
@@ -130,7 +130,7 @@ def _searched(
 
 
 def fixed_factor(kind: str, gram: np.ndarray, norm: str) -> AttributeStrategy:
-    """Return a fixed strategy by name, but the total or identity where no more than that is asked."""
+    """Return a fixed strategy by name, or the total or identity where the workload asks only for that."""
     if is_total(gram):
         return AttributeStrategy.of(fixed.total(len(gram)), norm)
     make = fixed.identity if is_identity(gram) else fixed.FIXED[kind]
@@ -160,7 +160,7 @@ def p_identity(theta: np.ndarray) -> np.ndarray:
 
 
 def default_rows(gram: np.ndarray) -> int:
-    """Return how many weighted sums are worth having: a 16th of the codes, one for simple workloads.
+    """Return the default number p of weighted sums: a 16th of the codes, or one for simple workloads.
 
     Simple is a combination of the identity and the total, whose Gram matrix has one number on the diagonal
     and another off it.
@@ -213,7 +213,7 @@ def optimise_p_identity(
 
     Args:
         gram: ``W^T W`` of the workload [size, size].
-        rows: p; None is `default_rows`.
+        rows: p; None for `default_rows`.
         restarts: random starts, 0 or more (at least one without `start`).
         seed: of the random starts.
         start: weights [rows, size] to start from besides.

@@ -46,7 +46,7 @@ def strategy(
     Args:
         name: one of `NAMES`: the workload's own queries; all cells of each group's attributes; trees,
             wavelets; "union" (OPT_+), "kron" (OPT_kron), "marginals" (OPT_M).
-        workload: what is to be answered; weights enter the error squared.
+        workload: the workload to be answered; weights enter the error squared.
         domain: the attributes.
         norm: "l1" for Laplace, "l2" for Gaussian noise.
         relation: which tables are neighbours.
@@ -92,7 +92,7 @@ def candidates(
     """Return all strategies that can answer a workload, best first, with their errors.
 
     Args:
-        workload: what is to be answered.
+        workload: the workload to be answered.
         domain: the attributes.
         norm: "l1" for Laplace, "l2" for Gaussian noise.
         relation: which tables are neighbours.
@@ -133,7 +133,7 @@ def answered_alone(
 
     Args:
         strategies: at least one.
-        workload: what is to be answered.
+        workload: the workload to be answered.
         domain: the attributes.
         norm: as in `strategy`.
         relation: as in `strategy`.

@@ -1,4 +1,4 @@
-"""Gram matrices of workloads: what a strategy's expected error needs to know of them, per attribute.
+"""Gram matrices of workloads, factored over attributes, for the expected error of strategies.
 
 The error of a strategy A on a workload W depends on W through ``W^T W`` alone. That of a Kronecker
 product is the product of those of its factors, and of all ranges or prefixes it has a closed form,
@@ -84,7 +84,7 @@ def query_terms(query: Query, domain: Domain, weight: float = 1.0) -> list[Term]
 
 
 def trace(terms: Iterable[Term], inverses: Mapping[str, np.ndarray]) -> float:
-    """Return the trace of a factored Gram matrix times a product of one matrix an attribute.
+    """Return the trace of a factored Gram matrix times a product of one matrix per attribute.
 
     Args:
         terms: the Gram matrix.

@@ -27,7 +27,7 @@ from pgmjax.queries.workload import Workload
 from pgmjax.strategies.strategy import entry_trace
 
 MAX_CELLS = 20_000_000
-"""The most cells that global least squares takes without being told otherwise."""
+"""The most cells that global least squares takes by default."""
 
 _SUPPORT = 1e-6
 
@@ -39,7 +39,7 @@ def local_least_squares(
 
     Args:
         domain: the attributes.
-        workload: what is to be answered.
+        workload: the workload to be answered.
         measurements: noisy answers, each with one standard deviation for all its rows.
 
     Returns:
@@ -66,12 +66,12 @@ def local_least_squares(
 def serving(
     domain: Domain, workload: Workload, queries: Sequence[Query], variances: Sequence[float] | np.ndarray
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Return which query answers each entry best by itself; looks at no answers.
+    """Return the query that answers each entry best by itself; answers are not read.
 
     Args:
         domain: the attributes.
-        workload: what is to be answered.
-        queries: what is or will be measured.
+        workload: the workload to be answered.
+        queries: the measured queries.
         variances: of the noise of each query's answers.
 
     Returns:
@@ -113,7 +113,7 @@ def global_least_squares(
 
     Args:
         domain: the attributes; those that nothing measures or asks are left out.
-        workload: what is to be answered.
+        workload: the workload to be answered.
         measurements: noisy answers.
         max_cells: refuse more cells than this.
         max_steps: of LSMR.
@@ -142,7 +142,7 @@ def check_cells(domain: Domain, cliques: Iterable[Clique], max_cells: int = MAX_
 
     Args:
         domain: the attributes.
-        cliques: of what is measured and what is asked.
+        cliques: of the measured and the requested queries.
         max_cells: refuse more cells than this.
 
     Raises:
@@ -160,7 +160,7 @@ def check_cells(domain: Domain, cliques: Iterable[Clique], max_cells: int = MAX_
 
 
 def _answers(asked: Query, measured: Query, domain: Domain) -> bool:
-    """Whether a query is a combination of another's rows, as far as is looked for."""
+    """Return whether a query is found to be a combination of another's rows."""
     if asked == measured:
         return True
     if not isinstance(measured, Product) or not set(asked.clique) <= set(measured.clique):

@@ -3,8 +3,8 @@
 `minimise` runs SciPy's L-BFGS-B on the host while the device computes. `best_end` runs local searches from
 many starts as one program: side by side on an accelerator, in turn on a CPU. Its searches take L-BFGS
 directions of optax with an Armijo line search, one evaluation a turn, so that searches side by side do not
-wait for each other's line searches. Weights are the squares of what is searched: none falls below zero, and
-no bounds are needed. A driver on the host would cost more than the evaluations of small attributes.
+wait for each other's line searches. Weights are the squares of the search variables: none falls below zero
+and no bounds are needed. A driver on the host would cost more than the evaluations of small attributes.
 
 References:
     Nocedal and Wright 2006, "Numerical optimization", algorithms 3.1 and 7.4.
@@ -152,14 +152,14 @@ def search_side_by_side(
 
 
 def _begin(roots: Any) -> _State:
-    """Before the first evaluation: a step of nothing to the start itself, which is always taken."""
+    """Return the initial state: a zero step to the start itself, which is always accepted."""
     nothing, value = jnp.zeros_like(roots), jnp.asarray(jnp.inf, roots.dtype)
     memory = _LBFGS.init(roots)
     return _State(roots, value, nothing, nothing, jnp.ones_like(value), memory, 0, jnp.array(True))
 
 
 def _turn(evaluate: Callable[..., Any], max_steps: Any, tolerance: Any, state: _State) -> _State:
-    """Evaluate at the end of the step; go there, or make the step shorter."""
+    """Evaluate at the end of the step; accept it, or shorten the step."""
     trial = state.roots + state.step * state.direction
     value, gradient = evaluate(trial)
     slope = jnp.vdot(state.gradient, state.direction)
@@ -175,7 +175,7 @@ def _turn(evaluate: Callable[..., Any], max_steps: Any, tolerance: Any, state: _
 
 
 def _taken(state: _State, trial: Any, value: Any, gradient: Any) -> _State:
-    """Remember how the gradient turned along the step, and aim anew: steepest where L-BFGS aims uphill."""
+    """Update the L-BFGS memory, and choose a direction: steepest descent where L-BFGS aims uphill."""
     aimed, memory = _LBFGS.update(gradient, state.memory, trial)
     downhill = jnp.vdot(aimed, gradient) > 0
     norm = jnp.maximum(jnp.linalg.norm(gradient), 1e-300)

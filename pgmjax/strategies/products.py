@@ -133,7 +133,7 @@ def grouped(
 
     Args:
         name: "union" (optimised), "identity", "h2", "hb", "wavelet", or "workload" (itself, one an entry).
-        workload: what is to be answered.
+        workload: the workload to be answered.
         domain: the attributes.
         norm: "l1" for Laplace, "l2" for Gaussian noise.
         relation: which tables are neighbours.

@@ -43,8 +43,8 @@ class Strategy(abc.ABC):
 
     Attributes:
         name: which one it is.
-        queries: what is measured, with integers as entries.
-        shares: of the budget, one a query, > 0 with sum 1: of epsilon (Laplace) or rho (Gaussian).
+        queries: the measured queries, with integers as entries.
+        shares: of the budget, one per query, > 0 with sum 1: of epsilon (Laplace) or rho (Gaussian).
     """
 
     name: str
@@ -53,7 +53,7 @@ class Strategy(abc.ABC):
 
     @abc.abstractmethod
     def errors(self, variances: Sequence[float] | np.ndarray) -> np.ndarray:
-        """Return the expected squared error of each entry of the workload, all its queries together.
+        """Return the expected squared error of each entry, summed over its queries.
 
         Args:
             variances: of the noise of each query's answers, in its own units.
@@ -65,7 +65,7 @@ class Strategy(abc.ABC):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LocalStrategy(Strategy):
-    """Each entry of the workload is answered from one of the queries.
+    """Strategy that answers each entry of the workload from one of its queries.
 
     Attributes:
         serves: the number of the query that serves each entry.
@@ -82,11 +82,11 @@ class LocalStrategy(Strategy):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MarginalStrategy(Strategy):
-    """Whole marginals, which all help to answer every entry.
+    """Strategy of whole marginals, all of which contribute to every entry.
 
     Attributes:
         places: the number of each query's marginal in the spectrum.
-        spectrum: the workload as far as marginals can tell.
+        spectrum: the workload's spectrum.
     """
 
     places: tuple[int, ...]
@@ -100,9 +100,9 @@ class MarginalStrategy(Strategy):
 
 
 def sensitivity_squared(query: Query, norm: str, relation: Relation, domain: Domain) -> float:
-    """Return the square of an integral query's L1 or L2 sensitivity; 1 for one that never moves.
+    """Return the square of an integral query's L1 or L2 sensitivity; 1 where it is zero.
 
-    Under replace-one the total does not move; it gets noise all the same.
+    Under replace-one the total has sensitivity 0; it gets noise all the same.
     """
     if norm == "l1":
         return float(query.l1_sensitivity(relation, domain) or 1) ** 2
@@ -117,7 +117,7 @@ def unit_variances(strategy: Strategy, norm: str, relation: Relation, domain: Do
 
 
 def weighted_error(strategy: Strategy, variances: Sequence[float] | np.ndarray, workload: Workload) -> float:
-    """Return the sum of the entries' errors, each times its weight squared: what strategies compete for."""
+    """Return the sum of the entries' errors, each times its weight squared: the objective."""
     weights = np.array([float(entry.weight) ** 2 for entry in workload.entries])
     return float(weights @ strategy.errors(variances))
 
@@ -174,7 +174,7 @@ def block_inverse(block: AttributeQuery, size: int) -> np.ndarray:
 
 
 def to_spec(strategy: Strategy) -> list[dict[str, Any]]:
-    """Return what is measured, for the records: each query with its share."""
+    """Return the measured queries with their shares, for the records."""
     return [
         {"query": query.to_spec(), "share": share}
         for query, share in zip(strategy.queries, strategy.shares, strict=True)

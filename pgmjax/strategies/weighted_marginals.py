@@ -1,6 +1,6 @@
 """OPT_M: every marginal measured with a budget of its own, none for most.
 
-The Gram matrices of marginals, and so those of any workload as far as marginals can tell, share
+The Gram matrices of marginals, and so those of workloads answered from marginals, share
 their eigenvectors: for a set S of attributes, the tables that vary in S and sum to zero along each
 attribute of it. A marginal on C has the eigenvalue ``prod(sizes outside C)`` for S within C and 0
 otherwise. So the error is a sum over sets S of ``multiplicity * workload / strategy``, one division
@@ -39,7 +39,7 @@ _NEGLIGIBLE = 1e-4
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Spectrum:
-    """A workload, as far as marginals can tell.
+    """A workload's spectrum over sets of attributes.
 
     Attributes:
         sets: the sets S on which the workload asks anything; the empty one is the total.
@@ -107,7 +107,7 @@ def optimise_marginals(
     Args:
         spectrum: the workload.
         norm: "l1" for Laplace, "l2" for Gaussian noise.
-        restarts: random starts, beside three fixed ones: whole table, equal weights, asked sets.
+        restarts: random starts, besides three fixed ones: whole table, equal weights, asked sets.
         seed: of the random starts.
     """
     number = len(spectrum.marginals)

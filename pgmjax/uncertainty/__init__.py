@@ -1,4 +1,4 @@
-"""Error bars on answers: how far an estimate may be from the table's own answer, from released numbers only.
+"""Error bars on answers: standard deviations and confidence intervals from released numbers only.
 
 `error_bars` gives values, standard deviations and intervals by one of three methods, and says which answers
 the measurements do not determine at all.

@@ -1,4 +1,4 @@
-"""Parametric bootstrap: the fit is repeated on answers of the fitted model with noise drawn anew."""
+"""Parametric bootstrap: refit to answers of the fitted model with redrawn noise."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from pgmjax.queries import Query
 def redrawn(
     model: GraphicalModel, measurements: Sequence[LinearMeasurement], draws: int, seed: int
 ) -> list[list[LinearMeasurement]]:
-    """Return measurements as they might have come out if the model were the truth.
+    """Return measurements simulated from the model.
 
     Noise is drawn from the distribution of each measurement where it is known, else from the continuous
     distribution of its family and standard deviation (a Gaussian one for counts of responses). It is no
     protection of anything.
 
     Args:
-        model: what is taken for the truth.
+        model: the model to simulate from.
         measurements: whose queries, standard deviations and distributions are used; their values are not.
         draws: how many lists.
         seed: the same seed gives the same noise.
@@ -74,7 +74,7 @@ def refitted(
 
 
 def _noise(measurement: LinearMeasurement, draws: int, generator: np.random.Generator) -> np.ndarray:
-    """Noise [draws, values] of one measurement."""
+    """Draw the noise [draws, values] of one measurement."""
     shape = draws, measurement.values.size
     if measurement.distribution is not None:
         return measurement.distribution.simulate(generator, shape)

@@ -47,7 +47,7 @@ def error_bars(
     prior: GraphicalModel | None = None,
     prior_weight: float = 0.0,
 ) -> ErrorBars:
-    """Return answers with error bars, from a model and what it was fitted to: post-processing.
+    """Return answers with error bars, from a model and its measurements: post-processing.
 
     An answer is *determined* if it is a linear combination of the measured queries (and of the public total)
     for every table that meets the constraints: those given, and the cells that the model holds impossible.
@@ -61,26 +61,26 @@ def error_bars(
     - `laplace`: the model's answers, with the curvature of the squared loss at the model. Where
       non-negativity holds cells at zero it knows neither their error nor the bias they bring; there its
       standard deviation lies below that of least squares, and the answer gets no interval.
-    - `bootstrap`: the model's answers; noise is drawn anew about them and the fit repeated, `draws` times in
+    - `bootstrap`: the model's answers; noise is redrawn about them and the fit repeated, `draws` times in
       one batch. The standard deviation is the root mean square of how far the answers come to lie from the
       model's, with the bias that non-negativity brings.
 
     Args:
         fit: a fit, or its model.
-        measurements: what it was fitted to; noise independent between values.
+        measurements: those it was fitted to; noise independent between values.
         queries: queries, or tuples of attribute names for all cells of a marginal.
         method: `linear`, `laplace` or `bootstrap`.
         level: of the intervals, in (0, 1): of 0.95 about 95 % hold the table's answer.
-        total: the number of records if it is public, as it was given to the fit; None where it was estimated.
+        total: the number of records if it is public, as it was given to the fit; None if it was estimated.
         draws: of the bootstrap, >= 2.
         seed: of the bootstrap. The noise redrawn protects nothing.
-        estimator: what repeats the fit in the bootstrap, as the model was fitted; None is `Estimator()`.
-        constraints: as in the fit. What they tell has no error, and the fits of the bootstrap keep to them;
-            `laplace` makes use of impossible cells only, so that beside a `FixedMarginal` its
+        estimator: repeats the fit in the bootstrap, as the model was fitted; None for `Estimator()`.
+        constraints: as in the fit. They hold without error, and the fits of the bootstrap keep to them;
+            `laplace` makes use of impossible cells only, so that with a `FixedMarginal` its
             deviations are too wide. Cells that the model holds impossible need not be given again.
         prior: as in the fit; the fits of the bootstrap have it too.
         prior_weight: as in the fit. The intervals of `linear` do not depend on it. A prior that pulls brings
-            a bias that nothing released tells: then `bootstrap` says how far the noise moves the model and
+            a bias unknown from the released numbers: then `bootstrap` gives the effect of noise alone and
             gives no interval, and `laplace` is refused.
 
     Raises:
@@ -149,15 +149,15 @@ def error_bars(
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ErrorBars(Estimates):
-    """Answers with error bars; those of all queries stand behind one another.
+    """Answers with error bars, concatenated over queries.
 
     Attributes:
         values: the estimates [answers] (counts times the query's unit).
         stddevs: standard deviation of each estimate over the noise of the measurements [answers], NaN where
-            there is none. Where an answer is not determined this is how far the noise moves the model's
-            answer, not how far that is from the table's.
+            undefined. Where an answer is not determined this is the effect of noise on the model's
+            answer, not its distance to the table's.
         intervals: both ends [answers, 2]; NaN where the measurements do not determine the answer, and where
-            the method cannot tell (see `error_bars`).
+            the method gives none (see `error_bars`).
         determined: whether the measurements determine the answer, bool [answers]. Where they do not, the
             value is the model's (maximum entropy) and no interval is given.
         level: the confidence asked for.
@@ -176,7 +176,7 @@ class ErrorBars(Estimates):
         return len(self.sizes)
 
     def __getitem__(self, place: int) -> ErrorBars:
-        """The error bars of one query."""
+        """Return the error bars of one query."""
         place = range(len(self.sizes))[place]
         start = sum(self.sizes[:place])
         part = slice(start, start + self.sizes[place])
@@ -221,6 +221,6 @@ def of_stddevs(
     method: str,
     sizes: tuple[int, ...],
 ) -> ErrorBars:
-    """Return error bars with Gaussian intervals around those values that are trusted, NaN for the others."""
+    """Return error bars with Gaussian intervals for trusted values, NaN for the others."""
     intervals = Estimates(values, np.where(trusted, stddevs, np.nan)).interval(level)
     return ErrorBars(values, stddevs, intervals, determined, level, method, sizes)

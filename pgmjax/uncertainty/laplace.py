@@ -5,7 +5,7 @@ a term that vanishes with the residuals, J^T J with J = W Q N F: F is the Fisher
 potentials (the derivative of the marginals), Q the measured queries, W one over the standard deviations.
 The variance of an answer with gradient g is g^T (J^T J)^+ g. No matrix is formed: the product of F and a
 vector is a derivative of the oracle's marginals, and conjugate gradients on the device do the rest, on
-potentials with one more number for the total beside them.
+potentials with one more number for the total.
 
 References:
     Tierney and Kadane 1986, "Accurate approximations for posterior moments"; Pearlmutter 1994, "Fast exact
@@ -64,7 +64,7 @@ def stddevs(
         model: fitted to the measurements.
         measurements: with independent noise.
         queries: the answers.
-        total: the number of records where it is public; None lets it vary with the noise.
+        total: the number of records where it is public; None to let it vary with the noise.
 
     Raises:
         ModelTooLargeError: the cliques of model, measurements and queries together do not fit in memory.
@@ -147,7 +147,7 @@ def curvature(
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class Curvature:
-    """The loss about a model: products with J and J^T.
+    """The loss linearised at a model: products with J and J^T.
 
     Attributes:
         oracle: of the cliques of the model, the measurements and the queries.
@@ -179,7 +179,7 @@ class Curvature:
         return pull(vector)[0]
 
     def ahead(self, step: Step) -> jax.Array:
-        """Return how expected counts move [length] with scaled potentials and log-total."""
+        """Return the derivative of expected counts [length] along scaled potentials and log-total."""
         change = self.fisher(self.free * self.scale * step[0])
         return self.total * (change + self.marginals * self.total_scale * step[1])
 
@@ -201,12 +201,12 @@ class Curvature:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where a query is answered (static).
+    """The location of a query's answer among the cliques' tables (static).
 
     Attributes:
         at: number of the clique.
         names: the clique's attributes.
-        query: what is asked of some of them.
+        query: over some of these attributes.
     """
 
     at: int
@@ -226,7 +226,7 @@ def _marginals(oracle: Oracle, point: jax.Array) -> jax.Array:
 
 @jit
 def _variances(curved: Curvature, rows: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Variance of each function of the counts [rows, length], its gradient's size, what is left of it."""
+    """Return variances of functions [rows, length], norms of their gradients, and residuals."""
 
     def one(row: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         gradient = curved.back(row)
@@ -243,13 +243,13 @@ def conjugate_gradients(
     """Return x with A x = b for a symmetric matrix A >= 0 that only multiplies, and the size of b - A x.
 
     `jax.scipy.sparse.linalg.cg` returns no residual and goes on where a singular A has no curvature left, so
-    that a gradient that cannot be told takes all its steps.
+    that a gradient outside the range takes all its steps.
 
     Args:
         apply: multiplies A with a vector.
         right: b.
-        tolerance: stop when what is left is no larger than this share of b.
-        max_steps: stop after so many products.
+        tolerance: stop when the residual is no larger than this share of b.
+        max_steps: stop after this many products.
 
     References:
         Hestenes and Stiefel 1952, "Methods of conjugate gradients for solving linear systems".
@@ -285,7 +285,7 @@ def dot(one: Step, other: Step) -> jax.Array:
 
 
 def _outside(held: Sequence[Clique], cliques: Sequence[Clique]) -> list[Clique]:
-    """Those cliques that are no part of another one, largest first."""
+    """Return the maximal cliques, largest first."""
     kept: list[Clique] = []
     for clique in sorted(cliques, key=len, reverse=True):
         if not any(set(clique) <= set(other) for other in (*held, *kept)):

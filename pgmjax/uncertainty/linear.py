@@ -2,9 +2,9 @@
 
 Of all combinations of the measured values that are unbiased for an answer, the one of least variance is found
 by a least-squares solver in the coordinates of effects. It exists if and only if the measurements determine
-the answer; what the best combination leaves over of it tells.
+the answer; the residual of the best combination decides.
 
-`Noiseless` is what is known of answers before anything is measured: impossible cells, fixed marginals, a
+`Noiseless` holds the answers known before anything is measured: impossible cells, fixed marginals, a
 public total. A function of the records that vanishes on every possible cell has the answer zero; one of a
 fixed marginal has the answer that the marginal gives, and a constant that of the total. Least squares takes
 them out of every function first. They are found in the coordinates of effects, so that the domain is never
@@ -54,7 +54,7 @@ def least_squares(
 ) -> LeastSquares:
     """Return the best linear unbiased estimate of every row.
 
-    Unbiased for every table that meets the constraints: what they tell is known without noise.
+    Unbiased for every table that meets the constraints, which hold without noise.
 
     Args:
         domain: the attributes.
@@ -85,11 +85,11 @@ def least_squares(
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class LeastSquares(Estimates):
-    """Best linear unbiased estimates of rows.
+    """Best linear unbiased estimates of query rows.
 
     Attributes:
-        values: the estimates [rows]; NaN where there is none.
-        stddevs: their standard deviations [rows]; NaN where there is none.
+        values: the estimates [rows]; NaN if not estimable.
+        stddevs: their standard deviations [rows]; NaN if not estimable.
         determined: whether the measurements determine the row, bool [rows].
         combinations: each row's weights of the measured values over their standard deviations [rows, values].
     """
@@ -107,7 +107,7 @@ class _System:
         from scipy.sparse.linalg import LinearOperator
 
         self.answers, self.known = WhitenedAnswers(measurements, effects), known
-        # Each whole marginal tells each of its effects with the precision 1 / (cells stddev^2).
+        # Each whole marginal determines each of its effects with precision 1 / (cells stddev^2).
         precision = np.zeros(effects.length)
         for m in measurements:
             weight = float(np.mean(m.row_stddevs() ** -2.0)) / effects.domain.size(m.clique)
@@ -129,7 +129,7 @@ class _System:
         return self.answers.ask(self.known.without(vector.reshape(-1) * self.scale))
 
     def solve(self, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the shortest combinations [rows, values] for functions, and whether one does [rows]."""
+        """Return the least-norm combinations [rows, values] for functions, and whether one exists [rows]."""
         whole, targets = np.linalg.norm(targets, axis=1), self.known.without(targets)
         targets[np.linalg.norm(targets, axis=1) <= _ROUNDING * whole] = 0.0  # known
         lengths = np.linalg.norm(targets, axis=1)
@@ -163,7 +163,7 @@ class _System:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Noiseless:
-    """Functions whose answers are known, and how to take them out of others.
+    """Functions with known answers, and the projection of others orthogonal to them.
 
     Where functions have more coordinates over constrained attributes than `MAX_COORDINATES`, only the total
     is made use of: what follows then holds, with more noise than need be.
@@ -185,7 +185,7 @@ class Noiseless:
         fixed: Sequence[FixedMarginal],
         total: float | None,
     ) -> Noiseless:
-        """Return what is known of functions in these coordinates.
+        """Return the functions with known answers in these coordinates.
 
         Args:
             effects: the coordinates, those of the fixed marginals among them.
@@ -215,7 +215,7 @@ class Noiseless:
         return cls(tuple(blocks), worth)
 
     def without(self, coordinates: np.ndarray) -> np.ndarray:
-        """Return functions less their known parts [..., length], up to rounding."""
+        """Return functions projected off the known ones [..., length], up to rounding."""
         result = np.array(coordinates)
         for places, basis in self.blocks:
             part = result[..., places]
@@ -223,7 +223,7 @@ class Noiseless:
         return result
 
     def touched(self, length: int) -> np.ndarray:
-        """Return where coordinates are changed, bool [length]."""
+        """Return the mask of changed coordinates, bool [length]."""
         result = np.zeros(length, bool)
         for places, _ in self.blocks:
             result[places] = True
@@ -231,7 +231,7 @@ class Noiseless:
 
 
 def _families(effects: ResidualBasis, constrained: set[str]) -> dict[Clique, tuple[Clique, ...]]:
-    """For each set of free attributes the sets of constrained ones that stand beside it, smallest first."""
+    """Return the sets of constrained attributes joined to each set of free ones, smallest first."""
     found: dict[Clique, list[Clique]] = {}
     for subset in effects.places:
         free = tuple(name for name in subset if name not in constrained)
@@ -240,7 +240,7 @@ def _families(effects: ResidualBasis, constrained: set[str]) -> dict[Clique, tup
 
 
 def _places(effects: ResidualBasis, free: Clique, family: tuple[Clique, ...]) -> np.ndarray:
-    """Where the effects of free attributes with each constrained set stand [free cells, coordinates]."""
+    """Return the places of free attributes' effects with constrained sets [free cells, coordinates]."""
     domain, parts = effects.domain, []
     for beside in family:
         subset = tuple(name for name in domain.attributes if name in free or name in beside)
@@ -252,7 +252,7 @@ def _places(effects: ResidualBasis, free: Clique, family: tuple[Clique, ...]) ->
 
 
 def _vanishing(domain: Domain, possible: GraphicalModel, family: tuple[Clique, ...]) -> np.ndarray:
-    """An orthonormal basis of the effects whose sum is zero on every possible cell [coordinates, known]."""
+    """Return an orthonormal basis of effects that sum to zero on possible cells [coordinates, known]."""
     starts = np.cumsum([0, *(domain.size(subset) for subset in family)])
     if not any(family) or starts[-1] > MAX_COORDINATES:
         return np.zeros((starts[-1], 0))
@@ -277,7 +277,7 @@ def _vanishing(domain: Domain, possible: GraphicalModel, family: tuple[Clique, .
 
 
 def _together(domain: Domain, union: Clique, shares: np.ndarray, one: Clique, other: Clique) -> np.ndarray:
-    """Inner products of the cells of two sets, each a coordinate of unit length [cells, cells]."""
+    """Return inner products of the cells of two sets, each of unit length [cells, cells]."""
     # one more axis of length 1, which every set has: an empty set is numbered as any other
     codes = np.indices((*domain.shape_of(union), 1)).reshape(len(union) + 1, -1)
     mine, theirs = (
@@ -294,7 +294,7 @@ def _together(domain: Domain, union: Clique, shares: np.ndarray, one: Clique, ot
 def _told(
     effects: ResidualBasis, fixed: Sequence[FixedMarginal], total: float | None, places: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The constant and the cells of fixed marginals as functions [coordinates, functions], and answers."""
+    """Return the constant and fixed marginals' cells as functions [coordinates, functions], and answers."""
     rows: list[np.ndarray] = []
     answers: list[float] = []
     if total is not None:
@@ -309,7 +309,7 @@ def _told(
 
 
 def _with_answers(basis: np.ndarray, told: np.ndarray, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An orthonormal basis of known functions and of those that vanish, and the worth of its coordinates."""
+    """Return an orthonormal basis of known and vanishing functions, and the worth of its coordinates."""
     left, sizes, right = np.linalg.svd(np.concatenate([basis, told], axis=1), full_matrices=False)
     own = sizes > _SAME * max(sizes.max(initial=0.0), 1.0)
     left, right = left[:, own], right[own, basis.shape[1] :]

@@ -1,4 +1,4 @@
-"""Queries that are asked, as one list of rows, each a table over its clique."""
+"""Validated queries and measurements, and query rows as tables over their cliques."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pgmjax.queries.rows import transposed
 
 
 def queries_of(domain: Domain, queries: Any) -> tuple[Query, ...]:
-    """Return queries, checked; attribute names stand for all cells of their marginal.
+    """Return queries, checked; attribute names mean all cells of their marginal.
 
     Raises:
         TypeError: a single query instead of a list, or something that is no query.
@@ -72,7 +72,7 @@ def row_tables(domain: Domain, queries: Sequence[Query]) -> Iterator[tuple[Cliqu
 
 
 def zeros_of(model: GraphicalModel, constraints: Sequence[Constraint] = ()) -> list[StructuralZeros]:
-    """Return the impossible cells of a model's potentials and of constraints, one mask a set of attributes.
+    """Return the impossible cells of a model's potentials and of constraints, one mask per set of attributes.
 
     Raises:
         ValueError: a constraint that does not fit the domain.

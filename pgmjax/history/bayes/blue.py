@@ -157,7 +157,7 @@ class BestLinearUnbiased:
 
     @functools.cached_property
     def estimate(self) -> np.ndarray:
-        """The estimate x_hat in coordinates [coordinates] (counts): of cells, where there are few.
+        """The estimate x_hat in coordinates [coordinates] (counts): the cells, if they are few.
 
         Where the history does not determine all of it, the one of least norm.
         """
@@ -165,7 +165,7 @@ class BestLinearUnbiased:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every query over the coordinates can be estimated without bias."""
+        """Return whether every query over the coordinates is estimable."""
         return self.information.null is None and isinstance(self.coordinates, Cells)
 
     def combination(self, targets: Any, *, biased: bool = False) -> np.ndarray:
@@ -182,7 +182,7 @@ class BestLinearUnbiased:
         return self._combination(self._vectors(targets, biased))
 
     def is_estimable(self, targets: Any) -> np.ndarray:
-        """Return for every target whether the history determines it, bool [targets]."""
+        """Return whether each target is estimable from the history, bool [targets]."""
         return self._seen(targets)[2]
 
     def answer(self, target: Any, *, biased: bool = False, method: str = "auto", **options: Any) -> Inference:
@@ -219,12 +219,12 @@ class BestLinearUnbiased:
         return self.information.variances(vectors)
 
     def _combination(self, vectors: np.ndarray) -> np.ndarray:
-        """Return A [targets, answers] of vectors that the answers determine, refined once."""
+        """Return A [targets, answers] for estimable vectors, with one step of refinement."""
         weights = self.information.combinations(self.noise.whiten(self.rows), vectors)
         return np.asarray(self.noise.whiten_transposed(weights.T).T)
 
     def _seen(self, targets: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return targets in coordinates, what no answer sees of them, and which are determined [targets]."""
+        """Return targets in coordinates, their unobserved parts, and the mask of estimable ones [targets]."""
         vectors, outside = self.coordinates.of(targets)
         missing = self.information.missing(vectors)
         seen = np.asarray((outside == 0) & ~missing.any(axis=1))

@@ -23,18 +23,18 @@ ROUGHLY = 1e-7
 """The same where a displacement limits the accuracy anyway."""
 _LEFT = 1e-9  # by a slow series that converges
 _NEGLIGIBLE = 1e-17
-_POWER = 12  # the displacement is a sum of so many uniforms: smooth enough for a short series
+_POWER = 12  # the displacement is a sum of this many uniforms: smooth enough for a short series
 _MAX_POINTS = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
 class Inversion:
-    """What an inversion will compute.
+    """The plan of an inversion.
 
     Attributes:
         period: the length of the period (counts).
         points: how many values of the characteristic function are needed; 0 for a closed form.
-        step: the lattice, None where there is none.
+        step: the lattice, None without one.
         smoothing: the width of the displacement (counts), 0 for none.
         accuracy: of the result.
     """
@@ -47,7 +47,7 @@ class Inversion:
 
     @property
     def cost(self) -> float:
-        """Nanoseconds on one core, roughly."""
+        """The approximate cost in nanoseconds on one core."""
         return 150.0 * self.points
 
 
@@ -95,7 +95,7 @@ class FourierDistribution(SumDistribution):
 
 
 def plan_inversion(distribution: NoiseSum, resolution: float = 1 / 128) -> Inversion:
-    """Return how to invert a sum's characteristic function.
+    """Plan the inversion of a sum's characteristic function.
 
     Args:
         distribution: the sum.
@@ -119,7 +119,7 @@ def plan_inversion(distribution: NoiseSum, resolution: float = 1 / 128) -> Inver
 
 
 def _convergent(distribution: NoiseSum, period: float, left: float, most: int) -> int:
-    """Return how many terms leave so much at most, by the continuous noises alone; too many if none is."""
+    """Return the number of terms that bounds the truncation error, by continuous noises alone."""
     groups = [
         (size, count, noise)
         for size, count, noise in zip(

@@ -25,13 +25,13 @@ LABEL = "engine's model: consistent and non-negative; error bars of the noise al
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ConsistentAnswers:
-    """What the engine's model of a history answers.
+    """Answers from the engine's model of a history.
 
     Attributes:
         values: the answers [rows] (counts); together they are those of one table without negative counts.
         noise_stddevs: standard deviation of the noise in the best linear unbiased answers to the same rows
             [rows] (counts), a scale for comparison: NaN where they are not estimable. It is no promise of how
-            far the model's answers are off, which have a bias where the history does not tell all.
+            far the model's answers are off, which are biased where the history leaves queries undetermined.
         label: what these numbers are, to be shown with them.
     """
 
@@ -49,7 +49,7 @@ def consistent_answers(
         history: independent noisy answers.
         query: of any number of rows.
         total: the number of records, where it is public; None estimates it.
-        estimator: an `Estimator`; None is the default one.
+        estimator: an `Estimator`; None for the default one.
 
     Raises:
         ValueError: a history without answers, or a query that does not fit its domain.
@@ -77,7 +77,7 @@ def consistent_answers(
 
 
 class DeclinedError(Error, ValueError):
-    """A question was declined because a claim that is watched is too sure already.
+    """Raised when a question is declined because a watched claim has reached its level.
 
     Attributes:
         verdicts: of the claims that are.
@@ -90,9 +90,9 @@ class DeclinedError(Error, ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class InferenceControl:
-    """Claims that nobody shall become sure of from the answers.
+    """Inference control: claims that must not become certain from the answers.
 
-    What is declined depends on released answers only, so that a refusal tells nothing new about the table.
+    What is declined depends on released answers only, so that a refusal reveals nothing new about the table.
 
     Attributes:
         watched: pairs of a query of one row (as `BestLinearUnbiased.answer` takes it) and a claim about its
@@ -118,7 +118,7 @@ class InferenceControl:
                 raise TypeError("watched must hold pairs of a query and a Claim.")
 
     def passed(self, blue: BestLinearUnbiased) -> tuple[Verdict, ...]:
-        """Return the verdicts of the claims that reach the level; what is not estimable is not known."""
+        """Return the verdicts of the claims that reach the level, over estimable targets."""
         verdicts = [
             blue.answer(target).test(claim, self.level)
             for target, claim in self.watched

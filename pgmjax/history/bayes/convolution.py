@@ -1,7 +1,7 @@
 """The distribution of a sum of noises by probability calculation: masses on a grid, cut off and convolved.
 
 Each noise becomes a vector of masses on multiples of a step, long enough that all that is cut off together is
-at most gamma. Their convolution is a product of Fourier transforms. Rounding to the grid moves the sum: by
+at most gamma. Their convolution is a product of Fourier transforms. Rounding to the grid shifts the sum: by
 half a step a term at most, and by Hoeffding's inequality far less with near certainty.
 """
 
@@ -18,7 +18,7 @@ from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.measurements.noise import NoiseDistribution
 
 GAMMA = 1e-8
-_MOVED = 1e-9  # the probability left to rounding that moves the sum further than `shift`
+_MOVED = 1e-9  # the probability left to rounding that shifts the sum further than `shift`
 _FOLDED = 0.1
 _POINTS = 1 << 17
 _MOST_POINTS = 1 << 26
@@ -26,14 +26,14 @@ _MOST_POINTS = 1 << 26
 
 @dataclasses.dataclass(frozen=True)
 class Convolution:
-    """What a probability calculation will compute.
+    """The plan of a probability calculation.
 
     Attributes:
         step: the grid (counts).
         lengths: the length of each group's vector, odd [groups].
         points: the length of the result, odd; less than all vectors together reach where what lies further
             out, of a tenth of gamma at most, is folded in.
-        folded: whether it is.
+        folded: whether that mass is folded in.
         exact: whether all noise lies on the grid, so that nothing is rounded.
         accuracy: of the result.
         cost: operations, roughly.
@@ -49,11 +49,11 @@ class Convolution:
 
 
 def plan_convolution(distribution: NoiseSum, step: float | None = None, gamma: float = GAMMA) -> Convolution:
-    """Return how to calculate the distribution of a sum.
+    """Plan the calculation of the distribution of a sum.
 
     Args:
         distribution: the sum.
-        step: the grid (counts); 1 is the paper's. None takes the lattice of discrete noise where there is
+        step: the grid (counts); 1 is the paper's. None for the lattice of discrete noise where there is
             one that is not too fine, else a grid of about 131,000 points.
         gamma: the probability that may be cut off.
 

@@ -1,4 +1,4 @@
-"""Queries as vectors: over all cells where they are few, else over the span of a history's rows."""
+"""Queries as vectors: over all cells if they are few, else over the span of a history's rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pgmjax.history.rows import Rows
 from pgmjax.queries import Query
 
 MAX_CELLS = 4096
-"""Domains of up to so many cells may be written out."""
+"""The largest number of cells of a domain that may be written out."""
 _FEW_CELLS = 512
 _OUTSIDE = 1e-10  # of the squared length of a query: the kernel leaves no more digits, see `Span.spans`
 _NAMED = 4
@@ -24,7 +24,7 @@ _MAX_ATTRIBUTES = 6
 
 
 class NotEstimableError(Error, ValueError):
-    """A target that the history does not determine; the message says which direction is missing.
+    """Raised for a target that is not estimable; the message names the missing direction.
 
     Attributes:
         direction: the missing part of the first such target, over cells [cells]; None where it was not
@@ -44,7 +44,7 @@ class Cells:
     domain: Domain | None = None
 
     def of(self, targets: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return targets over the cells [targets, cells], and zeros [targets]: nothing lies outside.
+        """Return targets over the cells [targets, cells], and residuals [targets], which are zero.
 
         Raises:
             ValueError: another number of cells, or entries that are not finite.
@@ -62,7 +62,7 @@ class Cells:
         return array, np.zeros(len(array))
 
     def spans(self, targets: Any, which: np.ndarray, combination: np.ndarray) -> np.ndarray:
-        """Return that nothing is left over [which]: entries were compared themselves."""
+        """Return zero residuals [which]: entries were compared directly."""
         return np.ones(len(which), bool)
 
     def appended(self, row: Any) -> tuple[Cells, np.ndarray]:
@@ -137,7 +137,7 @@ class Span:
         return Span(rows, transform), np.append(inside[0], length)
 
     def describe(self, targets: Any, which: int, missing: np.ndarray) -> tuple[str, None]:
-        """Say which direction is missing, by the attributes whose joint effect the rows do not tell."""
+        """Say which direction is missing, by the attributes whose joint effect is not estimable."""
         asked = _rows(targets, self.rows.domain).take([which])
         weights = -(self.of(asked)[0][0] - missing) @ self.transform
         every = asked.concatenated(self.rows)
@@ -160,7 +160,7 @@ class Span:
 
 
 def coordinates_of(rows: Rows) -> Cells | Span:
-    """Return coordinates for a history's rows: cells where they are few, or not many more than rows."""
+    """Return coordinates for a history's rows: cells if they are few, or not many more than rows."""
     size = rows.domain.size()
     written = size <= MAX_CELLS and (size <= _FEW_CELLS or 2 * rows.num_rows >= size)
     return Cells(size, rows.domain) if written else Span.by(rows)

@@ -1,4 +1,4 @@
-"""The computed distribution of a sum of noises: its probabilities, and how far they may be wrong.
+"""The computed distribution of a sum of noises: its probabilities and their error bounds.
 
 A sum has a closed form where it is one continuous noise, or any number of Gaussian ones.
 """
@@ -20,7 +20,7 @@ _SNAP = 1e-6  # of a lattice step: an end this close to a lattice point holds it
 
 @dataclasses.dataclass(frozen=True)
 class Accuracy:
-    """How far a computed distribution may be from the true one.
+    """An error bound of a computed distribution.
 
     With probability `confidence`, moving the ends of any interval by at most `shift` changes its computed
     probability into one that is within `mass` of the true one.
@@ -43,7 +43,7 @@ class SumDistribution(abc.ABC):
 
     @abc.abstractmethod
     def between(self, low: float, high: float) -> float:
-        """Return P(low <= X <= high) as computed; both ends belong to it."""
+        """Return P(low <= X <= high) as computed, both ends included."""
 
     @abc.abstractmethod
     def half_width(self, level: float) -> float:
@@ -62,7 +62,7 @@ class SumDistribution(abc.ABC):
         return -width, width
 
     def reach(self, level: float) -> float:
-        """Return the computed probability from which on a level is truly reached."""
+        """Return the computed probability that guarantees a level."""
         level = checks.number("level", level, above=0, below=1)
         return level + self.accuracy.mass if self.accuracy.confidence == 1 else level
 
@@ -81,7 +81,7 @@ class LatticeDistribution(SumDistribution):
         step: the distance of neighbouring points (counts).
         masses: probabilities [2 n + 1] at -n, ..., n steps.
         accuracy: how far they may be wrong.
-        cells: each mass stands for the interval of one step around its point, not for the point.
+        cells: each mass covers the interval of one step around its point, not the point.
     """
 
     step: float
@@ -91,7 +91,7 @@ class LatticeDistribution(SumDistribution):
 
     @functools.cached_property
     def _sums(self) -> np.ndarray:
-        """Probability below every edge [2 n + 2], from zero on."""
+        """The cumulative distribution at every edge [2 n + 2], from zero on."""
         return np.concatenate([[0.0], np.cumsum(self.masses)])
 
     @functools.cached_property
@@ -174,7 +174,7 @@ class ExactDistribution(SumDistribution):
 
 
 def closed_form(distribution: NoiseSum) -> ExactDistribution | None:
-    """Return the distribution of a sum where it has a closed form, None otherwise."""
+    """Return the distribution of a sum if it has a closed form, else None."""
     if not distribution.sizes.size:
         return None
     if all(isinstance(noise, Gaussian) for noise in distribution.distributions):

@@ -27,10 +27,10 @@ _ENDS = 1e-7  # of a lattice step: keeps a true answer at an end inside in spite
 @renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Inference:
-    """An estimate and its error distribution: the belief about the true answer theta given the estimate.
+    """An estimate and its error distribution: the posterior of the true answer theta given it.
 
-    It is what the estimate alone tells, under a flat prior: theta = value - error. Given all answers one by
-    one the belief differs, see `history.posterior`.
+    Given the estimate alone, under a flat prior, theta = value - error. Given all answers one by
+    one the posterior differs, see `history.posterior`.
 
     Attributes:
         value: the estimate (counts).
@@ -60,12 +60,12 @@ class Inference:
 
     @functools.cached_property
     def computed(self) -> SumDistribution:
-        """The distribution as computed, which says its own accuracy."""
+        """The computed distribution, with its accuracy."""
         return distribution_of(self.distribution, self.method, **dict(self.options))
 
     @property
     def accuracy(self) -> Accuracy:
-        """How far probabilities and ends may be wrong."""
+        """The error bound of probabilities and ends."""
         return self.computed.accuracy
 
     @property
@@ -113,7 +113,7 @@ class Inference:
         return min(1.0, math.fsum(self.probability(low, high) for low, high in merged))
 
     def test(self, claim: Claim, level: float = 0.95) -> Verdict:
-        """Return how probable a claim about theta is, and whether it or its contrary reaches a level."""
+        """Return the probability of a claim about theta, and whether it or its contrary reaches a level."""
         probability = claim.within(self.computed, self.value)
         return Verdict(claim, probability, checks.number("level", level, above=0, below=1))
 
@@ -173,7 +173,7 @@ class JointInference:
         """Return P(low <= theta <= high for all targets together), and its standard error.
 
         Args:
-            low: one number or one a target (counts).
+            low: one number or one per target (counts).
             high: as `low`.
             size: the number of draws.
             seed: of the device's generator.
@@ -191,7 +191,7 @@ class JointInference:
         themselves: with confidence `monte_carlo.CONFIDENCE` over them the level is truly reached.
 
         Raises:
-            ValueError: a level outside (0, 1), or closer to 1 than so many draws tell.
+            ValueError: a level outside (0, 1), or too close to 1 for this number of draws.
         """
         level = checks.number("level", level, above=0, below=1)
         spreads = np.sqrt(np.diagonal(self.covariance))
@@ -209,7 +209,7 @@ class JointInference:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """That a true answer lies in low..high, both ends included, or, strictly, between them.
+    """The claim that a true answer lies in low..high, ends included, or excluded if strict.
 
     Attributes:
         low: the lower end (counts); minus infinity for none.
@@ -235,7 +235,7 @@ class Claim:
 
     @property
     def opposite(self) -> Claim | None:
-        """The contrary claim, where it is one interval."""
+        """The contrary claim, if it is one interval."""
         if self.low == -math.inf and self.high < math.inf:
             return Claim(low=self.high, strict=not self.strict)
         if self.high == math.inf and self.low > -math.inf:
@@ -255,12 +255,12 @@ class Claim:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """How a claim fared.
+    """The verdict on a claim.
 
     Attributes:
         claim: the claim.
         probability: of the claim.
-        level: what counts as established.
+        level: probability from which a claim counts as established.
     """
 
     claim: Claim
@@ -269,12 +269,12 @@ class Verdict:
 
     @property
     def holds(self) -> bool | None:
-        """True or False where the claim or its contrary reaches the level, None where neither does."""
+        """True or False if the claim or its contrary reaches the level, None if neither does."""
         if self.probability >= self.level:
             return True
         return False if 1 - self.probability >= self.level else None
 
     @property
     def odds(self) -> float:
-        """The claim's probability over its contrary's."""
+        """The odds of the claim."""
         return math.inf if self.probability >= 1 else self.probability / (1 - self.probability)

@@ -28,7 +28,7 @@ _CHUNK_NUMBERS = 1 << 22
 
 @dataclasses.dataclass(frozen=True)
 class Simulation:
-    """What a simulation will do: its draws, their forecast accuracy and cost (nanoseconds, roughly)."""
+    """The plan of a simulation: its draws, forecast accuracy and approximate cost (nanoseconds)."""
 
     size: int
     accuracy: Accuracy
@@ -62,7 +62,7 @@ class SimulatedDistribution(SumDistribution):
         """Return a w with P(abs(X) <= w) >= level, with the stated confidence over the draws.
 
         Raises:
-            ValueError: a level outside (0, 1), or closer to 1 than the draws tell.
+            ValueError: a level outside (0, 1), or too close to 1 for the number of draws.
         """
         number = order_statistic(len(self.sizes), level)
         if number > len(self.sizes):
@@ -89,7 +89,7 @@ class SimulatedDistribution(SumDistribution):
 
 
 def order_statistic(size: int, level: float) -> int:
-    """Return which of sorted draws, from 1, is at least the quantile of a level with `CONFIDENCE`.
+    """Return the rank, from 1, of a draw at or above a level's quantile with `CONFIDENCE`.
 
     It is above the level's share of draws, which lies below the quantile half of the time; `size` + 1 where
     no draw is large enough with such confidence.
@@ -174,7 +174,7 @@ def _accuracy(size: int) -> Accuracy:
 def _arguments(
     coefficients: np.ndarray, distributions: tuple[NoiseDistribution, ...]
 ) -> list[tuple[Any, ...]]:
-    """Return what `_draw` needs, the terms by how they are drawn: coefficients, scales, discreteness."""
+    """Return the terms for `_draw`, grouped by sampler: coefficients, scales, discreteness."""
     scales = np.array([distribution.scale for distribution in distributions])
     discrete = np.array([distribution.is_discrete for distribution in distributions])
     laplace = np.array([distribution.noise == "laplace" for distribution in distributions])

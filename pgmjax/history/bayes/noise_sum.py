@@ -26,22 +26,22 @@ _LARGEST_DENOMINATOR = 1000
 class NoiseSum:
     """The distribution of sum_k c_k N_k with independent symmetric noises N_k.
 
-    Terms of one distribution and one size of coefficient are grouped, those that are nothing but rounding
+    Terms of one distribution and one size of coefficient are grouped, those of rounding size
     left out.
 
     Args:
         coefficients: c [terms].
-        distributions: one distribution a term, or one for all; a number is the scale of a discrete Laplace
+        distributions: one distribution per term, or one for all; a number is the scale of a discrete Laplace
             distribution.
         continuous: take the papers' continuous distributions of the same families and scales.
 
     Attributes:
         sizes: the distinct sizes of coefficients [groups], largest standard deviation first.
         distributions: the distribution of every group.
-        counts: how many terms a group holds [groups].
+        counts: the number of terms of each group [groups].
 
     Raises:
-        ValueError: coefficients that are not finite, or as many distributions as terms were expected.
+        ValueError: coefficients that are not finite, or neither one distribution per term nor one for all.
 
     Example:
         >>> NoiseSum([1.0, -1.0], 2.0, continuous=True)
@@ -78,7 +78,7 @@ class NoiseSum:
 
     @property
     def num_terms(self) -> int:
-        """The number of terms that count."""
+        """The number of terms kept."""
         return int(self.counts.sum())
 
     @functools.cached_property
@@ -94,7 +94,7 @@ class NoiseSum:
 
     @property
     def is_discrete(self) -> bool:
-        """Whether every noise is discrete."""
+        """Return whether every noise is discrete."""
         return all(distribution.is_discrete for distribution in self.distributions)
 
     def continuous(self) -> NoiseSum:
@@ -123,7 +123,7 @@ class NoiseSum:
 
     @functools.cached_property
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Arguments s and log E exp(s X) there, for Chernoff's bound."""
+        """Return arguments s and log E exp(s X) there, for Chernoff's bound."""
         limits = [
             distribution.largest_argument / size
             for size, distribution in zip(self.sizes, self.distributions, strict=True)
@@ -145,7 +145,7 @@ class NoiseSum:
         return float(((math.log(2 / outside) + logs) / arguments).min())
 
     def lattice(self) -> float | None:
-        """Return the largest step g that all coefficients are integers times, None where there is none.
+        """Return the largest step g of which all coefficients are integer multiples, or None.
 
         Ratios with denominators above 1,000 count as not commensurate.
 

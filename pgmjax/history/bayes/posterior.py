@@ -1,7 +1,7 @@
-"""The belief about tables given all answers one by one, under a flat prior, by Gibbs sampling on the device.
+"""The posterior of tables given all answers, under a flat prior, by Gibbs sampling on the device.
 
 The estimate's own distribution conditions on the best linear estimate alone. With Laplace noise the answers
-one by one tell more: a posterior proportional to the product of the noises' densities at y - H x. A Laplace
+one by one carry more: a posterior proportional to the product of the noises' densities at y - H x. A Laplace
 noise is a Gaussian one of random variance, whose conditional is inverse Gaussian, and given the variances x
 is Gaussian: two draws alternate, in many chains.
 """
@@ -29,7 +29,7 @@ _LARGEST_RHAT = 1.05
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
-    """Draws of targets' true answers given all answers.
+    """Posterior draws of targets' true answers given all answers.
 
     Attributes:
         draws: [chains, steps, targets] (counts).
@@ -54,7 +54,7 @@ class Posterior:
 
     @property
     def rhat(self) -> np.ndarray:
-        """The ratio of the spread over all chains to that within one [targets]; near 1 when they agree."""
+        """R-hat [targets]: spread over all chains to that within one, near 1 when they agree."""
         steps = self.draws.shape[1]
         within = self.draws.var(axis=1, ddof=1).mean(axis=0)
         between = self.draws.mean(axis=1).var(axis=0, ddof=1)
@@ -62,7 +62,7 @@ class Posterior:
 
     @property
     def mixed(self) -> bool:
-        """Whether the chains agree for every target."""
+        """Return whether the chains agree for every target."""
         return bool((self.rhat < _LARGEST_RHAT).all())
 
     def interval(self, level: float = 0.95, target: int = 0) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Queries that histories are made of: ranges, conditions, moments, transforms, marginals.
+"""Builders of queries for histories: ranges, conditions, moments, transforms, marginals.
 
 `random_ranges` and `random_tables` draw the two kinds of the paper's experiments; `is_in`, `equals` and
 `between` are conditions that combine by `&`, `|` and `~`; `moments`, `covariances`; `fourier` and

@@ -1,4 +1,4 @@
-"""Boolean conditions on a record, and the query that counts the records they hold for.
+"""Boolean conditions on a record, and the query that counts the records satisfying them.
 
 A condition's truth table is written as a sum of few products of one vector an axis. A table that is no
 product is sliced along an axis. Slices that are whole-number combinations of others need no terms of their
@@ -19,7 +19,7 @@ from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, matrix, 
 from pgmjax.queries import range as code_range
 
 MAX_CASES = 1_000_000
-"""The most combinations of cases of attributes that a condition may tell apart."""
+"""The most combinations of cases of attributes that a condition may distinguish."""
 
 Term = tuple[int, tuple[np.ndarray, ...]]
 """A coefficient, and a vector of whole numbers for each axis."""
@@ -60,7 +60,7 @@ class Condition:
         return Condition("not", parts=(self,))
 
     def query(self, domain: Domain) -> Query:
-        """Return the query that counts the records for which the condition holds.
+        """Return the query that counts the records satisfying the condition.
 
         A `Product` where that suffices, otherwise a `WeightedSum` of few products with whole numbers: the
         fewest for two attributes unless only fractions would do, and rarely far from it beyond.
@@ -92,7 +92,7 @@ class Condition:
         return terms[0][1] if len(terms) == 1 and terms[0][0] == 1 else WeightedSum(terms)
 
     def holds(self, codes: dict[str, np.ndarray]) -> np.ndarray:
-        """Return where the condition holds, for arrays of codes by attribute that broadcast together."""
+        """Return whether the condition holds, for arrays of codes by attribute that broadcast together."""
         if self.joined_by == "codes":
             return np.isin(codes[self.attribute], self.codes)
         inner = [part.holds(codes) for part in self.parts]
@@ -144,13 +144,13 @@ def _check_codes(name: str, sets: list[tuple[int, ...]], size: int) -> None:
 
 
 def _cases(sets: list[tuple[int, ...]], size: int) -> np.ndarray:
-    """Return for each code which case it is: codes are one case that all sets treat alike."""
+    """Return the case of each code: a case holds the codes that are in the same sets."""
     member = np.stack([np.isin(np.arange(size), codes) for codes in sets], axis=1)
     return np.unique(member, axis=0, return_inverse=True)[1].reshape(-1)
 
 
 def _block(vector: np.ndarray) -> AttributeQuery:
-    """Return the plainest block of one row."""
+    """Return the simplest block of one row."""
     codes = np.flatnonzero(vector)
     if not np.array_equal(vector[codes], np.ones(len(codes))):
         return matrix([vector])
@@ -164,7 +164,7 @@ def _block(vector: np.ndarray) -> AttributeQuery:
 
 
 class Decomposer:
-    """Splits truth tables into products, and remembers those it has met."""
+    """Splits truth tables into sums of products, with a cache."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[tuple[int, ...], bytes], list[Term]] = {}
@@ -202,7 +202,7 @@ class Decomposer:
         return best
 
     def _sliced(self, table: np.ndarray, axis: int, constant: bool) -> list[Term]:
-        """Return the terms of a basis of the slices, with how often each slice holds each of them."""
+        """Return the terms of a basis of the slices, with the coefficients of each slice."""
         slices = np.moveaxis(table, axis, 0)
         flat = slices.reshape(len(slices), -1)
         candidates = sorted(np.unique(flat, axis=0), key=lambda row: _box(_shaped(row, slices)) is None)
@@ -248,7 +248,7 @@ def _axes(table: np.ndarray) -> list[int]:
 
 
 def _basis(candidates: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return candidates of which all rows are whole-number combinations, and the numbers [rows, basis]."""
+    """Return a basis with integer coefficients for all rows, and the coefficients [rows, basis]."""
     kept: list[np.ndarray] = []
     for candidate in candidates:
         if candidate.any() and _combination(kept, candidate) is None:

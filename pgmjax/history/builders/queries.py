@@ -84,7 +84,7 @@ def moments(
 def covariances(
     domain: Domain, attributes: Iterable[str], values: Mapping[str, Any] | None = None
 ) -> list[Product]:
-    """Return what means, variances and covariances are made of: the count and the moments up to order 2.
+    """Return the count and the moments up to order 2, for means, variances and covariances.
 
     The covariance of x and y is (sum of x y) / n - (sum of x) (sum of y) / n^2.
 
@@ -211,7 +211,7 @@ def fourier(domain: Domain, attributes: Iterable[str], order: int | None = None)
     Args:
         domain: the attributes.
         attributes: the attributes of the marginal.
-        order: the most attributes in one coefficient; None takes all.
+        order: the most attributes in one coefficient; None for all.
 
     Raises:
         ValueError: an unknown attribute, or an order out of range.

@@ -1,4 +1,4 @@
-"""The expected error of answers to new queries, from noisy answers alone, and the alpha of least error."""
+"""Cross-validation: the expected error of answers to new queries, and the alpha that minimises it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _GRID = 8  # values of alpha looked at before the search narrows
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AlphaChoice:
-    """An alpha with the errors that led to it.
+    """A selected alpha, with the errors estimated at all alphas tried.
 
     Attributes:
         alpha: the best of those tried.
         error: estimated mean squared error (counts^2) of an answer there; below 0 where chance has it so.
-        alphas: what was tried, ascending [tried].
+        alphas: the values tried, ascending [tried].
         errors: the estimate at each [tried].
     """
 
@@ -36,7 +36,7 @@ class AlphaChoice:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation:
-    """Every answer of a history predicted from those of the other folds.
+    """Cross-validation of a history: each answer predicted from those of the other folds.
 
     The prediction errors at any alpha follow from the decomposition of the whole history: with the hat matrix
     H in whitened coordinates they are ``(I - H_FF)^-1 (I - H)_F a`` for fold F, exactly those of a history
@@ -148,7 +148,7 @@ class CrossValidation:
 
     @property
     def _answers(self) -> np.ndarray:
-        """The answers, less those of the prior where the total is known [rows]."""
+        """The answers, less those of the prior if the total is known [rows]."""
         history = self.pca.history
         if self.pca.total is None:
             return history.values
@@ -178,7 +178,7 @@ class CrossValidation:
 def _narrow(
     error: Callable[[float], float], tried: dict[float, float], low: float, high: float, ratio: float
 ) -> None:
-    """Search between two alphas for the least error, adding what it tries to `tried`."""
+    """Search between two alphas for the least error, adding each trial to `tried`."""
     golden = (math.sqrt(5) - 1) / 2
     first, second = low * (high / low) ** (1 - golden), low * (high / low) ** golden
     tried[first], tried[second] = error(first), error(second)

@@ -31,7 +31,7 @@ def device_kernel(
     Args:
         rows: queries.
         others: further queries over the same domain; None are the same ones.
-        prior: weights of the cells; None is the uniform prior.
+        prior: weights of the cells; None for the uniform prior.
         block: the most rows in a tile; fewer where rows have many terms.
 
     Returns:

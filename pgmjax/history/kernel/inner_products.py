@@ -27,7 +27,7 @@ _MAX_GRAM = 4_000_000
 _MAX_TABLE = 8_000_000
 
 _MANY_TERMS = 4
-"""From so many terms a row on, a product of matrices for each row beats outer products of all terms."""
+"""From this many terms per row on, a product of matrices for each row beats outer products of all terms."""
 
 _BLOCK = 64
 
@@ -44,7 +44,7 @@ def kernel(
     Args:
         rows: queries.
         others: further queries over the same domain; None are the same ones.
-        prior: weights of the cells; None is the uniform prior, with which K is Q Q^T / N.
+        prior: weights of the cells; None for the uniform prior, with which K is Q Q^T / N.
         out: where to put the result, float64 [rows, others]; None makes room.
 
     Returns:
@@ -94,7 +94,7 @@ def kernel(
 def kernel_blocks(
     rows: Rows, others: Rows | None = None, prior: ProductPrior | None = None, *, block: int = 4096
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield the kernel matrix a few rows at a time, for what does not fit in memory.
+    """Yield the kernel matrix a few rows at a time, for matrices that do not fit in memory.
 
     Args:
         rows: queries.
@@ -121,7 +121,7 @@ def squared_norms(rows: Rows, prior: ProductPrior | None = None) -> np.ndarray:
 
     Args:
         rows: queries.
-        prior: weights of the cells; None is the uniform prior.
+        prior: weights of the cells; None for the uniform prior.
 
     Returns:
         float64 [rows], >= 0.
@@ -189,7 +189,7 @@ def same_domain(rows: Rows, others: Rows | None, prior: ProductPrior | None) -> 
 
 
 class _Columns:
-    """The columns of a kernel in the order of groups, and how they go to the order of rows."""
+    """The columns of a kernel in the order of groups, with their map to the order of rows."""
 
     def __init__(self, rows: Rows) -> None:
         self.widths = [len(group.rows) for group in rows.groups]
@@ -204,7 +204,7 @@ class _Columns:
         self.in_order = self._order is None and self._once and self._all
 
     def add(self, result: np.ndarray, rows: np.ndarray, strip: np.ndarray) -> None:
-        """Add a strip [rows, columns by group] to some rows, each of which is named once."""
+        """Add a strip [rows, columns by group] to some distinct rows."""
         if self._order is not None:
             strip = strip.take(self._order, axis=1)
         if not self._once and strip.shape[1]:
@@ -227,7 +227,7 @@ def _add_transposed(square: np.ndarray) -> None:
 
 
 class PairProducts:
-    """Inner products between the groups of two sets of rows, with what they have in common kept.
+    """Inner products between the groups of two sets of rows, with shared factors cached.
 
     Args:
         rows: one side.
@@ -341,7 +341,7 @@ def project(rows: Rows, group: TermGroup, keep: tuple[int, ...], prior: ProductP
     """Return the group's rows as functions of some attributes, the others averaged out.
 
     Args:
-        rows: what the group belongs to.
+        rows: the rows of the group.
         group: terms of the same attributes.
         keep: places of attributes among the group's.
         prior: weights of the others.

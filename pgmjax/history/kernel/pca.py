@@ -1,4 +1,4 @@
-"""The kernel PCA integrator: least squares answers out of a history, traded against bias.
+"""Kernel PCA of a history: least squares answers, with variance traded against bias.
 
 `KernelSpectrum` is the decomposition of a query matrix into principal components, from its kernel alone.
 """
@@ -41,10 +41,10 @@ class KernelPCA:
     generalised least squares, unbiased for every estimable query; a smaller alpha trusts the prior more.
 
     Attributes:
-        history: what was answered.
-        prior: weights of the cells in inner products; None is the uniform prior.
-        total: the public number of records; None where it is not known.
-        spectrum: of the history's kernel, or of what a known total leaves of it beside the universal query.
+        history: the noisy answers.
+        prior: weights of the cells in inner products; None for the uniform prior.
+        total: the public number of records; None if not known.
+        spectrum: of the history's kernel, or of its complement to the universal query for a known total.
         estimates: z (counts) [rank].
 
     Example:
@@ -79,9 +79,9 @@ class KernelPCA:
 
         Args:
             history: linear answers with their noise.
-            prior: weights of the cells; None is the uniform prior.
+            prior: weights of the cells; None for the uniform prior.
             total: the public number n of records. It adds the universal query, answered without noise: the
-                exact limit, in which what is left of all queries beside it is decomposed.
+                exact limit, in which the residuals of all queries off it are decomposed.
             rank_cut: share of the largest eigenvalue below which others count as zero.
 
         Raises:
@@ -123,7 +123,7 @@ class KernelPCA:
     def weights(self) -> np.ndarray:
         """The matrix W of eigenqueries in terms of the history's rows [rank, rows].
 
-        With a known total they combine what is left of the rows beside the universal query.
+        With a known total they combine the residuals of the rows off the universal query.
         """
         return self.spectrum.weights
 
@@ -182,7 +182,7 @@ class KernelPCA:
         return Answers(values, np.sqrt(squares @ shrinkage**2), np.ones(len(values), bool), distances)
 
     def _spans(self, asked: Rows, means: np.ndarray) -> np.ndarray:
-        """Return whether what is estimated without bias are the queries themselves, in every cell [asked]."""
+        """Return whether the queries themselves are estimated without bias, in every cell [asked]."""
         spectrum = self.spectrum
         coordinates = self._coordinates(asked, means) / np.sqrt(self.eigenvalues)[:, None]
         weights = spectrum.noise.whiten_transposed(spectrum.directions[:, : spectrum.rank] @ coordinates).T
@@ -190,7 +190,7 @@ class KernelPCA:
         return is_estimable(asked, self.history.rows, weights, self.prior, constants)
 
     def _coordinates(self, asked: Any, means: np.ndarray) -> np.ndarray:
-        """Return c [rank, asked] of some rows."""
+        """Return the coefficients c [rank, asked] of some rows."""
         columns = kernel(self.history.rows, asked, self.prior)
         if self.total is not None:
             columns -= self.history.rows.mean(self.prior)[:, None] * means
@@ -260,7 +260,7 @@ class KernelSpectrum:
 
     @property
     def rank(self) -> int:
-        """The number of eigenqueries: the dimension of what can be estimated."""
+        """The number of eigenqueries: the dimension of the estimable space."""
         return len(self.eigenvalues)
 
     @property
@@ -293,7 +293,7 @@ class KernelSpectrum:
 
 
 def symmetric_eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return eigenvalues, ascending, and eigenvectors of a symmetric float64 matrix, which may be lost.
+    """Return ascending eigenvalues, and eigenvectors, of a float64 matrix that may be overwritten.
 
     Where JAX's default device is not the CPU, it computes there, in float64.
     """

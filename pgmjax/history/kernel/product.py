@@ -23,7 +23,7 @@ class KernelProduct:
     Args:
         rows: queries.
         others: further queries over the same domain; None are the same ones.
-        prior: weights of the cells; None is the uniform prior.
+        prior: weights of the cells; None for the uniform prior.
 
     Raises:
         ValueError: rows over another domain.
@@ -86,7 +86,7 @@ class KernelProduct:
         return self._scales[key]
 
     def _local(self, right: bool, at: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distinct vectors of one attribute in a group, and which of them each term has."""
+        """Return the distinct vectors of one attribute in a group, and the index of each term's."""
         key = (right and self._others is not self._rows, at, k)
         if key not in self._vectors:
             rows = self._others if right else self._rows

@@ -1,4 +1,4 @@
-"""Ridge regression of answers out of a history at one alpha: the closed form of kernel PCA.
+"""Ridge regression of answers from a history at one alpha: the closed form of kernel PCA.
 
 The linear system is computed a block at a time. It is solved by a Cholesky factor in stripes of rows, which
 takes half the memory of the matrix, never whole; or by conjugate gradients, which only multiply.
@@ -81,7 +81,7 @@ class KernelRidge:
         Args:
             history: linear answers with their noise.
             alpha: counts of bias to assume for a query at distance 1, finite and > 0.
-            prior: weights of the cells; None is the uniform prior.
+            prior: weights of the cells; None for the uniform prior.
             total: the public number of records, as in `KernelPCA.of`.
             method: `cholesky` (4 bytes times the square of the rows), `conjugate-gradients` (little memory,
                 products with the kernel but no kernel), or `auto`: the first up to 10,000 rows, where it
@@ -91,7 +91,7 @@ class KernelRidge:
 
         Raises:
             ValueError: alpha not finite and > 0, an unknown method, a prior over another domain, noise so
-                small beside the kernel at this alpha that it is lost in rounding, or no convergence.
+                small relative to the kernel at this alpha that it is lost in rounding, or no convergence.
         """
         alpha = positive_alpha(alpha, finite=True)
         method = checks.choice("method", method, METHODS)
@@ -120,7 +120,7 @@ class KernelRidge:
         return self.system.alpha
 
     def fitted(self) -> np.ndarray:
-        """Return the answers to the history's own rows (counts) [rows], for the price of nothing."""
+        """Return the answers to the history's own rows (counts) [rows], at no further cost."""
         return self.system.history.values - self.system.noise.apply(self.weights) / self.alpha**2
 
     def answer(self, queries: Any, *, stddevs: bool = True) -> Answers:
@@ -173,9 +173,9 @@ class System:
     """The matrix K + Sigma / alpha^2 of a history, computed a block at a time.
 
     Attributes:
-        history: what was answered.
-        prior: weights of the cells; None is the uniform prior.
-        total: the public number of records, whose universal query is taken out of K; None where unknown.
+        history: the noisy answers.
+        prior: weights of the cells; None for the uniform prior.
+        total: the public number of records, whose universal query is taken out of K; None if unknown.
         alpha: finite.
         noise: Sigma.
         means: every row's mean under the prior [rows].
@@ -196,7 +196,7 @@ class System:
         return result
 
     def kernel(self, rows: Any, columns: Any) -> np.ndarray:
-        """Return some of K [rows, columns], without the universal query where the total is known."""
+        """Return some of K [rows, columns], without the universal query if the total is known."""
         every = self.history.rows
         result = kernel(every.take(rows), every.take(columns), self.prior)
         if self.total is not None:
@@ -211,7 +211,7 @@ class System:
         return result
 
     def apply(self, array: np.ndarray) -> np.ndarray:
-        """Return the matrix times an array [rows, columns], for which no entry of K is computed."""
+        """Return the matrix times an array [rows, columns], without computing entries of K."""
         result = self.noise.apply(array) * self.alpha**-2
         for column in range(array.shape[1]):
             result[:, column] += self._product.apply(np.ascontiguousarray(array[:, column]))
@@ -242,7 +242,7 @@ class Iteration:
 
     @classmethod
     def of(cls, system: System, tolerance: float, max_steps: int) -> Iteration:
-        """Compute the columns that precondition: chosen at random, always the same ones."""
+        """Compute the preconditioner's columns: chosen at random with a fixed seed."""
         count = system.history.num_rows
         chosen = np.sort(random.generator(0).permutation(count)[:_CHOSEN])
         columns = system.noise.whiten(system.kernel(np.arange(count), chosen))
@@ -340,12 +340,12 @@ def bytes_of(size: int, stripe: int = STRIPE) -> int:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Solved:
-    """What conjugate gradients came to.
+    """The result of conjugate gradients.
 
     Attributes:
         solution: [rows, columns].
         residual: the largest relative residual |b - A x| / |b| of a column, of the solution as it is.
-        steps: products with the matrix before the one that tells the residual.
+        steps: products with the matrix before the one that computes the residual.
     """
 
     solution: np.ndarray
@@ -357,7 +357,7 @@ def solve(apply: Map, right: np.ndarray, precondition: Map, *, tolerance: float,
     """Solve A x = b for several right-hand sides, each with its own steps but in common products.
 
     `scipy.sparse.linalg.cg` takes one right-hand side at a time: the whitening by a dense factor and the
-    preconditioner would read their matrices once for every column. It also tells no residual of the solution.
+    preconditioner would read their matrices once for every column. It returns no residual of the solution.
 
     Args:
         apply: multiplies A with an array [rows, columns].

@@ -22,13 +22,13 @@ RESTARTS = 5
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ending:
-    """Where an ascent ended.
+    """The result of an ascent.
 
     Attributes:
         point: the point of the lowest primal objective.
         below: the highest dual objective that was met, a lower bound on the optimum.
-        status: how it ended.
-        steps: how often the dual was evaluated.
+        status: the reason for stopping.
+        steps: the number of evaluations of the dual.
     """
 
     point: DualPoint
@@ -38,16 +38,16 @@ class Ending:
 
     @property
     def gap(self) -> float:
-        """How far the primal objective can be above the optimum (nats)."""
+        """The duality gap: a bound on the primal objective less the optimum (nats)."""
         return max(self.point.primal - self.below, 0.0)
 
 
 class Converged(StopIteration):
-    """Ends the search from within: the certificate is small enough."""
+    """Raised within the search to stop it: the certificate is small enough."""
 
 
 class AscentSearch:
-    """The best point so far, and whether it is good enough."""
+    """The best point so far, with its stopping test."""
 
     def __init__(self, dual: Dual, tol: float, bar: Progress | None = None) -> None:
         self._dual, self._tol, self._bar = dual, tol, bar
@@ -58,11 +58,11 @@ class AscentSearch:
 
     @property
     def gap(self) -> float:
-        """What the certificate says so far; infinite before the first point."""
+        """The best certified gap so far; infinite before the first point."""
         return math.inf if self.best is None else self.best.primal - self.below
 
     def see(self, weights: np.ndarray) -> DualPoint:
-        """Evaluate weights, keep what is best.
+        """Evaluate weights, keep the best.
 
         Raises:
             Converged: the gap is within the tolerance.
@@ -82,7 +82,7 @@ class AscentSearch:
         return point
 
     def ending(self, status: Status) -> Ending:
-        """Where it ended; the status counts where the gap is not within the tolerance."""
+        """The result; the status counts if the gap is not within the tolerance."""
         if self.best is None:
             raise FloatingPointError("the dual is not finite at its starting point")
         return Ending(self.best, self.below, status, self.steps)

@@ -132,7 +132,7 @@ def draw(model: GraphicalModel, rows: int, seed: int, sweeps: int) -> dict[str, 
 
 @dataclasses.dataclass(frozen=True)
 class Graph:
-    """Which table holds which attributes: the static part of a sweep.
+    """The attributes of each table: the static part of a sweep.
 
     Attributes:
         sizes: of every attribute.
@@ -184,7 +184,7 @@ def _sweep(
 
 
 def _gibbs(rows: Rows, now: jax.Array, size: int, key: Any) -> jax.Array:
-    """A draw from the conditional distribution, by its cumulated weights."""
+    """Draw from the conditional distribution, by its cumulated weights."""
     logs = jnp.zeros((len(now), size), jnp.float32)
     for number, table in rows:
         logs = logs + table[number]
@@ -197,7 +197,7 @@ def _gibbs(rows: Rows, now: jax.Array, size: int, key: Any) -> jax.Array:
 
 
 def _metropolis(rows: Rows, now: jax.Array, size: int, key: Any) -> jax.Array:
-    """A proposal from the uniform distribution, taken with the probability of Metropolis."""
+    """Propose from the uniform distribution, accepted with Metropolis' probability."""
     ours, theirs = random.split(key, 2, jax)
     proposed = jnp.floor((1 - random.uniforms(ours, (len(now),), jax)) * size).astype(jnp.int32)
     change = jnp.zeros(len(now), jnp.float32)

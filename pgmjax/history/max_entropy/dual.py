@@ -1,4 +1,4 @@
-"""The dual of maximum entropy: a concave function of one weight a row, with exact gradients.
+"""The dual of maximum entropy: a concave function of one weight per row, with exact gradients.
 
 ``D(w) = w . pi - log Z(w) - conjugate(w)``, Z(w) = sum over cells of ``p0 exp(sum_i w_i f_i)``, is maximised;
 its gradient is ``pi - p_w[f] - conjugate'(w)``. At every w the model p_w is primal feasible, and
@@ -55,7 +55,7 @@ class Dual:
         layout: cliques and prior.
         targets: the noisy answers over the total [rows].
         penalty: the noise.
-        plan: inference on the layout's cliques; None where there is none, and so no exact point.
+        plan: inference on the layout's cliques; None without exact inference.
     """
 
     features: Features
@@ -82,7 +82,7 @@ class Dual:
         marginals: list[np.ndarray],
         answers: np.ndarray,
     ) -> DualPoint:
-        """Put together what inference found."""
+        """Assemble the point from the results of inference."""
         log_partition += float(weights @ self.features.constants)
         conjugate, slope = self.penalty.conjugate(weights)
         residuals = self.targets - answers
@@ -108,7 +108,7 @@ class Dual:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DualPoint:
-    """Everything known at some weights.
+    """The dual and primal quantities at some weights.
 
     Attributes:
         weights: [rows].
@@ -132,13 +132,13 @@ class DualPoint:
 
     @property
     def gap(self) -> float:
-        """How far the primal and the dual objective can be from their optimum (nats)."""
+        """The duality gap: primal less dual objective (nats)."""
         return max(self.primal - self.value, 0.0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FeatureCliques:
-    """The cliques of a model: those of its features, and attributes that only the prior speaks of.
+    """The cliques of a model: those of its features, and attributes of the prior alone.
 
     Attributes:
         domain: the attributes.
@@ -173,11 +173,11 @@ class FeatureCliques:
 
     @property
     def finite(self) -> bool:
-        """Whether the prior holds every cell possible."""
+        """Return whether the prior holds every cell possible."""
         return all(bool(np.isfinite(table).all()) for table in self.base)
 
     def plan(self, oracle: str, dtype: str, max_bytes: int | None) -> oracles.Plan:
-        """Plan inference on the cliques; refuses what does not fit (`ModelTooLargeError`)."""
+        """Plan inference on the cliques; refuse one that does not fit (`ModelTooLargeError`)."""
         structure, attributes = Structure.named(self.domain.sizes, list(self.cliques))
         return oracles.plan(
             structure,
@@ -255,7 +255,7 @@ class Features:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CliqueTerms:
-    """The terms that name the same attributes.
+    """A group of terms over the same attributes.
 
     Attributes:
         clique: the attributes.
@@ -294,7 +294,7 @@ class CliqueTerms:
         return result * self.coefficients
 
     def _left(self) -> list[tuple[slice, np.ndarray]]:
-        """Products of all vectors but the last [terms, cells of these attributes], block by block."""
+        """Return products of all vectors but the last [terms, cells of these attributes], block by block."""
         step = max(1, MAX_BLOCK // math.prod(self.shape[:-1]))
         parts = []
         for start in range(0, len(self.owner), step):
@@ -329,7 +329,7 @@ def _group(
 
 
 def _units(vectors: np.ndarray) -> np.ndarray:
-    """For each vector the code that it picks alone, -1 where it is no such vector."""
+    """Return the single code that each vector picks, -1 for other vectors."""
     single = (np.count_nonzero(vectors, axis=1) == 1) & (vectors.max(axis=1) == 1)
     return np.where(single, np.argmax(vectors, axis=1), -1)
 
@@ -340,7 +340,7 @@ class Penalty(abc.ABC):
     @property
     @abc.abstractmethod
     def box(self) -> np.ndarray:
-        """The largest magnitude of every weight [rows], infinite where there is no limit."""
+        """The largest magnitude of every weight [rows], infinite without a limit."""
 
     @property
     @abc.abstractmethod
@@ -373,7 +373,7 @@ class LaplacePenalty(Penalty):
 
     @property
     def curvature(self) -> np.ndarray:
-        """Nothing."""
+        """Zeros: the conjugate is flat in the box."""
         return np.zeros_like(self.betas)
 
     def value(self, residuals: np.ndarray) -> float:
@@ -397,7 +397,7 @@ class GaussianPenalty(Penalty):
 
     @property
     def box(self) -> np.ndarray:
-        """No limits."""
+        """Infinite limits."""
         return np.full(len(self.covariance), math.inf)
 
     @property

@@ -3,7 +3,7 @@
 Among all distributions it takes the one closest to a prior that the noise makes likely:
 ``min KL(p, p0) - alpha log-likelihood(answers | p)``. The optimum is a graphical model with one weight a
 row, and its dual is solved with exact gradients wherever inference fits in memory. Where one inference takes
-seconds, chains tell the curvature; where none fits, they tell the gradient too.
+seconds, chains estimate the curvature; where none fits, they estimate the gradient too.
 
 References:
     Chen, Zhou and Bhowmick 2012, "Integrating historical noisy answers", section 4.
@@ -61,7 +61,7 @@ class MaxEntropyFit:
     answers: np.ndarray
 
     def sample(self, rows: int | None = None, seed: int = 0, *, sweeps: int = 100) -> dict[str, np.ndarray]:
-        """Draw a synthetic table: from the model where it can be walked through, else from chains.
+        """Draw a synthetic table: from the model where exact sampling fits in memory, else from chains.
 
         Args:
             rows: how many; the rounded total by default. Any number is post-processing.
@@ -80,7 +80,7 @@ class MaxEntropyFit:
 
 @dataclasses.dataclass(frozen=True)
 class MaxEntropy:
-    """Integrates a history of noisy answers into the most uncertain distribution that explains them.
+    """Fits the distribution of maximum entropy to a history of noisy answers.
 
     Post-processing: it sees noisy answers and never a table.
 
@@ -90,7 +90,7 @@ class MaxEntropy:
         penalty: `laplace` or `gaussian`; `auto` takes that of the distribution of the noise, which for a full
             covariance must be Gaussian, and refuses distributions that are mixed. The other one may be named
             too.
-        prior: what is believed without any answer; None is the uniform distribution. Cells of probability
+        prior: the distribution before any answer; None for the uniform one. Cells of probability
             0 stay impossible.
         solver: `exact` is L-BFGS-B on exact gradients; `newton` exact gradients with a curvature that chains
             tell, for inferences that take long; `chains` has no exact inference at all, for structures that
@@ -172,7 +172,7 @@ class MaxEntropy:
         return Dual(features, layout, history.values / total, penalty, plan)
 
     def fit(self, history: History, total: float, warm_start: Any = None) -> MaxEntropyFit:
-        """Find the distribution.
+        """Fit the distribution.
 
         Args:
             history: noisy answers.
@@ -217,7 +217,7 @@ class MaxEntropy:
             return _finish(dual.layout, float(total), end)
 
     def _dual(self, history: History, total: float) -> Dual:
-        """The dual problem, without a plan where there is or shall be none."""
+        """Return the dual problem, without a plan if inference is not exact."""
         if self.solver != "chains":
             try:
                 return self.dual(history, total)
@@ -254,7 +254,7 @@ def _slow(dual: Dual) -> bool:
 
 
 def _finish(layout: FeatureCliques, total: float, end: Ending) -> MaxEntropyFit:
-    """The model of the point where the search ended."""
+    """Return the model at the point where the search ended."""
     point: DualPoint = end.point
     known = CliqueVector(layout.cliques, tuple(point.marginals))
     model = GraphicalModel(layout.domain, CliqueVector(layout.cliques, tuple(point.tables)), total, known)
@@ -264,7 +264,7 @@ def _finish(layout: FeatureCliques, total: float, end: Ending) -> MaxEntropyFit:
 
 
 def _estimate(dual: Dual, newton: Newton, rough: Rough, total: float, steps: int) -> MaxEntropyFit:
-    """The model where chains alone ended, with marginals and answers of one more, larger sample."""
+    """Return the model where chains alone ended, with marginals of one more, larger sample."""
     newton = dataclasses.replace(newton, snapshots=4 * newton.snapshots)
     chains, sample = newton.sample(rough.chains, rough.weights)
     moved = rough.weights - rough.last

@@ -1,4 +1,4 @@
-"""Newton steps on the dual whose curvature comes from chains, for inference that is dear or impossible.
+"""Newton steps on the dual whose curvature comes from chains, for inference that is expensive or impossible.
 
 The dual's Hessian is minus the covariance of the features, which a sample of cells gives to a few per
 cent: products with it read one number a table and cell of the sample, however many rows there are. Each
@@ -76,10 +76,10 @@ def _counts(shape: tuple[int, ...], cells: np.ndarray, weights: np.ndarray | Non
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rough:
-    """Where a climb by chains alone ended.
+    """The result of an ascent by chains alone.
 
     Attributes:
-        chains: where they stand.
+        chains: their last states.
         weights: the mean of the later half of the points [rows].
         log_partition: estimate of log Z at `last`, by adding up along the way.
         last: the last point that was sampled [rows].
@@ -93,7 +93,7 @@ class Rough:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Newton:
-    """What a step needs beside a point.
+    """The constants of a Newton step.
 
     Attributes:
         features: the rows.
@@ -101,7 +101,7 @@ class Newton:
         targets: the noisy answers over the total [rows].
         penalty: the noise.
         scales: the size of a step by each weight [rows].
-        floors: what one draw may hide of the curvature by each weight [rows]: the square of its feature's
+        floors: the curvature that one draw may miss by each weight [rows]: the square of its feature's
             largest entry.
         snapshots: how many samples of the chains make one.
     """
@@ -160,10 +160,10 @@ class Newton:
         return step, math.sqrt(sample.curved(step)[1] + float(floors @ step**2))
 
     def roughly(self, chains: Chains, weights: np.ndarray, steps: int, reach: float = 1.0) -> Rough:
-        """Climb by gradients of the chains alone, averaging the later half of the points.
+        """Ascend by gradients of the chains alone, averaging the later half of the points.
 
         Args:
-            chains: where they stand.
+            chains: their last states.
             weights: the point to start from [rows].
             steps: how many.
             reach: how far one step may move the distribution, as the root of twice its divergence (nats).
@@ -185,7 +185,7 @@ class Newton:
         return Rough(chains, np.mean(kept, axis=0), log_partition, last)
 
     def _along(self, chains: Chains, weights: np.ndarray) -> tuple[Chains, float]:
-        """Take the chains from the prior to some weights; log Z there, which is 0 at the prior."""
+        """Move the chains from the prior to some weights; return them with log Z, 0 at the prior."""
         if not weights.any():
             return chains, 0.0
         means = []
@@ -195,10 +195,10 @@ class Newton:
         return chains, (sum(means) - 0.5 * (means[0] + means[-1])) / PIECES
 
     def exactly(self, chains: Chains, start: np.ndarray, search: AscentSearch, max_steps: int) -> Ending:
-        """Climb by exact gradients, one inference a step.
+        """Ascend by exact gradients, one inference per step.
 
         Args:
-            chains: where they stand.
+            chains: their last states.
             start: the point to start from [rows].
             search: what evaluates points and keeps the best.
             max_steps: inferences at most.

@@ -31,7 +31,7 @@ LARGEST_TABLE = 1 << 22
 
 
 def sensitivities(matrix: Any, relation: Relation | str = Relation.ADD_REMOVE) -> np.ndarray:
-    """Return how far each row's answer can move between neighbours [rows]: S of the paper.
+    """Return the sensitivity of each row's answer [rows]: S of the paper.
 
     Args:
         matrix: H [rows, cells].
@@ -49,7 +49,7 @@ def sensitivities(matrix: Any, relation: Relation | str = Relation.ADD_REMOVE) -
 
 @renamed(moves="sensitivities")
 def cell_costs(matrix: Any, epsilons: Any, sensitivities: Any = None) -> np.ndarray:
-    """Return how much epsilon each cell's records have lost [cells]: B = (alpha / S)' abs(H).
+    """Return the privacy loss (epsilon) of each cell's records [cells]: B = (alpha / S)' abs(H).
 
     Args:
         matrix: H [rows, cells].
@@ -75,7 +75,7 @@ def cell_costs(matrix: Any, epsilons: Any, sensitivities: Any = None) -> np.ndar
 def system_cost(
     matrix: Any, epsilons: Any, sensitivities: Any = None, relation: Relation | str = Relation.ADD_REMOVE
 ) -> float:
-    """Return the epsilon of all answers together, which is at most their sum.
+    """Return the epsilon of all answers together, at most the sum of theirs.
 
     Under add-remove the largest of the cells' costs; under replace-one the largest distance of two cells'
     columns, in the same weights.
@@ -189,7 +189,7 @@ class _Table:
 class CellAccount:
     """The cell-wise cost of Laplace answers to integer queries.
 
-    A record of cell j moves the answers of a query Q by abs(Q_j), and each answer's distribution changes by
+    A record of cell j changes the answers of a query Q by abs(Q_j), and each answer's distribution changes by
     at most a factor exp(rate abs(Q_j)), where the rate is one over the noise's scale. So under add-remove all
     answers together are private with the largest cell's sum, and under replace-one with the largest pair's
     sum of rate abs(Q_j - Q_k). Where the attributes of all queries have too many cells together, they are
@@ -234,7 +234,7 @@ class CellAccount:
 
     @property
     def is_tight(self) -> bool:
-        """Whether the cost is the least that the answers' distributions allow, not only a bound."""
+        """Return whether the cost is exact for the answers' distributions, not only a bound."""
         return not self.rest and len(self.tables) < 2
 
     def added(self, query: Query, rate: int) -> CellAccount:
@@ -267,9 +267,9 @@ class CellAccount:
         return math.prod(self.domain[name] for name in names) ** self._sides
 
     def _loads(self, query: Query, clique: tuple[str, ...]) -> np.ndarray | None:
-        """How far a record, or its replacement, moves the answers: int64 [cells of the clique], or twice.
+        """Return L1 changes of the answers by a record or its replacement: int64 [cells], or twice.
 
-        None where that takes a matrix which is too large.
+        None if the matrix would be too large.
         """
         if query.num_rows(self.domain) * self.domain.size(query.clique) > MAX_MATRIX_ENTRIES:
             if isinstance(query, Product) and self.relation is Relation.ADD_REMOVE:
@@ -286,7 +286,7 @@ class CellAccount:
         return result.reshape(rows.shape[1:] * self._sides)
 
     def _column_sums(self, query: Product, clique: tuple[str, ...]) -> np.ndarray | None:
-        """Return the sums of a product's columns in size, which are the products of its blocks' sums."""
+        """Return the L1 norms of a product's columns, the products of its blocks' norms."""
         blocks = dict(zip(query.clique, query.blocks, strict=True))
         result = np.ones((), np.int64)
         for name in clique:

@@ -1,7 +1,7 @@
 """A session's records: the steps of one charge in a ledger, in an order that all processes agree on.
 
 Step 0 says what the session is; it is written when everything was checked and the cap is charged. Every later
-step is a demand that was answered from the history, one that was refused, or what is bought; what is bought
+step is a demand answered from the history, one that was refused, or a purchase; what is bought
 is recorded before its noise is drawn, and its answer is the next step, whoever computes it. So nothing is
 decided while an answer is missing, and a crash leaves at most one that is missing: the next process computes
 it, under the same record.
@@ -76,14 +76,14 @@ class SessionLog:
 
     @property
     def is_open(self) -> bool:
-        """Whether the last record is of something bought, whose answer is missing."""
+        """Return whether the last record is of a purchase whose answer is missing."""
         return bool(self.records) and self.records[-1]["kind"] == "bought"
 
     def complete(self, measure: Callable[[], LinearMeasurement]) -> None:
         """Have the missing answer computed and stored, unless another process has stored it before.
 
         Whatever fails while measuring uses up one of the attempts that the account allows, so that the
-        session goes on after so many: with the noise, or without.
+        session goes on after that many: with the noise, or without.
 
         Args:
             measure: draws the noise and reads the table, in the same way in every process.
@@ -164,7 +164,7 @@ def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
     Args:
         ledger: where it is kept.
         name: the session's.
-        wanted: the account it was charged to; None where only one has a session of that name.
+        wanted: the account it was charged to; None if only one has a session of that name.
 
     Raises:
         ValueError: no account has a session of that name, or several and none was named.
@@ -191,7 +191,7 @@ def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
 
 @contextlib.contextmanager
 def turn(path: pathlib.Path) -> Iterator[None]:
-    """Wait for one's turn among the processes that ask; a process that dies gives its turn up.
+    """Hold the lock among asking processes; a process that dies releases it.
 
     It saves work that would be thrown away; that nothing is spent twice does not rest on it.
     """

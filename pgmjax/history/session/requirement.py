@@ -1,4 +1,4 @@
-"""An analyst's demand on an answer, and what meets it: an interval of the history, or a price."""
+"""Accuracy requirements on an answer, met by an interval from the history or by a budget."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _ENDS = 1e-7  # keeps a true answer at an end inside in spite of rounding
 
 @dataclasses.dataclass(frozen=True)
 class AccuracyRequirement:
-    """A query of one row and how accurate its answer has to be.
+    """A query of one row with the accuracy required of its answer.
 
     Attributes:
-        query: what is asked.
+        query: the query.
         half_width: half of the longest interval that will do (counts); epsilon in the paper.
         delta: the probability with which the interval may miss the true answer.
     """

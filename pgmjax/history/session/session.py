@@ -1,4 +1,4 @@
-"""Asking online: free from the history where it suffices, else for the least budget, else refused."""
+"""Online sessions: answer free from the history, else for the least budget, else refuse."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query
 
 _NO_TABLE = "the session was opened without its table, so that nothing can be measured"
-_MOST_ROWS = 1 << 14  # the kernel of so many answers has 2 GiB
+_MOST_ROWS = 1 << 14  # the kernel of this many answers has 2 GiB
 _OPEN = (
     "An answer that was paid for is still to be computed, which needs the table: open the session with "
     "its table once (Session.open, or --table), and ask again. Nothing was recorded."
@@ -49,7 +49,7 @@ class Session:
     every answer before it is returned.
 
     Guarantees:
-        All answers together are cap-DP under the relation, beside what `given` cost elsewhere: their cost,
+        All answers together are cap-DP under the relation, besides what `given` cost elsewhere: their cost,
         the largest cell's (or pair of cells', under replace-one), is counted in whole units and never passes
         the cap.
 
@@ -105,7 +105,7 @@ class Session:
             name: the session's name in the ledger; it goes on under the same arguments.
             given: answers with known Laplace distributions that were paid for elsewhere, to begin with. What
                 they cost is no part of the cap, and is to be added to it.
-            backend: source of noise; None is the secure one. A seeded one is for research, and draws every
+            backend: source of noise; None for the secure one. A seeded one is for research, and draws every
                 answer from a stream of its own.
 
         Raises:
@@ -144,12 +144,12 @@ class Session:
 
     @property
     def relation(self) -> Relation:
-        """Which tables are neighbours."""
+        """The neighbouring relation."""
         return self._state.relation
 
     @property
     def secure(self) -> bool:
-        """Whether its answers may be published."""
+        """Return whether its answers may be published."""
         return self._secure
 
     @property
@@ -160,12 +160,12 @@ class Session:
 
     @property
     def cap(self) -> Fraction:
-        """What all answers together may cost."""
+        """The budget of all answers together."""
         return self._state.cap
 
     @property
     def cost(self) -> Fraction:
-        """What all answers together cost, as far as this object has read: the largest cell's sum."""
+        """The privacy loss of all answers this object has read: the largest cell's sum."""
         return self._state.account.cost
 
     @property
@@ -175,7 +175,7 @@ class Session:
 
     @property
     def blue(self) -> BestLinearUnbiased | None:
-        """The estimator that free answers come from; None before the first answer."""
+        """The estimator of free answers; None before the first answer."""
         return self._state.blue
 
     def ask(self, query: Query, half_width: Any, delta: Any = 0.05) -> SessionAnswer:
@@ -187,7 +187,7 @@ class Session:
             delta: the probability with which the interval may miss the true answer.
 
         Returns:
-            The answer; it is on disk. After a crash, asking again costs nothing: what was bought is there.
+            The answer; it is on disk. After a crash, asking again costs nothing: the purchase is recorded.
 
         Raises:
             TypeError: an argument of the wrong type.
@@ -285,7 +285,7 @@ class Session:
         return consistent_answers(self.history, query, total=total)
 
     def refresh(self) -> None:
-        """Take up what other processes have added, and compute an answer that a crash left missing."""
+        """Read the records of other processes, and compute an answer that a crash left missing."""
         # without the table nothing is computed, and the folder may be one to read only
         with contextlib.nullcontext() if self._data is None else turn(self._ledger.path):
             self._refresh()
@@ -329,7 +329,7 @@ class Session:
         }
 
     def _tell(self, step: int, requirement: AccuracyRequirement) -> SessionAnswer | None:
-        """Return a free answer or a refusal; None where the demand is to be measured."""
+        """Return a free answer or a refusal; None if the demand is to be measured."""
         plain = (requirement.half_width, requirement.delta, Fraction(0), self.cost, self._secure)
         found = self._state.free(requirement)
         if not isinstance(found, str):
@@ -354,7 +354,7 @@ class Session:
         return epsilon <= self.cap and self._state.account.added(query, rate).cost <= self.cap
 
     def _complete(self, bought: dict[str, Any]) -> None:
-        """Measure what the last record has bought, under a table of exactly that budget."""
+        """Measure the purchase of the last record, under a table of exactly that budget."""
         assert self._data is not None and self._backend is not None
         step, epsilon = len(self._log.records), bought["epsilon"]
         backend = self._backend
@@ -373,7 +373,7 @@ class Session:
             self._log.append({"kind": "void"})  # its cost stays; the session goes on
 
     def _answer(self, step: int) -> SessionAnswer:
-        """Return the answer to what was bought at a step, whose noise came next, others perhaps after it."""
+        """Return the answer to the purchase at a step, whose noise is the next record."""
         records = self._log.records
         if len(records) == step + 2 and self._taken == len(records):
             state = self._state

@@ -1,7 +1,7 @@
-"""The state of a session: what follows from its records, step by step, in whichever process.
+"""The state of a session: a function of its records alone, the same in every process.
 
 The state is the history, its estimator and its cost. An answer is a number with an interval and where it came
-from, or the reason why there is none.
+from, or the reason for a refusal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.queries import Query
 from pgmjax.queries.workload import as_entry
 
-_REFACTOR = 64  # answers after which the estimator is made anew: at the same ones in every process
+_REFACTOR = 64  # answers after which the estimator is refactorised: at the same ones in every process
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,13 +35,13 @@ class SessionAnswer:
     Attributes:
         step: its number in the session's records.
         source: "history" (free), "measured" (paid for), or "refused".
-        value: the estimate (counts); None where refused.
+        value: the estimate (counts); None if refused.
         interval: ends, included, of an interval that holds the true answer with probability 1 - delta, over
-            the noise; None where refused. It does so for queries that were not chosen by looking at the noisy
+            the noise; None if refused. It does so for queries that were not chosen by looking at the noisy
             answers: one asked because an answer stands out misses more often.
-        stddev: of the estimate's noise (counts); None where refused.
-        half_width: what was demanded (counts).
-        delta: what was demanded.
+        stddev: of the estimate's noise (counts); None if refused.
+        half_width: as required (counts).
+        delta: as required.
         epsilon: what the answer cost by itself; 0 where it was free or refused.
         system_cost: what all answers together cost afterwards, in epsilon.
         secure: whether the session's noise protects; where it can be repeated, nothing may be published.
@@ -62,7 +62,7 @@ class SessionAnswer:
 
     @property
     def answered(self) -> bool:
-        """Whether there is an answer."""
+        """Return whether there is an answer."""
         return self.source != "refused"
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class SessionState:
         return cls(domain, relation, Fraction(header["cap"]), history, account, secure)
 
     def add(self, record: dict[str, Any], before: dict[str, Any]) -> None:
-        """Take up one more record, of which `before` is the one before it."""
+        """Add one more record; `before` is the previous one."""
         if record["kind"] == "bought":
             self.account = self.account.added(query_of(record), record["rate"])
         elif record["kind"] == "noise":
@@ -129,7 +129,7 @@ class SessionState:
             )
 
     def copy(self) -> SessionState:
-        """Return a state that changes by itself."""
+        """Return a copy of the state."""
         return dataclasses.replace(self)
 
     @property
@@ -153,7 +153,7 @@ class SessionState:
         return blue
 
     def estimate(self, query: Query) -> Inference | str:
-        """Return what the history tells of a query, or in words what of it is missing."""
+        """Return the history's estimate of a query, or a message that names what is missing."""
         blue = self.blue
         if blue is None:
             return "nothing was measured yet"
@@ -163,7 +163,7 @@ class SessionState:
             return str(error).split(". Ask for")[0]
 
     def free(self, requirement: AccuracyRequirement) -> tuple[Inference, tuple[float, float]] | str:
-        """Return an estimate and its interval where they meet a demand, else in words why they do not."""
+        """Return an estimate and its interval if they meet a demand, else a message."""
         known = self.estimate(requirement.query)
         if isinstance(known, str):
             return known
@@ -196,7 +196,7 @@ class SessionState:
         )
 
     def _start(self, number: int) -> int:
-        """The last measurement with which the estimator was made anew."""
+        """Return the last measurement at which the estimator was refactorised."""
         for place in range(number, 0, -1):
             rows = self.history.measurements[place - 1].values.size
             if place == 1 or rows > 1 or place % _REFACTOR == 0:
@@ -228,7 +228,7 @@ def replayed(state: SessionState, records: list[dict[str, Any]], step: int) -> S
 
 
 def paid(state: SessionState, records: list[dict[str, Any]], step: int) -> SessionAnswer:
-    """Return the answer to what was bought at a step, in the state right after its noise."""
+    """Return the answer to the purchase at a step, in the state right after its noise."""
     bought, outcome = records[step], records[step + 1]
     if outcome["kind"] == "noise":
         return state.measured(step, bought, outcome)
