@@ -16,7 +16,7 @@ CPU_OPTIONS = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_l
 
 
 def jit(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]:
-    """As `jax.jit`; which backend it compiles for is looked up at the first call, not before.
+    """Compile like `jax.jit`, looking up the backend at the first call and not before.
 
     Args:
         function: what to compile.
@@ -36,7 +36,7 @@ def jit(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]:
 
 
 def precision(dtype: str) -> Any:
-    """Where arrays of a type can be made, without a change of global flags."""
+    """Context in which arrays of a dtype can be made, without a change of global flags."""
     return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
 

@@ -565,7 +565,7 @@ _WARNED: set[str] = set()
 
 
 def _find(old: str, name: str) -> Any:
-    """What was `pgmjax.OLD.NAME` in 0.1.0: a name, which warns the first time, or else a submodule.
+    """Return what was `pgmjax.OLD.NAME` in 0.1.0: a name, with a warning the first time, or else a submodule.
 
     The warning is for the line that made a `__getattr__` call this.
     """
@@ -600,7 +600,7 @@ def _places(old: str) -> Iterator[types.ModuleType]:
 
 
 def _public_names(old: str) -> set[str]:
-    """What `from pgmjax.OLD import *` gives: at least the names that it gave in 0.1.0 and that still are."""
+    """Names that `from pgmjax.OLD import *` gives: at least those of 0.1.0 that still exist."""
     names = {path.rpartition(".")[2] for path in RENAMED if path.rpartition(".")[0] == old}
     for owner in _places(old):
         names.update(name for name, value in vars(owner).items() if _is_own(owner, value) and name[0] != "_")
@@ -609,7 +609,7 @@ def _public_names(old: str) -> set[str]:
 
 
 def _is_own(owner: types.ModuleType, value: Any) -> bool:
-    """Whether a module does not merely import a value, as far as the value tells."""
+    """Return whether a module does not merely import a value, as far as the value tells."""
     if isinstance(value, types.ModuleType) or value is annotations:
         return False
     return not hasattr(value, "__qualname__") or value.__module__ == owner.__name__

@@ -29,12 +29,12 @@ def check(mesh: Any) -> Mesh | None:
 
 
 def row_sharding(mesh: Mesh) -> NamedSharding:
-    """How arrays with a leading axis of rows lie on a mesh: cut along it."""
+    """Sharding of arrays with a leading axis of rows: split along it over the mesh."""
     return NamedSharding(mesh, PartitionSpec(mesh.axis_names))
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
-    """How arrays lie on a mesh that every device holds whole."""
+    """Sharding of arrays that every device of a mesh holds in full."""
     return NamedSharding(mesh, PartitionSpec())
 
 

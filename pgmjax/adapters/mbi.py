@@ -322,7 +322,7 @@ def measurement(
 
 
 def _is_identity(query: Any) -> bool:
-    """Whether it is what mbi calls a marginal: `DatavectorQuery()` in 2.0.0, `Factor.datavector` in 1.1.0."""
+    """Return whether it is mbi's marginal: `DatavectorQuery()` in 2.0.0, `Factor.datavector` in 1.1.0."""
     if query is None or query is MbiFactor.datavector:
         return True
     own = getattr(query, "__module__", type(query).__module__) or ""
@@ -331,7 +331,7 @@ def _is_identity(query: Any) -> bool:
 
 
 def _scale_of_total(query: Any) -> float:
-    """What a query makes of a table over no attributes that holds 1."""
+    """Return the coefficient that a query gives to the total, from a table of 1 over no attributes."""
     if _is_identity(query):
         return 1.0
     answer = _asked(query, MbiFactor(MbiDomain((), ()), np.array(1.0)), ())

@@ -22,7 +22,7 @@ from pgmjax.model.graphical import GraphicalModel
 
 @dataclasses.dataclass(frozen=True)
 class MbiDomain:
-    """As `mbi.Domain`: names and sizes; two are equal where these are.
+    """Stand-in for `mbi.Domain`: names and sizes; equal if these are.
 
     Attributes:
         attributes: the names, in order.
@@ -99,7 +99,7 @@ class MbiDomain:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MbiFactor:
-    """As `mbi.Factor`: a table over some attributes.
+    """Stand-in for `mbi.Factor`: a table over some attributes.
 
     Attributes:
         domain: the attributes of its axes.
@@ -140,7 +140,7 @@ class MbiFactor:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MbiCliqueVector:
-    """As `mbi.CliqueVector`: a factor for each of several cliques.
+    """Stand-in for `mbi.CliqueVector`: one factor per clique.
 
     Attributes:
         domain: all attributes.
@@ -178,7 +178,7 @@ class MbiCliqueVector:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MbiDataset:
-    """As `mbi.Dataset`: columns of codes.
+    """Stand-in for `mbi.Dataset`: columns of codes.
 
     Attributes:
         data: for each attribute its codes [rows].
@@ -225,7 +225,7 @@ class MbiDataset:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MbiModel:
-    """As `mbi.MarkovRandomField`: a fitted model; behind it stands a `GraphicalModel`.
+    """Stand-in for `mbi.MarkovRandomField`: a fitted model, backed by a `GraphicalModel`.
 
     Attributes:
         domain: the domain given to the estimation, or an `MbiDomain`.

@@ -37,7 +37,7 @@ Counts = tuple[np.ndarray, np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class LowerBound:
-    """What outputs prove.
+    """A lower bound on epsilon, proven from outputs.
 
     Attributes:
         value: the loss is at least this, with confidence 1 - alpha; at least 0.

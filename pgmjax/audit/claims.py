@@ -89,7 +89,7 @@ def cost(calls: Iterable[Call]) -> tuple[float | None, float]:
 
 
 def _paid(call: Call) -> bool:
-    """Whether a call costs nothing: the first question of a threshold test pays for all of them."""
+    """Return whether a call costs nothing: the first question of a threshold test pays for all of them."""
     return isinstance(call.distribution, ThresholdNoise) and bool(call.parameters[-1])
 
 

@@ -95,7 +95,7 @@ def _walk(name: str, first: Any, second: Any, seen: dict[tuple[int, int], Any]) 
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """What a value consists of.
+    """The parts of a value, by name.
 
     Attributes:
         inside: each part with what to write behind the value's name.
@@ -135,7 +135,7 @@ def parts_of(value: Any) -> Parts:
 
 
 def _in_sight(base: type) -> bool:
-    """Whether a class keeps all that it keeps in attributes, as those made by a class statement do."""
+    """Return whether a class keeps all that it keeps in attributes, as those made by a class statement do."""
     made = bool(base.__flags__ & _BY_STATEMENT)
     return base is object or (made and not isinstance(vars(base).get("__new__"), types.BuiltinFunctionType))
 

@@ -127,7 +127,7 @@ def decimals_are_exact() -> None:
 
 
 def insecure_noise_says_so() -> None:
-    """What is made with repeatable noise, or under a tape, is never called secure.
+    """Check that results of repeatable noise, or made under a tape, are never marked secure.
 
     Raises:
         AuditFailure: it is.

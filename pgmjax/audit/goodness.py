@@ -207,7 +207,7 @@ def _power(distribution: IntegerDistribution, real: IntegerDistribution, draws: 
 
 
 class IntegerDistribution(Protocol):
-    """What is tested against: a distribution on the integers, such as those of `measurements.noise`."""
+    """A distribution on the integers to test against, such as those of `measurements.noise`."""
 
     @property
     def stddev(self) -> float:

@@ -59,7 +59,7 @@ class Mutant:
     weights: bool = False
 
     def concerns(self, mechanism: Any) -> bool:
-        """Whether a mechanism works on tables on which the bug can be seen."""
+        """Return whether a mechanism works on tables on which the bug can be seen."""
         possible = self.relation in (None, *mechanisms.relations(mechanism))
         return possible and (mechanisms.takes_weights(mechanism) or not self.weights)
 

@@ -388,7 +388,7 @@ def telling_error() -> Any:
 
 
 def any_epsilon() -> Any:
-    """What is no number is taken for 1."""
+    """Take an epsilon that is not a number for 1."""
     return replaced((budget, "exact_epsilon", lambda value: Fraction(1)))
 
 
@@ -435,7 +435,7 @@ def any_scores() -> Any:
 
 
 def any_delta() -> Any:
-    """What is no delta is taken for a small one."""
+    """Take an invalid delta for a small one."""
     return replaced((zcdp, "exact_delta", lambda value: Fraction(1, 10**6)))
 
 

@@ -43,7 +43,7 @@ class CannotAuditError(Error, ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class _Run:
-    """What came of a run: a result or an error, and what it said on the way."""
+    """The outcome of a run: a result or an error, with its warnings."""
 
     result: Any
     error: Exception | None
@@ -149,7 +149,7 @@ def check_pair(run: Callable[[_Table], Any], first: _Table, second: _Table) -> T
 
 @dataclasses.dataclass(frozen=True)
 class Replayed:
-    """What an audit by replay has seen, all of it without fault.
+    """Counts of an audit by replay that found no fault.
 
     Attributes:
         pairs: the number of pairs of neighbouring tables.

@@ -53,7 +53,7 @@ class MechanismAudit:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found."""
+        """True if nothing was found."""
         return self.fault is None
 
     def to_dict(self) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def bound_case(
 
 
 def fits_in_every_run(case: AuditCase) -> bool:
-    """Whether measurements of a case follow from fits on the way, so that black-box runs take long."""
+    """Return whether measurements of a case follow from fits on the way, so that black-box runs take long."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="the noisy answers put the total")
         return _way_of_running(case, Dataset.from_columns(DOMAIN, _columns(case.relation)[0]))[1]
@@ -173,7 +173,7 @@ def _measurements(result: Any) -> Sequence[LinearMeasurement]:
 
 
 def _lean(measurement: LinearMeasurement, columns: tuple[Columns, Columns]) -> float:
-    """How far noisy answers lean to the first table rather than the other."""
+    """Return the lean of noisy answers towards the first table rather than the other."""
     exact = [_answers(measurement, each) for each in columns]
     distance = (exact[0] - exact[1]) / measurement.row_stddevs() ** 2
     return float(distance @ (measurement.flat_values() - (exact[0] + exact[1]) / 2))

@@ -32,7 +32,7 @@ _STRIDES = (11, 7)  # prime to the number of sizes: small numbers of pairs have 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SpecimenResult:
-    """What the specimen returns.
+    """The result of the specimen.
 
     Attributes:
         estimates: by clique a table of counts, int64.

@@ -102,7 +102,7 @@ def run_mechanisms(arguments: argparse.Namespace) -> None:
 
 
 def _describe(mechanism: Any) -> dict[str, Any]:
-    """What is told of a mechanism; defaults as they are written on the command line."""
+    """Return the description of a mechanism, with defaults as they are written on the command line."""
     defaults = mechanisms.options(mechanism).items()
     return {
         "summary": mechanism.summary,

@@ -195,7 +195,7 @@ def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, reco
 
 
 def _show(arguments: argparse.Namespace) -> bool | None:
-    """Whether progress is shown: never without a standard error stream to show it on."""
+    """Return whether progress is shown: never without a standard error stream to show it on."""
     return False if arguments.quiet or sys.stderr is None else None
 
 

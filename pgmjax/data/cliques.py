@@ -44,7 +44,7 @@ def as_clique(domain: Container[str], attributes: Any) -> Clique:
 
 
 def same_attributes(first: Iterable[str], second: Iterable[str]) -> bool:
-    """Whether two cliques are over the same attributes, in whatever order.
+    """Return whether two cliques are over the same attributes, in whatever order.
 
     Example:
         >>> same_attributes(("age", "sex"), ("sex", "age"))

@@ -173,7 +173,7 @@ class Domain:
 
 
 def _kind(attribute: Attribute, most: int = 6) -> str:
-    """What the codes of an attribute stand for, in a few words."""
+    """Return the meaning of an attribute's codes, in a few words."""
     if attribute.labels is None and attribute.bins is None:
         said = "numbers from 0"
     else:

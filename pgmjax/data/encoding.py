@@ -165,7 +165,7 @@ def code_dtype(size: int) -> np.dtype:
 
 
 def _few_between(values: np.ndarray) -> bool:
-    """Whether every integer between the least and the largest can be looked at on its own."""
+    """Return whether every integer between the least and the largest can be looked at on its own."""
     if not len(values):
         return False
     low, high = int(values.min()), int(values.max())

@@ -233,7 +233,7 @@ def _identifier(text: str) -> str:
 
 
 class CsvLayout(NamedTuple):
-    """How a text file is laid out.
+    """The layout of a text file.
 
     Attributes:
         delimiter: what stands between fields.

@@ -17,7 +17,7 @@ LARGEST = 1e60
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Ratings:
-    """Who rated what how; private, as a `Dataset` is.
+    """Ratings of items by records; private, as a `Dataset` is.
 
     Args:
         records: codes of the records [ratings], from 0.

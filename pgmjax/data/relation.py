@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Relation(enum.Enum):
-    """Which tables are neighbours. There is no default anywhere: the choice is the user's.
+    """The neighbouring relation of tables. There is no default anywhere: the choice is the user's.
 
     Attributes:
         ADD_REMOVE: one table is the other with one record added or removed; the number of
@@ -28,7 +28,7 @@ class Relation(enum.Enum):
 
     @property
     def change(self) -> str:
-        """What may differ between two neighbours, so as to follow the word "if"."""
+        """The difference between two neighbours, as a clause after "if"."""
         if self is Relation.ADD_REMOVE:
             return "one record is added to the table or removed from it"
         return "the values of one record in the table are changed"

@@ -98,7 +98,7 @@ def code_coder(size: int) -> Coder:
 
 @dataclass
 class ScanTally:
-    """What a scan has seen: records, their total weight, and rows that have no code.
+    """Totals of a scan: records, their weight, and rows without a code.
 
     Args:
         domain: the domain of the records.

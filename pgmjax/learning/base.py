@@ -29,7 +29,7 @@ class Learner(abc.ABC):
 
     @property
     def linear(self) -> bool:
-        """Whether predictions are linear in the answers that are learned from."""
+        """True if predictions are linear in the answers that are learned from."""
         return False
 
     @abc.abstractmethod
@@ -65,7 +65,7 @@ class Learner(abc.ABC):
 
 
 class FittedLearner(abc.ABC):
-    """What a learner has learned.
+    """The result of a learner.
 
     Attributes:
         learner: the settings it was made with.

@@ -64,7 +64,7 @@ class GaussianBasis(Learner):
 
     @property
     def linear(self) -> bool:
-        """Whether the penalty is given: a chosen one depends on the answers."""
+        """True if the penalty is given: a chosen one depends on the answers."""
         return self.penalty is not None
 
     def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedGaussianBasis:

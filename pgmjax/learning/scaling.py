@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scale:
-    """What makes columns have mean 0 and standard deviation 1; constant columns become 0.
+    """Shift and scale that give columns mean 0 and standard deviation 1; constant columns become 0.
 
     Attributes:
         mean: float64 [columns].

@@ -68,7 +68,7 @@ class Answers:
 
     @property
     def useless(self) -> np.ndarray:
-        """Where the middle of low..high is never further off than `worst_stddev`, bool [queries]."""
+        """True if the middle of low..high is never further off than `worst_stddev`, bool [queries]."""
         return (self.worst_stddev > (self.high - self.low) / 2) & (self.high > self.low)
 
     def half_width(self, level: float) -> np.ndarray:
@@ -144,7 +144,7 @@ def refuse_useless(answers: Answers, useless: str) -> Answers:
 
 @dataclasses.dataclass(frozen=True)
 class Function:
-    """What is known of row functions over all categories; arrays that broadcast to [queries, groups].
+    """Summary of row functions over all categories; arrays that broadcast to [queries, groups].
 
     Attributes:
         sums: sum of f over the categories.

@@ -100,7 +100,7 @@ class Channel:
 
     @property
     def exclusive(self) -> bool:
-        """Whether the answer names one cell (direct encoding), and is not a bit a category."""
+        """True if the answer names one cell (direct encoding), and is not a bit a category."""
         return self.bit_variances is None
 
     @property
@@ -110,12 +110,12 @@ class Channel:
 
     @property
     def factor(self) -> float:
-        """What an answer's function is multiplied with: 1 / gap."""
+        """The factor of an answer's function: 1 / gap."""
         return 1 / self.gap
 
     @property
     def offset(self) -> float:
-        """What is taken off for every unit of the function's sum: other / gap."""
+        """The amount subtracted per unit of the function's sum: other / gap."""
         return self.other / self.gap
 
     @property

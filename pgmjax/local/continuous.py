@@ -131,7 +131,7 @@ class Discretisation:
 
     @property
     def useful(self) -> bool:
-        """Whether the bound is below half the range, which a guess reaches without data."""
+        """True if the bound is below half the range, which a guess reaches without data."""
         return self.bias_bound + self.stddev_bound <= self.range_bound / 2
 
 

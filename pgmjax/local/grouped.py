@@ -23,7 +23,7 @@ _BLOCK_NUMBERS = 1 << 21
 @renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class GroupHistograms:
-    """How often every category was answered in every group of rows.
+    """Counts of every category's answers in every group of rows.
 
     Attributes:
         distribution: the distribution that answered.

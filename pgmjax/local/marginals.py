@@ -32,7 +32,7 @@ _ENTRIES = 1 << 23  # of the largest array that a step makes of a block
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ResponseMarginal:
-    """What responses say of a clique; everything in it is released and costs nothing further.
+    """Estimates of a clique's marginal from responses; all of it is released and costs nothing further.
 
     Attributes:
         domain: with the attributes' sizes.
@@ -212,7 +212,7 @@ def _pairs(full: np.ndarray, axis: int, factor: Channel) -> np.ndarray:
 
 
 class ReleasedResponses(Protocol):
-    """What records answered about groups of attributes: a `PerturbedTable`, or a stream of responses."""
+    """Released responses about groups of attributes: a `PerturbedTable`, or a stream of responses."""
 
     @property
     def domain(self) -> Domain:
@@ -262,7 +262,7 @@ def marginals_of(
 
 
 class Tally:
-    """What responses say of some cliques, added up block by block.
+    """Sums of responses over some cliques, block by block.
 
     Args:
         domain: the domain of the records.

@@ -65,7 +65,7 @@ class PerturbedTable:
 
     @property
     def epsilon(self) -> Fraction:
-        """What all columns together cost."""
+        """The cost of all columns together."""
         return sum((column.epsilon for column in self.columns), Fraction(0))
 
     @property
@@ -200,7 +200,7 @@ class ResponseColumn:
 
     @property
     def unary(self) -> bool:
-        """Whether records answered with a bit a category."""
+        """True if records answered with a bit a category."""
         return isinstance(self.distribution, UnaryResponse)
 
     @property

@@ -64,7 +64,7 @@ class Estimates:
         return html.card(type(self).__name__, self._facts(), html.table([*columns], rows, self.values.size))
 
     def _facts(self) -> dict[str, Any]:
-        """What is said of all estimates together."""
+        """Return the facts about all estimates together."""
         return {"answers": self.values.size}
 
     def _columns(self) -> dict[str, Sequence[Any]]:

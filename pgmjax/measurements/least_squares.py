@@ -242,7 +242,7 @@ class JointCells:
 
     @property
     def length(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         return math.prod(self.shape)
 
     def add(self, vector: np.ndarray, clique: Clique, table: np.ndarray) -> None:

@@ -37,7 +37,7 @@ class NoisyMarginal(Estimates):
 
 
 def is_marginal(measurement: LinearMeasurement) -> bool:
-    """Whether a measurement is of all cells of its clique, one number a cell."""
+    """Return whether a measurement is of all cells of its clique, one number a cell."""
     return measurement.query == marginal(measurement.clique)
 
 

@@ -60,7 +60,7 @@ class NoiseDistribution(abc.ABC):
 
     @property
     def tabled(self) -> bool:
-        """Whether simulations on the device draw it from a table of its probabilities."""
+        """True if simulations on the device draw it from a table of its probabilities."""
         return False
 
     @abc.abstractmethod
@@ -331,7 +331,7 @@ class DiscreteGaussian(DiscreteNoise):
 
     @property
     def tabled(self) -> bool:
-        """Whether simulations draw it from a table; from scale 1000 on a rounded Gaussian is as good."""
+        """True if simulations draw it from a table; from scale 1000 on a rounded Gaussian is as good."""
         return self.scale < _TABLE_SCALE
 
     def above(self, values: np.ndarray) -> np.ndarray:

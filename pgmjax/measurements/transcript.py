@@ -73,17 +73,17 @@ class Transcript:
 
     @property
     def rounds(self) -> int:
-        """How many there were."""
+        """The number of rounds."""
         return len(self.drawn)
 
     @property
     def samples(self) -> int:
-        """How many queries each round drew."""
+        """The number of queries drawn per round."""
         return self.drawn.shape[1]
 
     @property
     def rows(self) -> int:
-        """How many queries there are, without their negations."""
+        """The number of queries, without their negations."""
         return sum(query.num_rows(self.domain) for query in self.queries)
 
     def columns(self) -> dict[str, np.ndarray]:

@@ -113,7 +113,7 @@ def fit_merged(
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """What a round may spend, in exact fractions of the budget's unit.
+    """The costs of a round, in exact fractions of the budget's unit.
 
     Attributes:
         choose: for the choice.

@@ -194,7 +194,7 @@ class Request:
 
     @property
     def total_is_public(self) -> bool:
-        """Whether the number of records is public: records are replaced and have no weights."""
+        """True if the number of records is public: records are replaced and have no weights."""
         return self.relation is Relation.REPLACE_ONE and self.max_weight is None
 
     def measurable(self, queries: Sequence[Query]) -> list[Query]:

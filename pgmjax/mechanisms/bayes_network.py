@@ -63,7 +63,7 @@ Taxonomies = Mapping[str, tuple[tuple[int, ...], ...]]
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """How a network is searched for; see `PrivBayes` for the settings.
+    """The search for a network; see `PrivBayes` for the settings.
 
     Attributes:
         score: what parents are chosen by.

@@ -31,7 +31,7 @@ from pgmjax.queries.workload import Workload
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """How training queries are chosen: options of `MLDP`.
+    """The choice of training queries: options of `MLDP`.
 
     Attributes:
         training: a name, or the query itself.

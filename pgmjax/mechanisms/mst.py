@@ -192,7 +192,7 @@ class Forest:
         return len(set(self._part.values()))
 
     def joined(self, clique: Clique) -> bool:
-        """Whether all attributes of a clique lie in one part."""
+        """Return whether all attributes of a clique lie in one part."""
         return len({self._part[name] for name in clique}) == 1
 
     def join(self, clique: Clique) -> None:

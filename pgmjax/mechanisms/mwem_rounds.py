@@ -140,7 +140,7 @@ class Rounds:
         return kept.keep([i for i, query in enumerate(kept.queries) if times[query] == least])
 
     def _penalty(self, query: Query, cost: Fraction) -> float:
-        """What a query's error is lessened by (counts)."""
+        """Return the penalty that is subtracted from a query's error (counts)."""
         if self.penalty == "none" or not self.candidates.whole:
             return 0.0
         rows = query.num_rows(self.request.domain)
@@ -168,7 +168,7 @@ def _carried(found: list[LinearMeasurement]) -> contextlib.AbstractContextManage
 
 @dataclasses.dataclass(frozen=True)
 class Costs:
-    """What each step of a run may cost; all of it sums to the budget exactly.
+    """The cost of each step of a run; all of them sum to the budget exactly.
 
     Attributes:
         total: of measuring the total, None where that is public.

@@ -92,7 +92,7 @@ class OnlineWeights(PrivacyParameters):
 
     @property
     def parts(self) -> tuple[Fraction, Fraction]:
-        """What a test and a measurement may cost."""
+        """The costs of a test and of a measurement."""
         each = self.epsilon / self.updates
         return each * (1 - self.split), each * self.split
 
@@ -165,12 +165,12 @@ class OnlineAnswers:
 
     @property
     def spent(self) -> Spent:
-        """What was spent so far."""
+        """The cost so far."""
         return Spent(self._table.budget.spent, Fraction(0))
 
     @property
     def secure(self) -> bool:
-        """Whether the answers may be published: secure noise."""
+        """True if the answers may be published: secure noise."""
         return self._table.secure
 
     @property

@@ -25,7 +25,7 @@ DISTANCES: dict[str, Callable[[np.ndarray], Any]] = {
 
 
 class CalibratedModel:
-    """What `GraphicalModel.calibrate` gives. It holds the junction tree's tables twice.
+    """The result of `GraphicalModel.calibrate`; it holds the junction tree's tables twice.
 
     Attributes:
         domain: the attributes.
@@ -142,7 +142,7 @@ class CalibratedModel:
         tables: Mapping[Clique, Any] | Iterable[tuple[Sequence[str], Any]],
         distance: str = "l1",
     ) -> dict[Clique, float]:
-        """How far the model's marginals are from given tables.
+        """Return the distances of the model's marginals from given tables.
 
         Args:
             tables: for each clique a table [size of each attribute], counts; a mapping, or pairs (clique,

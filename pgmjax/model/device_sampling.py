@@ -96,7 +96,7 @@ def _blocks(order: Sequence[Conditional], key: Any, rows: int, block_rows: int) 
 
 
 def _tables(order: Sequence[Conditional]) -> tuple[np.ndarray, ...]:
-    """What `Tables` holds, on the host."""
+    """Return the contents of `Tables`, on the host."""
     most = max(1, *(len(conditional.parents) for conditional in order))
     sizes = [conditional.groups * conditional.size for conditional in order]
     parent, parent_size = (np.zeros((len(order), most), np.int32) for _ in range(2))
@@ -132,7 +132,7 @@ def _block(tables: Tables, key: Any, rows: int) -> Any:
 
 
 def _inverse(cumulated: Any, base: Any, size: Any, position: Any) -> Any:
-    """As `model.sampling.inverse`: a binary search of all rows together, as many steps as the size needs."""
+    """Same as `model.sampling.inverse`, by one binary search of all rows together."""
     steps = 32 - jax.lax.clz(size - 1)
 
     def halve(n: Any, found: Any) -> Any:

@@ -87,7 +87,7 @@ class RegionModel:
         return self.total * self._fitted(clique, self._forest.marginal(clique))
 
     def within_a_region(self, clique: Clique) -> bool:
-        """Whether the marginal of some attributes is a region's own, and no approximation beyond it."""
+        """Return whether some attributes lie in a region, whose own table is then their marginal."""
         return any(set(clique) <= set(region) for region in self.marginals.cliques)
 
     def answer(self, query: Query) -> np.ndarray:
@@ -166,7 +166,7 @@ class RegionModel:
         return table / table.sum()
 
     def summary(self) -> str:
-        """What the model is and how far it can be relied on, in a few lines."""
+        """Return a few lines on the model and its reliability."""
         cells = sum(table.size for table in self.marginals.tables)
         lines = [
             f"{METHOD}: {len(self.marginals)} regions with {cells:,} cells, {len(self.domain)} attributes",
@@ -212,7 +212,7 @@ def conditionals(cliques: Sequence[Clique], tables: Sequence[np.ndarray]) -> dic
     offers: dict[int, tuple[bool, float, frozenset[str]]] = {}
 
     def offer(number: int) -> tuple[bool, float, frozenset[str]]:
-        """Whether a region joins those before, how many nats its new attributes gain, given which part."""
+        """Return whether a region joins those before, the nats its new attributes gain, and given which part."""
         clique, table = regions[number]
         new = tuple(name for name in clique if name not in known)
         best = (False, -np.inf, frozenset[str]())

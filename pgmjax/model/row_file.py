@@ -117,7 +117,7 @@ def arrow_column(attribute: Attribute, codes: np.ndarray, decode: bool) -> Any:
 
 
 class _Column:
-    """How the codes of an attribute are stored."""
+    """The storage format of an attribute's codes."""
 
     def __init__(self, attribute: Attribute, decode: bool, suffix: str):
         self.name = attribute.name

@@ -25,7 +25,7 @@ from pgmjax.model.clique_vector import CliqueVector
 
 
 class ModelRows:
-    """What a model does with rows; `GraphicalModel` and `MixtureModel` bring the model."""
+    """Row operations of a model; `GraphicalModel` and `MixtureModel` bring the model."""
 
     domain: Domain
     total: float
@@ -237,7 +237,7 @@ class RowCheck:
 
     @property
     def standard_errors(self) -> float:
-        """How far above its mean the distance is, in standard errors; rows of the model stay below 3."""
+        """The distance above its mean in standard errors; rows of the model stay below 3."""
         return (self.total_variation - self.expected) / self.stderr
 
 

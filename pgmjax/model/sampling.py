@@ -176,7 +176,7 @@ class Conditional:
 
     @property
     def kept(self) -> bool:
-        """Whether the table is small enough to be made once."""
+        """True if the table is small enough to be made once."""
         return self.groups * self.size <= KEPT_CELLS
 
     def keys(self, columns: Sequence[np.ndarray], rows: int) -> np.ndarray:

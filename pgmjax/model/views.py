@@ -20,7 +20,7 @@ from pgmjax.plotting import marginals, tree
 
 
 class ModelPictures:
-    """What a graphical model shows of itself; `GraphicalModel` brings the model."""
+    """Drawings of a graphical model; `GraphicalModel` brings the model."""
 
     domain: Domain
     total: float

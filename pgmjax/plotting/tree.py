@@ -23,7 +23,7 @@ STEP = 0.3  # inches to the right
 
 @dataclasses.dataclass(frozen=True)
 class TreeLayout:
-    """Where each clique of a forest stands.
+    """The position of each clique of a forest.
 
     Attributes:
         row: line from the top, counted from 0.

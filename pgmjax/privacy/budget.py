@@ -28,7 +28,7 @@ class BudgetExceeded(Error, ValueError):
 
 
 class Budget:
-    """What may be spent on one table, and what has been.
+    """A privacy budget of one table: the cap, and the cost so far.
 
     Pure epsilons, zCDP rhos and Renyi divergences of one order add up, also where later parameters are
     chosen by earlier answers, so that one running sum against a fixed cap is a valid account. Units
@@ -88,7 +88,7 @@ class Budget:
 
     @property
     def unit(self) -> str:
-        """What is counted: "epsilon", "rho" or "renyi"."""
+        """The unit of the cost: "epsilon", "rho" or "renyi"."""
         return self._unit
 
     @property
@@ -103,17 +103,17 @@ class Budget:
 
     @property
     def remaining(self) -> Fraction:
-        """What may still be spent."""
+        """The part that may still be spent."""
         return self._cap - self._spent
 
     @property
     def relation(self) -> Relation | None:
-        """Which tables are neighbours; None until a table is bound."""
+        """The neighbouring relation; None until a table is bound."""
         return self._relation
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What was charged, in order."""
+        """The events charged, in order."""
         return tuple(self._events)
 
     def bind(self, relation: Relation) -> None:

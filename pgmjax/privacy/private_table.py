@@ -86,12 +86,12 @@ class PrivateTable:
 
     @property
     def relation(self) -> Relation:
-        """Which tables are neighbours."""
+        """The neighbouring relation."""
         return self._relation
 
     @property
     def weighted(self) -> bool:
-        """Whether its records have weights; public."""
+        """True if its records have weights; public."""
         return self._data.weighted
 
     @property
@@ -101,12 +101,12 @@ class PrivateTable:
 
     @property
     def budget(self) -> Budget:
-        """What may be spent and has been."""
+        """The budget, with the cost so far."""
         return self._budget
 
     @property
     def secure(self) -> bool:
-        """Whether what comes from here may be published: secure noise, and no tape running."""
+        """True if what comes from here may be published: secure noise, and no tape running."""
         return self._backend.secure and self._tape is None
 
     def receipt(self) -> dict[str, Any] | None:
@@ -383,7 +383,7 @@ class PrivateTable:
 
 
 class Journal(Protocol):
-    """What `PrivateTable` asks of a journal."""
+    """The interface of a journal, as `PrivateTable` uses it."""
 
     def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
         """Have the whole budget of a run charged; called before counts are read, also repeatedly.

@@ -94,7 +94,7 @@ class PrivateRatings:
 
     @property
     def budget(self) -> Budget:
-        """What may be and has been spent."""
+        """The budget, with the cost so far."""
         return self._budget
 
     @property

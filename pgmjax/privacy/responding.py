@@ -66,7 +66,7 @@ class PlannedResponse:
 
     @property
     def bits(self) -> bool:
-        """Whether a record answers with a bit a category, and not with a category."""
+        """True if a record answers with a bit a category, and not with a category."""
         return isinstance(self.distribution, response.UnaryResponse)
 
     def codes(self, domain: Domain, columns: dict[str, np.ndarray]) -> np.ndarray:
@@ -152,7 +152,7 @@ def check_size(clique: Clique, size: int, encoding: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Gates:
-    """What stands between private numbers and the outside, as the choke point has it.
+    """The choke point's gates between private numbers and the outside.
 
     Attributes:
         withheld: calls a function on private numbers and hides what an error says.
@@ -166,7 +166,7 @@ class Gates:
 
 
 class Responses:
-    """What records answered, block by block in the order of the table; to be read once.
+    """The answers of the records, block by block in the order of the table; to be read once.
 
     Attributes:
         planned: the groups, their distributions and costs, in the order of a block's parts.

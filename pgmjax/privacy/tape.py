@@ -87,7 +87,7 @@ class Tape:
 
     @property
     def replays(self) -> bool:
-        """Whether releases are being played back, so that no noise need be drawn."""
+        """True if releases are being played back, so that no noise need be drawn."""
         return self._replays
 
     @property
@@ -97,7 +97,7 @@ class Tape:
 
     @property
     def releases(self) -> tuple[np.ndarray, ...]:
-        """What was released for each call."""
+        """The released values of each call."""
         return tuple(released for _, released in self._calls)
 
     @contextlib.contextmanager

@@ -89,7 +89,7 @@ class ThresholdTest:
 
     @property
     def closed(self) -> bool:
-        """Whether "far" has been told; nothing more can be asked."""
+        """True if "far" has been told; nothing more can be asked."""
         return self._closed
 
     def far(self, query: Query, guess: float) -> bool:

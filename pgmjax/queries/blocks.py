@@ -87,7 +87,7 @@ class Total(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Subset(AttributeQuery):
-    """How many have one of the given codes: evidence with alternatives, one row.
+    """Count of records with one of the given codes: evidence with alternatives, one row.
 
     Args:
         codes: distinct codes, at least one; kept sorted.
@@ -135,7 +135,7 @@ class Subset(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True)
 class Point(AttributeQuery):
-    """How many have one given code: evidence, one row.
+    """Count of records with one given code: evidence, one row.
 
     Example:
         >>> Point(1).matrix(3).tolist()
@@ -172,7 +172,7 @@ class Point(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True)
 class Range(AttributeQuery):
-    """How many have a code from `low` to `high`, both included: one row.
+    """Count of records with a code from `low` to `high`, both included: one row.
 
     Example:
         >>> Range(1, 2).matrix(4).tolist()
@@ -280,7 +280,7 @@ class AllRanges(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True)
 class Prefix(AttributeQuery):
-    """How many have a code up to b, for every b: cumulative counts; the last row is the total.
+    """Counts of records with a code up to b, for every b: cumulative counts; the last row is the total.
 
     Example:
         >>> Prefix().matrix(3).tolist()
@@ -313,7 +313,7 @@ class Prefix(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Merge(AttributeQuery):
-    """How many fall to each group when codes are mapped many to one: a coarser attribute.
+    """Counts per group when codes are mapped many to one: a coarser attribute.
 
     Args:
         groups: the row of each code, one entry a code; rows are 0..max(groups).

@@ -49,7 +49,7 @@ class Quantised:
 
     @property
     def scale(self) -> int:
-        """What answers to the rounded query are multiplied by: `2**bits`."""
+        """The factor of the answers to the rounded query: `2**bits`."""
         return 2**self.bits
 
     def unscale(self, answers: Any) -> np.ndarray:

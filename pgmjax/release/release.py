@@ -26,7 +26,7 @@ ANSWERS = ("engine", "local", "global")
 
 @dataclasses.dataclass(frozen=True)
 class Spent:
-    """What a release cost.
+    """The cost of a release.
 
     Attributes:
         epsilon: of (epsilon, delta)-differential privacy, exact.
@@ -121,7 +121,7 @@ class Release:
 
     @property
     def total_public(self) -> bool:
-        """Whether the model's total is the public number of records; otherwise it is estimated."""
+        """True if the model's total is the public number of records; otherwise it is estimated."""
         return self.relation is Relation.REPLACE_ONE and not self.weighted
 
     def counted(self) -> dict[str, bool | int]:
@@ -133,7 +133,7 @@ class Release:
         }
 
     def _neighbours(self) -> str:
-        """What may differ between two tables, so as to follow the word "if"."""
+        """Return the difference between neighbours, as a clause after "if"."""
         if not self.weighted:
             return self.relation.change
         bound = f"{self.max_weight:,},"
@@ -142,7 +142,7 @@ class Release:
         return f"the values of one record in the table (its weight, at most {bound} among them) are changed"
 
     def _public(self) -> str:
-        """What is published as it is, in a sentence."""
+        """Return a sentence on what is published as it is."""
         if self.relation is Relation.ADD_REMOVE:
             return ""
         if self.weighted:
@@ -169,7 +169,7 @@ class Release:
         )
 
     def _source(self) -> str:
-        """What it was made from, in a few words."""
+        """Return the source of the release, in a few words."""
         if self.transcript is not None:
             return f"{self.transcript.drawn.size:,} random choices of queries, which it lists"
         rows = sum(measurement.values.size for measurement in self.measurements)

@@ -62,7 +62,7 @@ def total_name(record: Mapping[str, Any]) -> str:
 
 
 def _total(record: Mapping[str, Any]) -> str:
-    """What becomes of the number of records and of their weights."""
+    """Return a sentence on the number of records and their weights."""
     if total_public(record):
         return "The number of records is not protected and is shown here as it is."
     if not record.get("weighted"):

@@ -18,7 +18,7 @@ from pgmjax.release.release import Release
 
 @dataclasses.dataclass(frozen=True)
 class TrainingAccuracy:
-    """What is known beforehand of a model trained on noisy answers.
+    """Error bounds of a model trained on noisy answers, known beforehand.
 
     Attributes:
         clique: the attributes of the training queries.

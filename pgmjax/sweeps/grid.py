@@ -31,7 +31,7 @@ _ESTIMATOR = {"max_steps": int, "tol": Decimal, "dtype": str, "solver": str, "st
 
 @dataclasses.dataclass(frozen=True)
 class SweepGrid:
-    r"""What a sweep runs.
+    r"""The specification of a sweep.
 
     Attributes:
         name: of the sweep.
@@ -134,7 +134,7 @@ class MechanismSpec:
 
 @dataclasses.dataclass(frozen=True)
 class WorkloadSpec:
-    """What is asked of a table.
+    """The specification of a workload.
 
     Attributes:
         name: what results call it.

@@ -99,7 +99,7 @@ def listing(grid: SweepGrid) -> Iterator[tuple[Group, MemoryForecast]]:
 
 @dataclasses.dataclass(frozen=True)
 class SweepProgress:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
         group: what has just ended.
@@ -165,7 +165,7 @@ def _here(check: Callable[[], None]) -> Workers:
 
 
 def _about(grid: SweepGrid, group: Group, table: Table, run: str, host: str) -> dict[str, Any]:
-    """What all rows of a group say alike."""
+    """Return the fields that all rows of a group share."""
     return {
         "group_key": group.key,
         "sweep": grid.name,

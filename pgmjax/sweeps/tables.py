@@ -22,7 +22,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 @dataclasses.dataclass(frozen=True)
 class TableSpec:
-    """Where a table is.
+    """The location of a table.
 
     Attributes:
         name: what results call it.

@@ -173,7 +173,7 @@ class MemoryForecast:
 
 
 def measures_once(group: Group) -> bool:
-    """Whether what the mechanism measures does not depend on the records, so that trials make one batch."""
+    """Return whether the measured queries do not depend on the records, so that trials make one batch."""
     return hasattr(mechanisms.names()[group.mechanism.name], "measure")
 
 

@@ -54,7 +54,7 @@ def clip_limit(inner: int, dtype: np.dtype) -> float:
 
 
 def clip_gap(inner: int, dtype: np.dtype) -> float:
-    """How far below its row's and column's maxima an entry may be before it is clipped, in nats."""
+    """Return the distance below its row's and column's maxima at which an entry is clipped (nats)."""
     numbers = np.finfo(dtype)
     bits = raised_bits(dtype) - numbers.minexp - numbers.nmant
     return bits * float(np.log(2)) - float(np.log(max(inner, 1)))

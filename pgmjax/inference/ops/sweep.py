@@ -33,7 +33,7 @@ LARGE, SIDE = 300_000, 8
 
 @dataclasses.dataclass(frozen=True)
 class Products:
-    """How large products are computed: on tables [b, m, k] and [b, k, n] of log values.
+    """The method for large products of tables [b, m, k] and [b, k, n] of log values.
 
     Attributes:
         forward: from both tables to the product [b, m, n], and which of its entries hold only an upper
@@ -48,7 +48,7 @@ class Products:
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """What going forwards leaves behind.
+    """The state that the forward sweep leaves for the backward one.
 
     Attributes:
         tables: the inputs, then each step's result less what was taken out of it.

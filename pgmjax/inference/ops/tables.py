@@ -71,7 +71,7 @@ def logmax(table: jax.Array, axes: tuple[int, ...]) -> jax.Array:
 
 
 def host_logsumexp(table: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """As `logsumexp`, in NumPy."""
+    """Same as `logsumexp`, in NumPy."""
     if not axes:
         return table
     top = np.max(table, axis=axes, keepdims=True)
@@ -81,7 +81,7 @@ def host_logsumexp(table: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
 
 
 def host_max(table: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """As `logmax`, in NumPy."""
+    """Same as `logmax`, in NumPy."""
     return np.max(table, axis=axes) if axes else table
 
 
@@ -185,7 +185,7 @@ def join(tables: Sequence[jax.Array], length: int | None = None) -> jax.Array:
 
 
 def host_join(tables: Sequence[Any], dtype: Any, length: int | None = None) -> np.ndarray:
-    """As `join`, in NumPy, cast to a dtype."""
+    """Same as `join`, in NumPy, cast to a dtype."""
     parts = [np.asarray(table).reshape(-1) for table in tables]
     size = sum(map(len, parts))
     vector = np.zeros(size if length is None else length, dtype)

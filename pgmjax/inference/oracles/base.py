@@ -38,7 +38,7 @@ HOST_BYTES = 112
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What an oracle is planned for.
+    """The limits that an oracle is planned for.
 
     Attributes:
         max_bytes: memory that may be used.
@@ -55,7 +55,7 @@ class Limits:
     mesh: Mesh | None = None
 
     def allow(self, cost: Forecast) -> bool:
-        """Whether what a forecast says fits in memory."""
+        """Return whether what a forecast says fits in memory."""
         return peak_bytes(cost, self.itemsize, self.copies) <= self.max_bytes
 
 
@@ -65,7 +65,7 @@ def peak_bytes(cost: Forecast, itemsize: int, copies: int) -> int:
 
 
 def host_bytes(inputs: int) -> int:
-    """What the host keeps for so many measured cells; 0 where it has a memory of its own."""
+    """Return the bytes that the host keeps for measured cells; 0 if it has a memory of its own."""
     return HOST_BYTES * inputs if jax.default_backend() == "cpu" else 0
 
 
@@ -109,7 +109,7 @@ class Oracle(abc.ABC):
     @property
     @abc.abstractmethod
     def forecast(self) -> Forecast:
-        """What one call costs."""
+        """The forecast cost of one call."""
 
     @abc.abstractmethod
     def infer(self, potentials: Potentials) -> tuple[jax.Array, tuple[jax.Array, ...]]:
@@ -129,7 +129,7 @@ class Oracle(abc.ABC):
         return sum(self.structure.cells(c) for c in self.structure.cliques)
 
     def infer_with_error(self, potentials: Potentials) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
-        """As `infer`, and how much of the probability may be wrong beyond rounding.
+        """Same as `infer`, with a bound on the probability misplaced beyond rounding.
 
         An oracle that leaves no error bound returns 0; to another one `exact()` is the remedy.
         """
@@ -141,17 +141,17 @@ class Oracle(abc.ABC):
         return self
 
     def infer_flat(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """As `infer`, for all tables in one vector [length], each in row-major order."""
+        """Same as `infer`, for all tables in one vector [length], each in row-major order."""
         log_partition, marginals = self.infer(split(potentials, self.structure.shapes))
         return log_partition, join(marginals, self.length)
 
     def infer_flat_with_error(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """As `infer_with_error`, for all tables in one vector [length]."""
+        """Same as `infer_with_error`, for all tables in one vector [length]."""
         log_partition, marginals = self.infer_flat(potentials)
         return log_partition, marginals, jnp.zeros((), log_partition.dtype)
 
     def maximum_flat(self, potentials: jax.Array) -> jax.Array:
-        """As `maximum`, for all tables in one vector [length]."""
+        """Same as `maximum`, for all tables in one vector [length]."""
         return self.maximum(split(potentials, self.structure.shapes))
 
     def run(self, tables: Sequence[Any], dtype: Any) -> tuple[float, list[Any]]:

@@ -63,7 +63,7 @@ jax.tree_util.register_dataclass(
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Beliefs:
-    """What belief propagation ends with.
+    """The final state of belief propagation.
 
     Attributes:
         log_partition: an approximation, or a bound from above where the oracle's `bounds` (nats).
@@ -81,7 +81,7 @@ class Beliefs:
 
 @dataclasses.dataclass(frozen=True)
 class RegionOracle(base.Oracle):
-    """What loopy and convex belief propagation share.
+    """Shared base of loopy and convex belief propagation.
 
     Attributes:
         maps: index maps with the counting numbers.
@@ -161,7 +161,7 @@ class RegionOracle(base.Oracle):
 
     @property
     def forecast(self) -> Forecast:
-        """What one call costs."""
+        """The forecast cost of one call."""
         return forecast(self._planned())
 
     def propagate(self, potentials: base.Potentials) -> Beliefs:
@@ -219,7 +219,7 @@ def _maximum(maps: RegionMaps, potentials: tuple[jax.Array, ...]) -> jax.Array:
 
 
 def forecast(graph: RegionGraph) -> Forecast:
-    """What belief propagation on a region graph costs, known before it is laid out."""
+    """Return the forecast cost of belief propagation on a region graph, before it is laid out."""
     structure = graph.structure
     touched = sum(structure.cells(graph.outer[holder]) for holders in graph.above for holder in holders)
     edge_cells = sum(

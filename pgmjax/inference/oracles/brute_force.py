@@ -31,7 +31,7 @@ class BruteForce(base.Oracle):
 
     @property
     def forecast(self) -> Forecast:
-        """What one call costs."""
+        """The forecast cost of one call."""
         everything = tuple(range(len(self.structure.sizes)))
         cells = self.structure.cells(everything)
         inputs = sum(self.structure.cells(c) for c in self.structure.cliques)

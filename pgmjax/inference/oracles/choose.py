@@ -173,7 +173,7 @@ def plan(
 
 
 def _cheapest(structure: Structure, limits: Limits) -> Oracle:
-    """What fits and is expected to take the least time: a contraction, levels, or at last slices."""
+    """Return the feasible oracle of least expected time: a contraction, levels, or at last slices."""
     many = len(structure.cliques) > PLANNED
     arranged = _arranged(structure) if many else None
     if arranged and limits.allow(arranged.forecast):

@@ -63,7 +63,7 @@ class Contraction(base.Oracle):
 
     @functools.cached_property
     def forecast(self) -> Forecast:
-        """What one call costs."""
+        """The forecast cost of one call."""
         spent = cost.of_path(self.path)
         cells = self.structure.cells
         tables = {c: cells(c) for c in (*(s.kept for s in self.path.steps), *self.structure.cliques)}
@@ -105,7 +105,7 @@ class Contraction(base.Oracle):
         return self.infer_with_error(potentials)[:2]
 
     def infer_flat_with_error(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """As `infer_flat`, and how much of the probability fast products may have got wrong."""
+        """Same as `infer_flat`, with a bound on the probability misplaced by fast products."""
         log_partition, marginals, error_bound = self.infer_with_error(
             split(potentials, self.structure.shapes)
         )
@@ -114,7 +114,7 @@ class Contraction(base.Oracle):
     def infer_with_error(
         self, potentials: base.Potentials
     ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
-        """As `infer`, and how much of the probability fast products may have got wrong."""
+        """Same as `infer`, with a bound on the probability misplaced by fast products."""
         return (_large if sweep.large(self.path) else _swept)(self, tuple(potentials))
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:

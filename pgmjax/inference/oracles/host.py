@@ -43,7 +43,7 @@ _Factor = tuple[np.ndarray, Variables]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Bucket:
-    """What eliminating one variable involves.
+    """The tables and variables involved in eliminating one variable.
 
     Attributes:
         variable: the variable.
@@ -301,7 +301,7 @@ def _require(cells: int, what: str) -> None:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CalibratedTree:
-    """What the two passes leave.
+    """The tables of a junction tree after both passes.
 
     Attributes:
         tree: the junction tree (forest).

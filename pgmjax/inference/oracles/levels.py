@@ -104,7 +104,7 @@ class Levels(base.Oracle):
 
     @property
     def forecast(self) -> Forecast:
-        """What one call costs."""
+        """The forecast cost of one call."""
         return self._plan().forecast
 
     @property
@@ -114,21 +114,21 @@ class Levels(base.Oracle):
 
     @jax.jit
     def infer_flat(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """As `infer`, for all tables in one vector [length], each in row-major order; 0 in the padding."""
+        """Same as `infer`, for all tables in one vector [length], each row-major; 0 in the padding."""
         return _infer(self, potentials)
 
     @jax.jit
     def log_partition_flat(self, potentials: jax.Array) -> jax.Array:
-        """As `log_partition`, for all tables in one vector [length]."""
+        """Same as `log_partition`, for all tables in one vector [length]."""
         return _log_partition(self, potentials)
 
     @jax.jit
     def maximum_flat(self, potentials: jax.Array) -> jax.Array:
-        """As `maximum`, for all tables in one vector [length]."""
+        """Same as `maximum`, for all tables in one vector [length]."""
         return collect_maximum(self.sizes, self.tables, self.up, potentials)
 
     def run(self, tables: Sequence[Any], dtype: Any) -> tuple[float, list[Any]]:
-        """As `Oracle.run`, with all tables in one vector: thousands of arguments take long to compile.
+        """Same as `Oracle.run`, with all tables in one vector: thousands of arguments take long to compile.
 
         The marginals are NumPy arrays in any case.
         """
@@ -219,7 +219,7 @@ def collect(
 
 
 def collect_maximum(sizes: LevelSizes, tables: Maps, up: Maps, vector: jax.Array) -> jax.Array:
-    """As `collect` with the maximum for the sum: the value of the most likely state."""
+    """Same as `collect` with maxima for sums: the value of the most likely state."""
     return _sweep_up(sizes, tables, up, vector, _log_max)[1]
 
 

@@ -45,7 +45,7 @@ class MessagePassing(base.Oracle):
 
     @functools.cached_property
     def forecast(self) -> Forecast:
-        """What one call costs."""
+        """The forecast cost of one call."""
         cells = self.structure.cells
         tables = sorted(((c, cells(c)) for c in self.tree.cliques), key=lambda entry: -entry[1])
         inputs = sum(cells(c) for c in self.structure.cliques)

@@ -84,7 +84,7 @@ class Sliced(base.Oracle):
 
     @functools.cached_property
     def forecast(self) -> Forecast:
-        """What one call costs on each device."""
+        """The forecast cost of one call on each device."""
         inner = Contraction(self.plan.path, self.fast).forecast
         parts = ", ".join(str(n) for n in self.plan.parts)
         turns = -(-self.plan.slices // (1 if self.mesh is None else self.mesh.size))
@@ -110,7 +110,7 @@ class Sliced(base.Oracle):
     def infer_with_error(
         self, potentials: base.Potentials
     ) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
-        """As `infer`, and how much of the probability fast products may have got wrong."""
+        """Same as `infer`, with a bound on the probability misplaced by fast products."""
         tables = tuple(potentials)
         inner = Contraction(self.plan.path, self.fast)
 
@@ -131,12 +131,12 @@ class Sliced(base.Oracle):
         return value, marginals, error_bound
 
     def infer_flat_with_error(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """As `infer_with_error`, for all tables in one vector [length]."""
+        """Same as `infer_with_error`, for all tables in one vector [length]."""
         value, marginals, error_bound = self.infer_with_error(split(potentials, self.structure.shapes))
         return value, join(marginals, self.length), error_bound
 
     def infer_flat(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """As `infer`, for all tables in one vector [length]."""
+        """Same as `infer`, for all tables in one vector [length]."""
         return self.infer_flat_with_error(potentials)[:2]
 
     def log_partition(self, potentials: base.Potentials) -> jax.Array:

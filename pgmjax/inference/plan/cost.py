@@ -18,7 +18,7 @@ SHOWN = 4
 
 @dataclasses.dataclass(frozen=True)
 class Rates:
-    """What a machine needs for each unit of work; the defaults are those of two CPU cores, float32.
+    """The machine's time per unit of work; the defaults are those of two CPU cores, float32.
 
     Attributes:
         exponential: seconds for a cell of a log-space product in exact form.
@@ -62,7 +62,7 @@ class Dimensions:
 
     @property
     def tiled(self) -> bool:
-        """Whether the union exceeds all three tables, so that it must never be stored."""
+        """True if the union exceeds all three tables, so that it must never be stored."""
         return min(self.left, self.summed, self.right) > 1
 
     def __str__(self) -> str:

@@ -43,7 +43,7 @@ class Forecast:
 
     @property
     def compile_seconds(self) -> float:
-        """What the first call adds, on two CPU cores, roughly."""
+        """The compile time that the first call adds, on two CPU cores, roughly (s)."""
         return COMPILE * self.operations
 
     def peak_bytes(self, itemsize: int, copies: int = ORACLE_COPIES) -> int:

@@ -136,14 +136,14 @@ def candidate_cells(
 
 
 class _Additions:
-    """What each clique would add to one forest."""
+    """The cells that each clique would add to one forest."""
 
     def __init__(self, forest: CliqueForest):
         self.forest = forest
         self.carrier = Carrier(forest)
 
     def change(self, clique: int) -> int:
-        """How many cells adding a clique adds."""
+        """Return the number of cells that adding a clique adds."""
         if clique.bit_count() != 2:
             return self.logged(clique)[0]
         u, v = members(clique)
@@ -156,7 +156,7 @@ class _Additions:
         return min([self.carrier.pair(u, v, way), *(cells for cells, _ in others)])
 
     def logged(self, clique: int) -> Change:
-        """As `change`, with the cliques that come (positive) and go (negative)."""
+        """Same as `change`, with the cliques that come (positive) and go (negative)."""
         groups: dict[int, list[int]] = {}
         for v in members(clique):
             groups.setdefault(self.forest.root[self.forest.top[v]], []).append(v)
@@ -262,7 +262,7 @@ def _eliminated(near: dict[int, int], cells: Callable[[int], int]) -> list[int]:
 
 @dataclasses.dataclass(frozen=True)
 class Flow:
-    """What carrying variables along the tree, over one edge in one direction, adds to it so far.
+    """The cells added so far by carrying variables over one edge of the tree, in one direction.
 
     Attributes:
         cells: additional cells, without those of `front`.

@@ -171,7 +171,7 @@ class _State:
         self._fill = [self._count_fill(v) if self._by_fill else 0 for v in variables]
 
     def cost(self, v: int) -> tuple:
-        """What the rule compares; smaller goes first."""
+        """The key that the rule compares; smaller goes first."""
         return (v in self._kept, self._fill[v], round(self._weight[v], 9), v)
 
     def _count_weight(self, v: int) -> float:

@@ -72,7 +72,7 @@ class Node:
 
     @property
     def is_adder(self) -> bool:
-        """Whether it only adds up messages over one separator."""
+        """True if it only adds up messages over one separator."""
         return self.clique < 0 and self.above == self.below and len(self.variables) == len(self.above)
 
 
@@ -242,7 +242,7 @@ def _lift(structure: Structure, nodes: list[Node], i: int) -> None:
 
 
 def _fan_in(nodes: list[Node]) -> int:
-    """How many messages a node takes: as few as leave adders rare."""
+    """Return the number of messages a node takes: as few as keep adders rare."""
     counts = [len(node.children) for node in nodes]
     if max(counts, default=0) <= 1:
         return 1
@@ -269,7 +269,7 @@ def _add_up(nodes: list[Node], heights: list[int], i: int, fan_in: int) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Classes:
-    """Which class each node belongs to.
+    """The class of each node.
 
     Attributes:
         groups: for each node its variables by axis; an adder's stand on two axes.
@@ -386,7 +386,7 @@ def _padded(members: list[Shape]) -> Shape:
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """Where each node stands.
+    """The position of each node.
 
     Attributes:
         steps: steps of a sweep, rounded up.

@@ -89,7 +89,7 @@ class Arrangement:
 
     @property
     def forecast(self) -> Forecast:
-        """What one call costs."""
+        """The forecast cost of one call."""
         structure, sizes = self.tree.structure, self.sizes
         tables = sorted(
             ((node.variables, structure.cells(node.variables)) for node in self.tree.nodes),
@@ -185,7 +185,7 @@ class _Writer:
             self.members[k].append(i)
 
     def _bases(self, schedule: level_tree.Schedule, a_step: int, axis: int) -> list[int]:
-        """Where each node's message starts, sent by axes `axis` and `axis + 1`."""
+        """Return the start of each node's message, sent by axes `axis` and `axis + 1`."""
         each = [shape[axis] * shape[axis + 1] for shape in self.sizes.shapes]
         first = [0, *np.cumsum([w * n for w, n in zip(self.sizes.widths, each, strict=True)]).tolist()]
         places = zip(schedule.step, schedule.place, self.of, strict=True)
@@ -204,7 +204,7 @@ class _Writer:
         return stride
 
     def tables(self, k: int) -> np.ndarray:
-        """Where the cells of a class's tables come from."""
+        """Sources of the cells of a class's tables."""
         shape, sizes = self.sizes.shapes[k], self.sizes
         found = np.full((sizes.steps * sizes.widths[k], math.prod(shape)), IMPOSSIBLE, np.int32)
         found[:, 0] = NEUTRAL  # so that places without a node send zeros
@@ -232,7 +232,7 @@ class _Writer:
         return found.reshape(sizes.steps, sizes.widths[k], -1)
 
     def up(self, k: int) -> np.ndarray:
-        """Where a class's nodes find the messages from below."""
+        """Positions of the messages from below of a class's nodes."""
         (_, b, c, _), sizes = self.sizes.shapes[k], self.sizes
         nothing = sizes.steps * sizes.sent_up
         found = np.full((sizes.steps * sizes.widths[k], sizes.fan_in, b * c), nothing, np.int32)
@@ -249,7 +249,7 @@ class _Writer:
         return found.reshape(sizes.steps, sizes.widths[k], sizes.fan_in, -1)
 
     def down(self, k: int) -> np.ndarray:
-        """Where a class's nodes find the message from above."""
+        """Positions of the message from above of a class's nodes."""
         (a, b, _, _), sizes = self.sizes.shapes[k], self.sizes
         certain = sizes.steps * sizes.sent_down
         found = np.full((sizes.steps * sizes.widths[k], a * b), certain + 1, np.int32)
@@ -269,7 +269,7 @@ class _Writer:
 
 
 def _doubled(groups: Groups) -> bool:
-    """Whether the same variables stand on two axes, which only the diagonal then connects."""
+    """Return whether the same variables stand on two axes, which only the diagonal then connects."""
     return bool(groups[0]) and groups[0] == groups[2]
 
 

@@ -180,7 +180,7 @@ class CountingNumbers:
 
     @property
     def bounds(self) -> bool:
-        """Whether the approximation is concave and never below the entropy."""
+        """True if the approximation is concave and never below the entropy."""
         return self.conditional is not None
 
 
@@ -376,7 +376,7 @@ def _cells(shape: tuple[int, ...], region: Variables, part: Variables) -> np.nda
 
 
 def _implied(graph: RegionGraph, number: int) -> bool:
-    """Whether agreement on larger inner regions makes all outer regions above this one agree on it."""
+    """Return whether agreement on larger inner regions makes all outer regions above this one agree on it."""
     part = set(graph.inner[number])
     reached = {graph.above[number][0]}
     waiting = list(reached)

@@ -202,7 +202,7 @@ def weight(path: ContractionPath, weights: CellCosts) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class CellCosts:
-    """What a product costs, in any unit.
+    """The cost of a product, in any unit.
 
     Attributes:
         union: of a cell of the combined table.

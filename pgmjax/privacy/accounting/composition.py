@@ -25,7 +25,7 @@ METHODS = ("best", "basic", "zcdp", "rdp", "pld")
 
 @dataclasses.dataclass(frozen=True)
 class Guarantee:
-    """What accesses cost together: they are (epsilon, delta)-DP.
+    """The cost of accesses together: they are (epsilon, delta)-DP.
 
     Attributes:
         epsilon: an exact fraction for the plain sum, otherwise a float that was rounded up.
@@ -87,7 +87,7 @@ class Composition:
 
     @property
     def accesses(self) -> int:
-        """How many there are."""
+        """The number of accesses."""
         return sum(count for _, count in self.events)
 
     def epsilon_pure(self) -> Fraction | None:

@@ -50,7 +50,7 @@ _UNIT = 2.0**-52
 
 
 class Event(Protocol):
-    """What every account asks of an event.
+    """The interface of events, as every account uses it.
 
     Attributes:
         kind: a word for the records.
@@ -80,7 +80,7 @@ class Event(Protocol):
 
 
 class Record:
-    """How events are written down: their fields, fractions and floats as exact strings."""
+    """Serialisation of events: their fields, with fractions and floats as exact strings."""
 
     kind: ClassVar[str]
     only: ClassVar[Relation | None] = None

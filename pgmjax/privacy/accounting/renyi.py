@@ -170,7 +170,7 @@ class RenyiAccount:
 
     @property
     def relation(self) -> Relation:
-        """Which tables are neighbours."""
+        """The neighbouring relation."""
         return self._relation
 
     def total(self) -> np.ndarray:

@@ -68,7 +68,7 @@ class Account:
 
     @property
     def remaining(self) -> Fraction:
-        """What may still be charged."""
+        """The part that may still be charged."""
         return self.cap - self.spent
 
     def statement(self) -> str:

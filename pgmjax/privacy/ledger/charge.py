@@ -24,7 +24,7 @@ _NOT_STORED = "The answer was not shown; the charge stays, and under the same ke
 
 
 class Charge:
-    """What `Ledger.reserve` grants.
+    """A charge that `Ledger.reserve` granted.
 
     Attributes:
         id: its number in the ledger.
@@ -61,7 +61,7 @@ class Charge:
 
     @property
     def answers(self) -> int:
-        """How many answers are stored."""
+        """The number of stored answers."""
         with self._file.reading() as connection:
             return answers_of(connection, self.id)
 

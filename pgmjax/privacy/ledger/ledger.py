@@ -89,7 +89,7 @@ class Ledger:
 
     @property
     def path(self) -> pathlib.Path:
-        """Where the ledger lies."""
+        """The path of the ledger."""
         return self._file.path
 
     def close(self) -> None:

@@ -78,7 +78,7 @@ class Meter:
 
     @property
     def unit(self) -> str:
-        """What is counted, in words."""
+        """The unit of the cost, spelled out."""
         return UNITS[self.measure]
 
     def costs(self, events: Sequence[Event]) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ _OUTCOME = "Nothing was granted. If it was recorded all the same, the same key f
 
 @dataclasses.dataclass(frozen=True)
 class Reservation:
-    """What is asked of an account, found to be in order.
+    """A checked request to charge an account.
 
     Attributes:
         account: the account.

@@ -18,7 +18,7 @@ _MOST = 50
 
 @dataclasses.dataclass(frozen=True)
 class Verification:
-    """What `Ledger.verify` found.
+    """The findings of `Ledger.verify`.
 
     Attributes:
         rows: how many rows were held against their links.
@@ -33,7 +33,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
+        """True if nothing was found."""
         return not self.faults
 
     def raise_if_bad(self) -> None:

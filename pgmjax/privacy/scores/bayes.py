@@ -34,7 +34,7 @@ _CHANGED = 12  # terms count * log(count) that one record changes: 2 cells, 2 + 
 
 @dataclasses.dataclass(frozen=True, init=False)
 class ParentScore(Score):
-    """What the three scores share: candidates, and who may ask.
+    """Shared base of the three scores: candidates, and the relations they support.
 
     Args:
         queries: products of `identity` and `compression` blocks: any parents first, the child last.
@@ -102,7 +102,7 @@ class ParentScore(Score):
 
     @abc.abstractmethod
     def _move(self, parents: int, child: int) -> int:
-        """How far a value moves at most, for parents and a child of so many values."""
+        """Return a bound on the change of a value, for the sizes of parents and child."""
 
 
 @dataclasses.dataclass(frozen=True, init=False)

@@ -38,7 +38,7 @@ from pgmjax.queries.query import Query
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Errors(Score):
-    """How far each answer is from its estimate: a candidate a row of the query.
+    """The distance of each answer from its estimate: one candidate per row of the query.
 
     The score of row i is `weight * |exact answer i - estimate i|`, as in MWEM.
 
@@ -110,7 +110,7 @@ class Errors(Score):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Distances(Score):
-    """How far all answers of each query together are from their estimates: a candidate a query.
+    """The distance of all answers of each query from their estimates: one candidate per query.
 
     The score of candidate i is `weight_i * (||exact answers - estimate_i||_1 - offset_i)`. With a
     marginal's cells and its expected noise as offset it is the score of AIM and of MWEM over marginals.
