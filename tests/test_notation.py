@@ -49,3 +49,16 @@ def test_an_old_word_is_in_no_name(word):
         if word in words(name)
     ]
     assert not modules and not found
+
+
+def test_no_docstring_begins_with_a_riddle():
+    """First lines are noun phrases or imperatives: no clause that describes a thing by a question."""
+    riddle = re.compile(r"(What|Which|Whether|How|Where|Who|When|As|So)\b")
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [
+        f"{path.relative_to(ROOT)}: {text.splitlines()[0]}"
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, kinds) and riddle.match(text := ast.get_docstring(node) or "")
+    ]
+    assert not found

@@ -212,7 +212,7 @@ def conditionals(cliques: Sequence[Clique], tables: Sequence[np.ndarray]) -> dic
     offers: dict[int, tuple[bool, float, frozenset[str]]] = {}
 
     def offer(number: int) -> tuple[bool, float, frozenset[str]]:
-        """Return whether a region joins those before, the nats its new attributes gain, and given which part."""
+        """Return whether a region joins those before, the nats that its new attributes gain, and the part."""
         clique, table = regions[number]
         new = tuple(name for name in clique if name not in known)
         best = (False, -np.inf, frozenset[str]())
