@@ -53,12 +53,12 @@ def log_sum_exp(tables: Sequence[jax.Array], axes: tuple[int, ...], *, interpret
 
 
 def _strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """How far apart neighbours along each axis lie in memory; 0 along an axis that is broadcast."""
+    """Return the strides of the axes in memory; 0 along an axis that is broadcast."""
     return tuple(0 if size == 1 else math.prod(shape[axis + 1 :]) for axis, size in enumerate(shape))
 
 
 def _offset(cell, axes, shape, strides):
-    """Where a table holds the cell of a flat index over some axes."""
+    """Return the position in a table of the cell of a flat index over some axes."""
     offset = jnp.zeros_like(cell)
     for axis in reversed(axes):
         # none is negative, and the sign's correction in `%` does not lower for CUDA

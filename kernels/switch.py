@@ -32,7 +32,7 @@ def using_kernels(on: bool = True) -> AbstractContextManager[None]:
 
 
 def kernels_in_use(platform: str | None = None) -> bool:
-    """Whether operations traced now use kernels: switched on, and the device is a GPU.
+    """Return whether operations traced now use kernels: switched on, and the device is a GPU.
 
     Args:
         platform: the device's platform; JAX's default one if None.

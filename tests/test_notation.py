@@ -1,6 +1,7 @@
 """The field's words: names in the library use none of the old ones that docs/notation.md lists."""
 
 import ast
+import functools
 import pathlib
 import re
 
@@ -17,14 +18,26 @@ OLD = {
 FILES = [*(ROOT / "pgmjax").rglob("*.py"), *(ROOT / "kernels").rglob("*.py")]
 
 
+@functools.cache
+def tree(path):
+    """The parsed source of a file."""
+    return ast.parse(path.read_text())
+
+
+@functools.cache
+def words_of(path):
+    """Each name of a file with its words."""
+    return [(name, words(name)) for name in names(tree(path))]
+
+
 def words(name):
     """The words of a name, CamelCase or with underscores."""
     return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
 
 
-def names(tree):
+def names(parsed):
     """Names of classes, their fields, functions and their parameters."""
-    for node in ast.walk(tree):
+    for node in ast.walk(parsed):
         if isinstance(node, ast.ClassDef):
             yield node.name
             fields = (each.target for each in node.body if isinstance(each, ast.AnnAssign))
@@ -45,8 +58,8 @@ def test_an_old_word_is_in_no_name(word):
     found = [
         f"{path.relative_to(ROOT)}: {name}"
         for path in FILES
-        for name in names(ast.parse(path.read_text()))
-        if word in words(name)
+        for name, its_words in words_of(path)
+        if word in its_words
     ]
     assert not modules and not found
 
@@ -58,7 +71,7 @@ def test_no_docstring_begins_with_a_riddle():
     found = [
         f"{path.relative_to(ROOT)}: {text.splitlines()[0]}"
         for path in FILES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree(path))
         if isinstance(node, kinds) and riddle.match(text := ast.get_docstring(node) or "")
     ]
     assert not found
