@@ -15,7 +15,10 @@ import warnings
 
 import pytest
 
+import pgmjax as pj
 from pgmjax._internal import moved
+from pgmjax.history.session.costs import cell_costs
+from pgmjax.measurements.noise import DiscreteLaplace
 from tests import old_paths_everything
 
 HERE = pathlib.Path(__file__).parent
@@ -95,3 +98,19 @@ def test_what_is_pickled_now_names_the_new_path():
         warnings.simplefilter("error")
         text = pickle.dumps(domain)
         assert b"pgmjax.data.domain" in text and pickle.loads(text) == domain
+
+
+def test_renamed_arguments_and_fields_work_and_warn():
+    noise = DiscreteLaplace(2.0)
+    with pytest.warns(DeprecationWarning, match="the argument 'law' is called 'distribution' now"):
+        old = pj.LinearMeasurement(("a",), [1, 2], noise.stddev, noise="laplace", law=noise)
+    with pytest.warns(DeprecationWarning, match=r"LinearMeasurement\.law is called 'distribution' now"):
+        assert old.law is old.distribution is noise
+    state = {"law" if name == "distribution" else name: value for name, value in vars(old).items()}
+    unpickled = object.__new__(pj.LinearMeasurement)
+    unpickled.__setstate__(state)
+    assert unpickled.distribution is noise and "law" not in vars(unpickled)
+    with pytest.warns(DeprecationWarning, match="the argument 'moves' is called 'sensitivities' now"):
+        assert cell_costs([[1, 0], [1, 1]], [0.1, 0.2], moves=[1, 1]).tolist() == pytest.approx([0.3, 0.2])
+    with pytest.raises(TypeError, match="both 'sensitivities' and its old name 'moves'"):
+        cell_costs([[1, 0]], [0.1], sensitivities=[1], moves=[1])

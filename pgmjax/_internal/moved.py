@@ -714,6 +714,10 @@ def _with_old_keywords(function: Callable[..., Any], names: Mapping[str, str]) -
     @functools.wraps(function)
     def called(*given: Any, **keywords: Any) -> Any:
         for old in names.keys() & keywords.keys():
+            if names[old] in keywords:
+                raise TypeError(
+                    f"got both {names[old]!r} and its old name {old!r}: give the first one alone."
+                )
             _warn_of(f"the argument {old!r}", names[old])
             keywords[names[old]] = keywords.pop(old)
         return function(*given, **keywords)
