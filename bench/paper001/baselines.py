@@ -28,9 +28,9 @@ from common import CLIQUE, Histogram, histogram, rows, sampled
 import pgmjax as pj
 from pgmjax.data.relation import Relation
 from pgmjax.learning import as_learner
-from pgmjax.learning.random_queries import random_ranges, random_subsets
 from pgmjax.learning.training_set import training_query
 from pgmjax.queries import Query, matrix
+from pgmjax.queries.random import distinct_ranges, random_subsets
 from pgmjax.strategies import fixed, strategy
 
 FIXED = ("identity", "tree", "hb", "wavelet")
@@ -131,7 +131,7 @@ def _learned(
     """Return the predictions [seeds, queries] of a learner trained on random queries."""
     private = histogram(name)
     cells = len(private.counts)
-    query = (random_ranges if cells > 10 else random_subsets)(private.domain, CLIQUE, count, draw)
+    query = (distinct_ranges if cells > 10 else random_subsets)(private.domain, CLIQUE, count, draw)
     values = np.stack([private.measured(query, epsilon, seed) for seed in seeds])
     encodings = rows(query, cells)
     if learner in ("linear", "ridge"):

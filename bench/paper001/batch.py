@@ -22,7 +22,7 @@ import harness
 import numpy as np
 
 import pgmjax as pj
-from pgmjax.learning.random_queries import random_ranges
+from pgmjax.queries.random import distinct_ranges
 
 RESULTS = harness.RESULTS / "paper001-batch.jsonl"
 EPSILONS = ("1/10", "1/5", "3/10", "2/5", "1/2", "3/5", "7/10", "4/5", "9/10", "1")
@@ -33,7 +33,7 @@ RATE, PENALTY = 1e-3, 1e-4
 def examples(queries: int, seeds: int) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """Return encodings [queries, 2], noisy answers [seeds * epsilons, queries], and each row's seed."""
     histogram = common.histogram("NETTRACE")
-    asked = random_ranges(histogram.domain, common.CLIQUE, queries, 0)
+    asked = distinct_ranges(histogram.domain, common.CLIQUE, queries, 0)
     cells = common.rows(asked, common.CELLS)
     low, high = cells.argmax(axis=1), common.CELLS - cells[:, ::-1].argmax(axis=1)
     answers = [histogram.measured(asked, epsilon, seed) for seed in range(seeds) for epsilon in EPSILONS]

@@ -19,11 +19,11 @@ import harness  # noqa: E402
 import pgmjax as pj  # noqa: E402
 from pgmjax.data.relation import Relation  # noqa: E402
 from pgmjax.learning.encodings import CellWeights  # noqa: E402
-from pgmjax.learning.random_queries import random_ranges  # noqa: E402
 from pgmjax.privacy.budget import Budget  # noqa: E402
 from pgmjax.privacy.private_table import PrivateTable  # noqa: E402
 from pgmjax.privacy.seeded import SeededBackend  # noqa: E402
 from pgmjax.queries import DenseMatrix, Query  # noqa: E402
+from pgmjax.queries.random import distinct_ranges  # noqa: E402
 
 LARGE = ("NETTRACE", "SEARCHLOGS", "FACEBOOK")
 NAMES = (*LARGE, "SIMULATED")
@@ -86,7 +86,7 @@ def sampled(cells: int, number: int, seed: int) -> Query:
     """Return test queries: different random ranges, of ten cells different random subsets."""
     domain = pj.Domain({"cell": cells})
     if cells > 10:
-        return random_ranges(domain, CLIQUE, number, 1000 + seed)
+        return distinct_ranges(domain, CLIQUE, number, 1000 + seed)
     codes = 1 + np.random.default_rng(1000 + seed).permutation(2**cells - 1)[:number]
     return DenseMatrix(CLIQUE, (codes[:, None] >> np.arange(cells)) & 1)
 

@@ -3,7 +3,7 @@
 Everything here is chosen before data is looked at, or is made of noisy answers that were released.
 `mechanisms.MLDP` measures the training queries and trains.
 
-- `training_set`: which queries are trained on. `random_queries` draws some, `encodings` makes them vectors.
+- `training_set`: which queries are trained on. `encodings` makes them vectors; `queries.random` draws some.
 - `base`: what a learner is. `linear`, `gaussian_basis`, `mlp`, `engine` and `sklearn` are the learners;
   `scaling` brings their columns to one scale.
 - `selection`: the learner that errs least, and bounds on its error. `predictor`: it answers fresh queries.

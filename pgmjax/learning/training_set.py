@@ -19,9 +19,9 @@ from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.learning.encodings import CellWeights, Encoding, Factors, cell_rows
-from pgmjax.learning.random_queries import check_matrix, random_ranges, random_subsets, ranges_there_are
 from pgmjax.queries import AttributeQuery, Product, Query, identity, marginal, ranges
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
+from pgmjax.queries.random import check_matrix, distinct_ranges, random_subsets, ranges_there_are
 from pgmjax.queries.workload import Workload
 from pgmjax.strategies import fixed
 from pgmjax.strategies.choose import strategy
@@ -175,7 +175,7 @@ def training_query(
         return _optimised(clique, domain, workload, norm, relation, seed)
     if count is None:
         raise ValueError(f"the training {training!r} needs a count of queries.")
-    return (random_ranges if training == "random" else random_subsets)(domain, clique, count, seed)
+    return (distinct_ranges if training == "random" else random_subsets)(domain, clique, count, seed)
 
 
 def validation_query(clique: Clique, domain: Domain, most: int = 31) -> Query:

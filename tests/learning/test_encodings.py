@@ -7,8 +7,8 @@ import pytest
 
 from pgmjax.data.domain import Domain
 from pgmjax.learning.encodings import ENCODINGS, CellWeights, Corners, Encoding, Factors, as_encoding
-from pgmjax.learning.random_queries import random_ranges
 from pgmjax.queries import DenseMatrix, Product, WeightedSum, all_ranges, marginal, prefix, subset
+from pgmjax.queries.random import distinct_ranges
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
 ABC = ("a", "b", "c")
@@ -51,7 +51,7 @@ def test_a_coefficient_is_kept_in_factors():
 
 
 def test_boxes_in_a_matrix_are_recognised():
-    query = random_ranges(DOMAIN, ABC, 40, seed=3)
+    query = distinct_ranges(DOMAIN, ABC, 40, seed=3)
     assert isinstance(query, DenseMatrix)
     low, above = np.moveaxis(Corners().encode(query, DOMAIN, ABC).reshape(40, 3, 2), 2, 0) * [3, 2, 4]
     codes = [np.arange(size) for size in DOMAIN.shape]

@@ -15,7 +15,6 @@ from pgmjax.estimation.estimator import Estimator
 from pgmjax.learning import Linear
 from pgmjax.learning.base import Learner
 from pgmjax.learning.encodings import CellWeights, Encoding
-from pgmjax.learning.random_queries import random_ranges
 from pgmjax.learning.selection import Validation
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.mechanisms import MLDP
@@ -23,6 +22,7 @@ from pgmjax.mechanisms.base import FitError
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries import DenseMatrix, Product, all_ranges, marginal, prefix, range, ranges, total
+from pgmjax.queries.random import distinct_ranges
 from pgmjax.queries.workload import Workload
 from pgmjax.release import folder
 
@@ -110,7 +110,7 @@ def test_predictions_are_unbiased_and_as_noisy_as_least_squares_says():
 def test_the_error_of_laplace_is_sensitivity_over_epsilon():
     """E|Lap(S)| = S: the queries trained on, answered with their noise; 4,000 draws, 5 standard errors."""
     domain = Domain({"x": 64})
-    query = random_ranges(domain, ("x",), 100, seed=1)
+    query = distinct_ranges(domain, ("x",), 100, seed=1)
     data = Dataset.from_columns(domain, {"x": np.arange(64)})
     sensitivity = float(query.l1_sensitivity(ADD, domain))
     truth = query.apply(np.ones(64, int))

@@ -13,10 +13,9 @@ from pgmjax.history.builders.queries import (
     fourier,
     moment,
     moments,
-    random_ranges,
-    random_tables,
     wavelet,
 )
+from pgmjax.queries.random import random_ranges, random_tables
 
 __all__ = [
     "Condition",

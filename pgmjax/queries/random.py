@@ -1,4 +1,11 @@
-"""Random queries to learn from: ranges, boxes of ranges, and subsets of cells."""
+"""Random queries: ranges, boxes of ranges and sets of cells, drawn from a seed without looking at any data.
+
+`distinct_ranges` and `random_subsets` draw the rows of one query over given attributes, for training;
+`random_ranges` and `random_tables` draw many queries over random attributes, for experiments.
+
+References:
+    Zhu et al. 2017 (training queries); Chen, Zhou and Bhowmick 2012, section 5.1 (both kinds of experiments).
+"""
 
 from __future__ import annotations
 
@@ -11,12 +18,13 @@ from pgmjax._internal import checks
 from pgmjax.data.cliques import Clique
 from pgmjax.data.domain import Domain
 from pgmjax.queries import DenseMatrix, Product, Query, ranges
+from pgmjax.queries import range as code_range
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 
 _BATCH = 1024
 
 
-def random_ranges(domain: Domain, clique: Clique, number: int, seed: int = 0) -> Query:
+def distinct_ranges(domain: Domain, clique: Clique, number: int, seed: int = 0) -> Query:
     """Return different ranges, each equally likely; of several attributes boxes, a range of each.
 
     Args:
@@ -32,7 +40,7 @@ def random_ranges(domain: Domain, clique: Clique, number: int, seed: int = 0) ->
         ValueError: there are fewer ranges, or a matrix of boxes would have more than 50 million entries.
 
     Example:
-        >>> query = random_ranges(Domain({"a": 4}), ("a",), 10)
+        >>> query = distinct_ranges(Domain({"a": 4}), ("a",), 10)
         >>> sorted(query.blocks[0].bounds)[:4], query.num_rows(Domain({"a": 4}))
         ([(0, 0), (0, 1), (0, 2), (0, 3)], 10)
     """
@@ -104,3 +112,65 @@ def _borders(generator: np.random.Generator, size: int) -> np.ndarray:
     first = generator.integers(0, size + 1, _BATCH)
     second = (first + generator.integers(1, size + 1, _BATCH)) % (size + 1)
     return np.stack([np.minimum(first, second), np.maximum(first, second) - 1], axis=1)
+
+
+def random_ranges(domain: Domain, count: int, *, dimensions: int = 2, seed: int) -> list[Product]:
+    """Return queries that count the records in a random box of some random attributes.
+
+    Every set of attributes is as likely; the two ends of an attribute's range are drawn uniformly and
+    put in order.
+
+    Args:
+        domain: the attributes.
+        count: how many queries.
+        dimensions: attributes a query, 1 to all.
+        seed: of the drawing, which is not noise.
+
+    Raises:
+        ValueError: a count below 1, or dimensions out of range.
+
+    Example:
+        >>> first, second = random_ranges(Domain({"age": 80, "pay": 50, "sex": 2}), 2, seed=0)
+        >>> first.num_rows(Domain({"age": 80, "pay": 50, "sex": 2})), len(first.clique)
+        (1, 2)
+    """
+    rng, cliques = _cliques(domain, count, dimensions, seed)
+    result = []
+    for clique in cliques:
+        ends = {name: sorted(rng.integers(domain[name], size=2).tolist()) for name in clique}
+        result.append(Product({name: code_range(low, high) for name, (low, high) in ends.items()}))
+    return result
+
+
+def random_tables(domain: Domain, count: int, *, dimensions: int = 2, seed: int) -> list[DenseMatrix]:
+    """Return queries that count the records in a random half of the cells of some random attributes.
+
+    Every cell's entry is 0 or 1 with equal probability; a query all zeros is drawn again.
+
+    Args:
+        domain: the attributes.
+        count: how many queries.
+        dimensions: attributes a query, 1 to all.
+        seed: of the drawing, which is not noise.
+
+    Raises:
+        ValueError: a count below 1, or dimensions out of range.
+    """
+    rng, cliques = _cliques(domain, count, dimensions, seed)
+    result = []
+    for clique in cliques:
+        entries = np.zeros((1, domain.size(clique)), np.int64)
+        while not entries.any():
+            entries = rng.integers(2, size=entries.shape)
+        result.append(DenseMatrix(clique, entries))
+    return result
+
+
+def _cliques(
+    domain: Domain, count: int, dimensions: int, seed: int
+) -> tuple[np.random.Generator, list[Clique]]:
+    count = checks.integer("count", count, low=1)
+    dimensions = checks.integer("dimensions", dimensions, low=1, high=len(domain))
+    rng = random.generator(seed)
+    chosen = [np.sort(rng.choice(len(domain), dimensions, replace=False)) for _ in range(count)]
+    return rng, [tuple(domain.attributes[place] for place in places) for places in chosen]

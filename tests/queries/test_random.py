@@ -6,35 +6,35 @@ from scipy import stats
 
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
-from pgmjax.learning.random_queries import random_ranges, random_subsets, ranges_there_are
 from pgmjax.queries import DenseMatrix
+from pgmjax.queries.random import distinct_ranges, random_subsets, ranges_there_are
 
 SMALL = Domain({"a": 4, "b": 3})
 
 
 def test_all_ranges_come_once():
-    query = random_ranges(SMALL, ("a",), 10, seed=5)
+    query = distinct_ranges(SMALL, ("a",), 10, seed=5)
     assert len(set(query.blocks[0].bounds)) == 10
     assert query.l1_sensitivity(Relation.ADD_REMOVE, SMALL) == 6  # Table II of the paper
 
 
 def test_boxes_are_products_of_ranges():
-    query = random_ranges(SMALL, ("a", "b"), ranges_there_are(SMALL, ("a", "b")))
+    query = distinct_ranges(SMALL, ("a", "b"), ranges_there_are(SMALL, ("a", "b")))
     assert isinstance(query, DenseMatrix)
     rows = {row.tobytes() for row in query.matrix(SMALL)}
-    a, b = (random_ranges(SMALL, (name,), count).matrix(SMALL) for name, count in (("a", 10), ("b", 6)))
+    a, b = (distinct_ranges(SMALL, (name,), count).matrix(SMALL) for name, count in (("a", 10), ("b", 6)))
     assert rows == {np.kron(first, second).tobytes() for first in a for second in b}
 
 
 def test_the_first_ones_do_not_depend_on_the_number():
-    many = random_ranges(Domain({"x": 500}), ("x",), 3000, seed=2).blocks[0].bounds
-    assert random_ranges(Domain({"x": 500}), ("x",), 70, seed=2).blocks[0].bounds == many[:70]
-    assert random_ranges(Domain({"x": 500}), ("x",), 70, seed=3).blocks[0].bounds != many[:70]
+    many = distinct_ranges(Domain({"x": 500}), ("x",), 3000, seed=2).blocks[0].bounds
+    assert distinct_ranges(Domain({"x": 500}), ("x",), 70, seed=2).blocks[0].bounds == many[:70]
+    assert distinct_ranges(Domain({"x": 500}), ("x",), 70, seed=3).blocks[0].bounds != many[:70]
 
 
 def test_every_range_is_equally_likely():
     """The first range of 4,000 fixed seeds: a chi-square test that fails once in 10^7."""
-    first = [random_ranges(SMALL, ("a",), 1, seed=seed).blocks[0].bounds[0] for seed in range(4000)]
+    first = [distinct_ranges(SMALL, ("a",), 1, seed=seed).blocks[0].bounds[0] for seed in range(4000)]
     counts = np.unique(first, axis=0, return_counts=True)[1]
     assert len(counts) == 10 and stats.chisquare(counts).pvalue > 1e-7
 
@@ -44,7 +44,7 @@ def test_sensitivity_of_many_random_ranges():
     domain = Domain({"x": 65536})
     for number, mean, spread in ((50, 28.2, 3.0), (100, 54.0, 4.4)):
         found = [
-            random_ranges(domain, ("x",), number, seed=seed).l1_sensitivity(Relation.ADD_REMOVE, domain)
+            distinct_ranges(domain, ("x",), number, seed=seed).l1_sensitivity(Relation.ADD_REMOVE, domain)
             for seed in range(20)
         ]
         assert abs(np.mean(found) - mean) < 4 * spread / np.sqrt(20)
@@ -58,10 +58,10 @@ def test_subsets_hold_half_of_the_cells():
 
 def test_more_than_there_are_is_refused():
     with pytest.raises(ValueError, match="there are 10 different ranges"):
-        random_ranges(SMALL, ("a",), 11)
+        distinct_ranges(SMALL, ("a",), 11)
     with pytest.raises(ValueError, match=r"number of queries"):
-        random_ranges(SMALL, ("a",), 0)
+        distinct_ranges(SMALL, ("a",), 0)
     with pytest.raises(ValueError, match="above the limit"):
         random_subsets(Domain({"x": 10**6}), ("x",), 100)
     with pytest.raises(ValueError, match="above the limit"):
-        random_ranges(Domain({"x": 10**4, "y": 10**4}), ("x", "y"), 2)
+        distinct_ranges(Domain({"x": 10**4, "y": 10**4}), ("x", "y"), 2)
