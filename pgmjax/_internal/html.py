@@ -36,7 +36,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]], count: int) -> s
 
     Args:
         header: names of the columns.
-        rows: their values; numbers stand to the right, None is an empty cell.
+        rows: their values; numbers stand to the right, None for an empty cell.
         count: the number of rows there are.
 
     Example:

@@ -150,7 +150,7 @@ def estimate(
         iters: solver steps at most; the fit ends when it is certified to be near enough to the optimum.
         warm_start: a model to start from: mbi's, one that this returned, or a `GraphicalModel`.
         potentials: the same, by the name that mbi 1.1.0 has for it: a clique vector.
-        estimator: how to fit; None is `Estimator(max_steps=iters, progress=False)`.
+        estimator: how to fit; None for `Estimator(max_steps=iters, progress=False)`.
         noise: `gaussian` or `laplace`; only losses that ask for it make a difference.
         mbi_module: the imported `mbi`, to get an `mbi.MarkovRandomField`; None gives an `MbiModel`.
 
@@ -201,7 +201,7 @@ def model_from_mbi(model: Any, domain: Any = None) -> GraphicalModel:
     Args:
         model: with `potentials` and `total`, or with `cliques` and a factor (`values`) for each; its
             natural-log potentials. A `GraphicalModel` or an `MbiModel` is taken as it is.
-        domain: of the result, with the same attributes and sizes; None is the model's own.
+        domain: of the result, with the same attributes and sizes; None for the model's own.
 
     Raises:
         TypeError: another object.

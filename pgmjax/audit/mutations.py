@@ -281,7 +281,7 @@ def no_noise() -> Any:
 
 
 def fixed_seed() -> Any:
-    """A sampler that starts its stream anew at every call."""
+    """A sampler that starts its stream again at every call."""
 
     def change(true: Any, planned: Any, backend: Any, show: Any) -> list[np.ndarray]:
         return [SeededBackend(5, insecure=True).draw(each.distribution, each.rows) for each in planned]
@@ -398,12 +398,12 @@ def any_category() -> Any:
 
 
 def fixed_choice() -> Any:
-    """Selections by a generator that starts anew at every call."""
+    """Selections by a generator that starts again at every call."""
     return _seeded("choose")
 
 
 def fixed_lies() -> Any:
-    """Responses by a generator that starts anew at every call."""
+    """Responses by a generator that starts again at every call."""
     return _seeded("respond")
 
 
@@ -493,7 +493,7 @@ def shared_coin() -> Any:
 
 
 def fixed_bits() -> Any:
-    """Bits by a generator that starts anew at every call."""
+    """Bits by a generator that starts again at every call."""
     return _seeded("respond_bits")
 
 
@@ -507,7 +507,7 @@ def honest_records() -> Any:
 
 
 def answers_again() -> Any:
-    """Responses that were read are drawn anew when they are read again."""
+    """Responses that were read are drawn again when they are read again."""
     return replaced((Responses, "__iter__", lambda self: self._blocks()))
 
 

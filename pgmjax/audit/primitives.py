@@ -58,7 +58,7 @@ def noise_follows_its_distribution(backend: NoiseBackend | None = None, *, unit:
     """L2: released minus exact counts of a large, nearly empty table follow the released distribution.
 
     Args:
-        backend: source of noise; None is the secure one.
+        backend: source of noise; None for the secure one.
         unit: "epsilon" checks Laplace noise, "rho" Gaussian noise.
 
     Raises:
@@ -104,7 +104,7 @@ def selection_follows_its_distribution(
     """L2: candidates are chosen as often as the mechanism's formula says for its epsilon.
 
     Args:
-        backend: source of noise; None is the secure one.
+        backend: source of noise; None for the secure one.
         method: "permute-and-flip" or "exponential".
         choices: how many are made.
 
@@ -261,7 +261,7 @@ def responses_keep_their_epsilon(backend: NoiseBackend | None = None) -> None:
     """L0 and L2: each encoding's channel costs what is claimed, and released answers follow it.
 
     Args:
-        backend: source of lies; None is the secure one.
+        backend: source of lies; None for the secure one.
 
     Raises:
         AuditFailure: an exact log-ratio above epsilon, answers of another channel, or lies that repeat.

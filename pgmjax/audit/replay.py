@@ -3,7 +3,7 @@
 A mechanism is run on a table while a tape records what passes the choke point, then on a neighbour
 while the recorded releases are played back. Calls, parameters, shapes, results, errors, warnings and
 what is printed must repeat bit for bit, and the exact numbers may lie no further apart than the declared
-sensitivity. What the calls cost is worked out anew from sensitivities and noise scales and compared with
+sensitivity. What the calls cost is worked out again from sensitivities and noise scales and compared with
 what the result says was spent.
 
 This is a test and no proof: it sees only the neighbours it is given. It does not see what is written to

@@ -38,7 +38,7 @@ _THREADS = 4
 
 @dataclass(frozen=True)
 class FileSource:
-    """A table in files, scanned anew each time.
+    """A table in files, scanned again each time.
 
     Attributes:
         domain: the domain of its records.
@@ -320,7 +320,7 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 @dataclass(frozen=True)
 class NpySource:
-    """A table of codes in a .npy file, scanned anew each time.
+    """A table of codes in a .npy file, scanned again each time.
 
     Attributes:
         domain: the domain of its records; columns stand in its order.

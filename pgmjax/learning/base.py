@@ -39,7 +39,7 @@ class Learner(abc.ABC):
         Args:
             encodings: [queries, dimensions], float64, finite.
             answers: [queries], or [batch, queries] to learn from each row by itself (counts).
-            weights: [queries], > 0, one over the variance of each answer; None is the same for all.
+            weights: [queries], > 0, one over the variance of each answer; None for the same for all.
             seed: of starts and orders, which are no noise.
 
         Raises:

@@ -30,7 +30,7 @@ class GaussianBasis(Learner):
     Args:
         centres: how many, drawn without replacement from the training encodings that differ; None takes all
             up to 1,000.
-        width: of every function, in units of the encoding; None is twice the median distance between a
+        width: of every function, in units of the encoding; None for twice the median distance between a
             centre and the nearest other one.
         penalty: on the squares of all coefficients but the constant, > 0; None takes the one with the least
             leave-one-out error on the training answers.

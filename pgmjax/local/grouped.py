@@ -154,7 +154,7 @@ def group_histograms(
     Args:
         table: perturbed codes and their distribution; see `PerturbedCodes`.
         groups: which group each row belongs to, which must be public: integers [rows], or a function of
-            (first row, last row + 1) that returns them; None is one group of all rows.
+            (first row, last row + 1) that returns them; None for one group of all rows.
         number: how many groups there are; needed for a function, else the largest given plus one.
         progress: whether to show a bar; None shows it in terminals and notebooks.
 

@@ -143,7 +143,7 @@ class Round:
 
         Args:
             budget: of the run; nothing is spent.
-            rounds: forecast; None is 16 an attribute.
+            rounds: forecast; None for 16 per attribute.
             attributes: how many are measured beforehand, each with a round's part for measuring.
             share: of a round's cost for its measurement.
 
@@ -246,7 +246,7 @@ def affordable(
     """Return the candidates with which a model's junction tree stays within a number of cells.
 
     A candidate within one of the model's cliques changes nothing and is always among them. The others are
-    forecast from the model's tree, and those that pass are planned anew.
+    forecast from the model's tree, and those that pass are planned again.
 
     Args:
         domain: the attributes.

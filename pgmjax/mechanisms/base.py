@@ -51,7 +51,7 @@ class PrivacyParameters:
         delta: 0 spends epsilon under pure differential privacy, with discrete Laplace noise and
             permute-and-flip; above 0 spends the largest rho that converts to at most (epsilon, delta), with
             discrete Gaussian noise and the exponential mechanism.
-        backend: source of noise; None is the secure one.
+        backend: source of noise; None for the secure one.
 
     Raises:
         TypeError: epsilon or delta is a bool or not a number.
@@ -331,7 +331,7 @@ class Mechanism(PrivacyParameters, abc.ABC):
     `execute`. All parameters of `PrivacyParameters` come first; `estimator` and `backend` are keywords.
 
     Args:
-        estimator: fits the model; None is `Estimator()`.
+        estimator: fits the model; None for `Estimator()`.
     """
 
     estimator: Estimator | None = dataclasses.field(default=None, kw_only=True)

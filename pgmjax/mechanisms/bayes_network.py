@@ -505,7 +505,7 @@ def engine_model(release: Release, estimator: Estimator | None = None) -> Graphi
 
     Args:
         release: made by `PrivBayes`.
-        estimator: how the model is fitted; None is `Estimator()`.
+        estimator: how the model is fitted; None for `Estimator()`.
 
     Raises:
         ValueError: a release of another mechanism.

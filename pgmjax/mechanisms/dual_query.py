@@ -49,7 +49,7 @@ class DualQuery(Mechanism):
         rounds: at least 2; None takes the most that the budget allows.
         estimate: "engine" fits a model to all draws, "paper" takes the records themselves.
         seed: of the first round's draws, which are uniform and cost nothing.
-        estimator: how the model is fitted; None is mirror descent. Its loss is that of the
+        estimator: how the model is fitted; None for mirror descent. Its loss is that of the
             draws, and it stops at their optimum.
 
     Guarantees:

@@ -21,7 +21,7 @@ class MWEM(Mechanism):
     """Measure in rounds, each time what the estimate so far gets most wrong.
 
     Args:
-        rounds: how many are measured; None is one for each attribute of the domain.
+        rounds: how many are measured; None for one for each attribute of the domain.
         split: the share of each round's budget that measures, in (0, 1); the rest chooses.
         select: "marginals" chooses among the whole marginals of the workload's cliques by the L1 error
             of their cells less a penalty, "queries" among the single queries of the workload.

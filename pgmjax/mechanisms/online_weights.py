@@ -37,7 +37,7 @@ class OnlineWeights(PrivacyParameters):
 
     Args:
         updates: how many queries are measured at most.
-        threshold: how far off the estimate may be (counts); None is twice the scale of the test's noise
+        threshold: how far off the estimate may be (counts); None for twice the scale of the test's noise
             times log(2 * expected_queries / 0.05): false alarms are then rare.
         expected_queries: a public guess of how many will be asked, for the threshold.
         split: the share of each update's budget that measures, in (0, 1); the rest tests.

@@ -41,7 +41,7 @@ class PrivBayes(Mechanism):
             may then stand with their values merged. Not with a degree, and public.
         estimate: "engine" fits a model to the measurements, "paper" clips and normalises them to
             conditionals. `bayes_network.paper_model` and `engine_model` give the other one of a release.
-        first: the attribute that the network starts with; None is the domain's first.
+        first: the attribute that the network starts with; None for the domain's first.
         max_candidates: the most sets of parents that one choice goes through; they are thinned beyond it.
         max_cells: the most cells of the model's junction tree; candidates that would exceed it are left out.
         TypeError: an argument of the wrong type.

@@ -134,7 +134,7 @@ class RandomizedResponse(Mechanism):
 
         Args:
             data: the private table, without weights.
-            attributes: those to answer for; None is all of the domain.
+            attributes: those to answer for; None for all of the domain.
             row_order_is_public: must be True, which says that the order of the rows does not depend on
                 private values (a table sorted by one of them has the place of a record tell it).
             out: a folder to be made for the answers; None keeps them in memory.
@@ -265,7 +265,7 @@ def universes(
         attributes: those to answer for.
         universe: "joint" or "attributes".
         encoding: one of `ENCODINGS`, or None for the one of least variance.
-        share: weights of the attributes' parts of the budget, 1 where not named; None is 1 for all.
+        share: weights of the attributes' parts of the budget, 1 where not named; None for 1 for all.
         epsilon: the whole budget.
 
     Raises:

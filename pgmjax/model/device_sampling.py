@@ -1,7 +1,7 @@
 """Synthetic rows drawn on JAX's device, distributed as in `model.sampling`, by one program for any structure.
 
 Structure is data here: which variables a table has, where it lies and how far its search goes are integers
-that a loop over the variables reads. So nothing is compiled anew for another model, unless the numbers of
+that a loop over the variables reads. So nothing is compiled again for another model, unless the numbers of
 variables, of parents, or of cells together are others. Positions and cumulated probabilities are float64, as
 on the host: a cell of probability zero is never drawn.
 """

@@ -104,7 +104,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         Less the value without evidence this is the evidence's log-probability.
 
         Args:
-            evidence: as in `condition`; None is no evidence.
+            evidence: as in `condition`; None for no evidence.
 
         Returns:
             Minus infinity where the model holds the evidence impossible.

@@ -167,7 +167,7 @@ class MixtureModel(ModelRows):
         """Log-probability of evidence (nats): weights are normalised, so that without it this is zero.
 
         Args:
-            evidence: as in `condition`; None is no evidence.
+            evidence: as in `condition`; None for no evidence.
 
         Returns:
             Minus infinity where the model holds the evidence impossible.

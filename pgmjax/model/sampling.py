@@ -2,7 +2,7 @@
 
 Each variable is drawn given those eliminated after it, for a block of rows at a time, so that the
 number of rows does not matter to memory. A conditional distribution of moderate size is made once and
-serves every block. A larger one is made anew for the parents that a block really holds, a piece at a time,
+serves every block. A larger one is made again for the parents that a block really holds, a piece at a time,
 so that memory stays bounded.
 
 With the method `round`, whole numbers of rows are dealt to the cells of each clique, as close to the
@@ -30,7 +30,7 @@ METHODS = ("multinomial", "round")
 BLOCK_ROWS = 1 << 18
 
 KEPT_CELLS = 1 << 22  # of one table that is made once
-PIECE_CELLS = 1 << 20  # of a piece of a table that is made anew
+PIECE_CELLS = 1 << 20  # of a piece of a table that is made again
 
 _ROW_BITS = 20  # a block has at most 2**20 rows
 _KEY_BITS = 22  # and a kept table at most 2**22 groups of parents

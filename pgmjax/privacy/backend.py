@@ -30,7 +30,7 @@ class NoiseBackend(Protocol):
     seed: int | None
 
     def restart(self) -> NoiseBackend:
-        """Return the backend that one run uses: a seeded one starts its stream anew."""
+        """Return the backend that one run uses: a seeded one starts its stream again."""
         ...
 
     def laplace(self, sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:

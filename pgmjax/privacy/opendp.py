@@ -57,7 +57,7 @@ class OpenDPBackend:
         opendp()
 
     def restart(self) -> OpenDPBackend:
-        """Return itself: there is no stream to start anew."""
+        """Return itself: there is no stream to start again."""
         return self
 
     def laplace(self, sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
@@ -215,7 +215,7 @@ def _in_pieces(size: int, piece: int, fill: Callable[[int, int], None]) -> None:
         for start, stop in ends:
             fill(start, stop)
         return
-    # made anew each time: the threads of a lasting pool would be missing in a forked process
+    # made again each time: the threads of a lasting pool would be missing in a forked process
     pool = concurrent.futures.ThreadPoolExecutor(threads)
     try:
         for done in [pool.submit(fill, start, stop) for start, stop in ends]:

@@ -40,7 +40,7 @@ class PrivateTable:
         data: the table; nothing else may touch it.
         relation: which tables are neighbours; no default.
         budget: what may be spent on it.
-        backend: source of noise; None is the secure one.
+        backend: source of noise; None for the secure one.
         journal: where charges and answers are kept, such as a `LedgerJournal`; None keeps none.
         tape: for tests, see `privacy.tape`; None takes the enclosing block's, if any.
 
@@ -244,7 +244,7 @@ class PrivateTable:
         Args:
             groups: lists of attributes; a record's category in a group is its cell, row-major.
             epsilons: one exact epsilon a group.
-            encodings: for each group one of `privacy.responding.ENCODINGS`; None is "direct" for all.
+            encodings: for each group one of `privacy.responding.ENCODINGS`; None for "direct" for all.
             show_progress: None shows a bar in terminals only, False never.
 
         Returns:

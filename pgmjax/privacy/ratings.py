@@ -44,7 +44,7 @@ class PrivateRatings:
         budget: what may be spent on it, in epsilon.
         protect: the unit that is replaced: "record", all ratings of one record; or "rating", the value of
             one rating, while which items a record rated is public.
-        backend: source of noise; None is the secure one.
+        backend: source of noise; None for the secure one.
         journal: where charges and answers are kept, such as a `LedgerJournal`; None keeps none. A ledger
             answers for whole records: it is for `protect="record"` only.
 

@@ -28,7 +28,7 @@ _CHUNK = 1 << 20
 class SeededBackend:
     """The secure backend's distributions, drawn by a NumPy generator from a seed, to float64's digits.
 
-    Releases made with it say `secure=False` and carry the seed. Each run starts the stream anew, so
+    Releases made with it say `secure=False` and carry the seed. Each run starts the stream again, so
     that a release is repeated by its seed; runs that must be independent need different seeds.
 
     Args:

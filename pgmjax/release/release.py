@@ -100,7 +100,7 @@ class Release:
         Args:
             answered_by: "engine" (the model), "local" (each entry by least squares from the one measurement
                 that answers it best) or "global" (all by least squares from one vector of cells);
-                None is as the release was asked to be.
+                None for the way that the release was asked for.
 
         Returns:
             float64 [rows] an entry, row-major in the order of its clique (counts).

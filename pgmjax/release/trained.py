@@ -67,7 +67,7 @@ class TrainedRelease(Release):
 
         Args:
             answered_by: "learner" (the trained model), or as for `Release.answers` "engine", "local",
-                "global"; None is as the release was asked to be.
+                "global"; None for the way that the release was asked for.
 
         Returns:
             float64 [rows] an entry, row-major in the order of its clique (counts).

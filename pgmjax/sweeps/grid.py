@@ -121,8 +121,8 @@ class MechanismSpec:
         name: its command-line name.
         label: what results call it: the name with the options that were written in the grid.
         options: all its options, defaults among them.
-        tables: the tables it runs on; None is all.
-        workloads: the workloads it runs on; None is all.
+        tables: the tables it runs on; None for all.
+        workloads: the workloads it runs on; None for all.
     """
 
     name: str
@@ -141,7 +141,7 @@ class WorkloadSpec:
         all_kway: all marginals of so many attributes, or None.
         max_cells: as many of them as fit a model of so many cells; None takes all.
         file: instead of `all_kway`: a workload file.
-        tables: the tables it is asked of; None is all.
+        tables: the tables it is asked of; None for all.
     """
 
     name: str

@@ -1,9 +1,9 @@
-"""The cost of adding a clique without planning anew, for mechanisms that weigh many candidates.
+"""The cost of adding a clique without planning again, for mechanisms that weigh many candidates.
 
 The base model's junction tree is kept but for the part between the variables of the new clique. Three
 ways of changing that part are priced and the cheapest counts: carry the variables along the tree to
 where they meet; cut the tree at a narrow separator and carry that to both sides; eliminate the part
-anew. Each gives a junction tree of the grown model, so the figure is that of a tree that exists: never
+again. Each gives a junction tree of the grown model, so the figure is that of a tree that exists: never
 less than the best triangulation needs. It is no bound on what greedy elimination from scratch
 (`inference.plan.junction_tree.total_cells`) finds, which may be smaller or larger: on random models
 of 10 to 100 attributes the median ratio to it was 1.00, one in ten was above 1.0 to 2.2, the worst 12.
@@ -40,7 +40,7 @@ from pgmjax.inference.plan.structure import Structure, Variables
 Change = tuple[int, tuple[int, ...]]
 
 _MOST = np.iinfo(np.int64).max
-_REGION = 32  # variables of a part that is worth eliminating anew
+_REGION = 32  # variables of a part that is worth eliminating again
 
 # how much is remembered between candidates
 _MOST_FLOWS = 200_000
@@ -210,7 +210,7 @@ class _Additions:
         return [(cells, (clique, *parts[0][1], *parts[1][1]))]
 
     def refilled(self, clique: int, nodes: Sequence[int]) -> list[Change]:
-        """Eliminate a small part of the tree anew: edges that were filled in there may be superfluous.
+        """Eliminate a small part of the tree again: edges that were filled in there may be superfluous.
 
         The separators to the rest of the tree stay complete, so the rest stays as it is.
         """

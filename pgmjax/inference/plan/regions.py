@@ -271,7 +271,7 @@ def _chain(graph: RegionGraph, used: np.ndarray) -> Iterator[tuple[int, int | No
         _, _, number, shared, part = heapq.heappop(heap)
         now = len(sets[number] & known)
         if now == len(sets[number]) or shared != now:
-            continue  # nothing new in it, or offered anew since
+            continue  # nothing new in it, or offered again since
         yield number, part
         fresh = sets[number] - known
         known |= fresh

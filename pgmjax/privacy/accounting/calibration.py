@@ -93,7 +93,7 @@ def calibrate(
         noise: "laplace", "gaussian", or "auto": Laplace at delta 0, otherwise that with the smaller
             summed variance of all answers.
         weights: one a query, > 0: the shares of the budget (epsilon for Laplace, rho for Gaussian);
-            None is equal shares.
+            None for equal shares.
         max_weight: for weighted data the largest weight of a record (public); None without weights.
         accountant: for delta > 0: "zcdp", "rdp", or "pld" (least noise; seconds).
 

@@ -2,7 +2,7 @@
 
 Each thread of each process has a connection of its own. None is carried across a fork: SQLite counts
 locks by process, so that a child which opens the file beside an inherited connection holds no lock at
-all, and what it commits is lost when the parent closes. All are closed before a fork, and opened anew
+all, and what it commits is lost when the parent closes. All are closed before a fork, and opened again
 when next used. A transaction is on disk when it ends.
 
 Rows are only ever added. Triggers refuse to change, delete or replace one, and refuse a charge that
