@@ -46,8 +46,8 @@ class AIM(Mechanism):
     than its own noise, later rounds get half the noise. The last round spends what is left.
 
     Args:
-        rounds: forecast of their number, which sets the first round's budget; None for 16 per attribute of the
-            workload. There are fewer where noise is halved on the way.
+        rounds: forecast of their number, which sets the first round's budget; None for 16 per attribute of
+            the workload. There are fewer where noise is halved on the way.
         share: of a round's budget for its measurement, the rest for its choice; in (0, 1).
         max_cells: of the model's junction tree, at most, once the whole budget is spent; in proportion to
             what is spent before.
