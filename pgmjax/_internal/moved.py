@@ -79,6 +79,7 @@ RENAMED: dict[str, str] = {
     "mechanisms.parent_sets.of_degree": "parents_of_degree",
     "mechanisms.parent_sets.that_fit": "candidates_that_fit",
     "mechanisms.settings.paid_for": "carry_measurements",
+    "mechanisms.taxonomies.Levels": "AttributeLevels",
     "mechanisms.unfitted.Unfitted": "Measured",
     "mixture.layout.Layout": "MixtureLayout",
     "multipliers.ENOUGH": "NEGLIGIBLE",

@@ -83,7 +83,9 @@ class Search:
     max_candidates: int
     max_cells: int
 
-    def run(self, table: PrivateTable, levels: Levels, show_progress: bool | None = None) -> list[Candidate]:
+    def run(
+        self, table: PrivateTable, levels: AttributeLevels, show_progress: bool | None = None
+    ) -> list[Candidate]:
         """Return the marginals to measure, in the order in which the attributes joined.
 
         With a degree the network's first marginals are left out, since all of their attributes are in the
@@ -149,7 +151,7 @@ class Search:
     def _choose(
         self,
         table: PrivateTable,
-        levels: Levels,
+        levels: AttributeLevels,
         candidates: Sequence[Candidate],
         cost: Fraction,
         records: int,
@@ -193,7 +195,7 @@ def parents_of_degree(chosen: Sequence[str], rest: Sequence[str], degree: int, m
 
 
 def parents_of_cells(
-    levels: Levels, chosen: Sequence[str], rest: Sequence[str], cells: int, most: int
+    levels: AttributeLevels, chosen: Sequence[str], rest: Sequence[str], cells: int, most: int
 ) -> list[Candidate]:
     """Return every child with every maximal set of parents that keeps their table within some cells.
 
@@ -336,7 +338,7 @@ class Candidate:
 
 
 @dataclasses.dataclass(frozen=True)
-class Levels:
+class AttributeLevels:
     """The attributes with their taxonomies.
 
     Args:

@@ -11,7 +11,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.mechanisms.base import Mechanism, Request, Run
 from pgmjax.mechanisms.bayes_network import (
     SCORES,
-    Levels,
+    AttributeLevels,
     Search,
     check_model_memory,
     conditional_fit,
@@ -100,7 +100,7 @@ class PrivBayes(Mechanism):
         checks.integer("max_cells", self.max_cells, low=1)
         self._set(**given)
 
-    def plan(self, request: Request) -> Levels:
+    def plan(self, request: Request) -> AttributeLevels:
         """Return the levels of the attributes."""
         domain = request.domain
         if self.first is not None and self.first not in domain:
@@ -114,11 +114,11 @@ class PrivBayes(Mechanism):
                 "the score binary-f is for tables whose attributes all have two values: use total-variation "
                 "or mutual-information."
             )
-        levels = Levels(domain, self.taxonomies)
+        levels = AttributeLevels(domain, self.taxonomies)
         check_model_memory(domain, request.workload, request.estimator, self.max_cells)
         return levels
 
-    def describe(self, plan: Levels) -> dict[str, Any]:
+    def describe(self, plan: AttributeLevels) -> dict[str, Any]:
         """Return the settings that measurements depend on; how a model is made of them is none."""
         settings = super().describe(plan)
         del settings["estimate"]
@@ -127,7 +127,7 @@ class PrivBayes(Mechanism):
 
     def execute(self, run: Run) -> Release:
         """Choose the network, measure its marginals, and fit or multiply them."""
-        levels: Levels = run.plan
+        levels: AttributeLevels = run.plan
         network = self._search().run(run.table, levels, run.show_progress)
         queries = [levels.query(each) for each in network]
         measurements = run.measure(queries, run.budget.split([1] * len(queries)))

@@ -10,7 +10,7 @@ import pytest
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.growth import candidate_cells
 from pgmjax.mechanisms import bayes_network
-from pgmjax.mechanisms.bayes_network import Candidate, Levels
+from pgmjax.mechanisms.bayes_network import AttributeLevels, Candidate
 from pgmjax.queries import Product, compression, identity
 
 MANY = 10**6
@@ -57,7 +57,7 @@ def test_maximal_sets_are_those_of_brute_force(seed):
 
 
 def test_candidates_by_cells():
-    levels = Levels(Domain({"a": 4, "b": 2, "c": 3, "d": 30}), {"a": ((0, 0, 1, 1),)})
+    levels = AttributeLevels(Domain({"a": 4, "b": 2, "c": 3, "d": 30}), {"a": ((0, 0, 1, 1),)})
     found = bayes_network.parents_of_cells(levels, ["a", "b"], ["c", "d"], 12, MANY)
     assert set(found) == {
         Candidate("c", (("a", 0),)),
@@ -81,7 +81,7 @@ def test_candidates_of_a_degree():
 def test_too_many_candidates_are_thinned_for_every_child_alike():
     names = [f"x{i}" for i in range(40)]
     domain = Domain(dict.fromkeys(names, 2))
-    levels = Levels(domain, {})
+    levels = AttributeLevels(domain, {})
     for found in (
         bayes_network.parents_of_degree(names[:30], names[30:], 5, 200),
         bayes_network.parents_of_cells(levels, names[:30], names[30:], 64, 200),
@@ -94,7 +94,7 @@ def test_too_many_candidates_are_thinned_for_every_child_alike():
     assert len(bayes_network.parents_of_cells(levels, names[:6], names[30:], 4, 20)) == 20
     wide = [f"y{i}" for i in range(300)]
     many = bayes_network.parents_of_cells(
-        Levels(Domain(dict.fromkeys(wide, 2)), {}), wide[:290], wide[290:], 64, 50
+        AttributeLevels(Domain(dict.fromkeys(wide, 2)), {}), wide[:290], wide[290:], 64, 50
     )
     assert len(many) == 50 and {len(each.parents) for each in many} == {5}
 
