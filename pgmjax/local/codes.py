@@ -44,7 +44,7 @@ class PerturbedCodes:
     Attributes:
         distribution: size of the universe and probability of a lie.
         codes: integers in 0..size-1, in the order of the rows [rows]; or a function without arguments
-            that returns an iterable of blocks of them, again at every call.
+            that returns an iterable of blocks of them, a new one at every call.
 
     Example:
         >>> PerturbedCodes(KaryResponse(4, 0.25), np.array([0, 3, 3, 1]))

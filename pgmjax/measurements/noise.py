@@ -129,10 +129,6 @@ class DiscreteNoise(NoiseDistribution):
     def probabilities(self, values: np.ndarray) -> np.ndarray:
         """Return the probability of each integer in `values` [n]."""
 
-    @abc.abstractmethod
-    def outside(self, half_width: int) -> float:
-        """Return the probability that noise is larger than `half_width` >= 0 in size."""
-
     def half_width(self, level: float) -> int:
         """Return the smallest integer w >= 0 with P(abs(noise) <= w) >= level.
 

@@ -150,11 +150,12 @@ class PrivacyParameters:
 
         Args:
             data: the private table.
-            asked: what is asked, beside the privacy parameters.
+            asked: what is asked, besides the privacy parameters.
             ledger: where the table's budget is kept.
             key: the run's name in it; None derives one from what is asked.
 
         Raises:
+            TypeError: something that is not a ledger.
             ValueError: a key without a ledger, or a table that the ledger does not know.
             LedgerError: the ledger cannot be read.
         """
@@ -162,6 +163,8 @@ class PrivacyParameters:
             if key is not None:
                 raise ValueError("key names a run in a ledger: give the ledger too, or leave it out.")
             return None
+        if not isinstance(ledger, Ledger):
+            raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}: see Ledger.open.")
         delta = Fraction(0) if self.budget().unit == "epsilon" else self.delta
         parameters = {
             "epsilon": as_text(self.epsilon),
@@ -269,14 +272,25 @@ class Run:
         given: dict[str, Any] = {self.budget.unit: cost}
         return self.table.select(score, **given)
 
-    def fit(self, measurements: Sequence[LinearMeasurement], warm_start: GraphicalModel | None = None) -> Fit:
-        """Fit a model with the estimator.
+    def fit(
+        self,
+        measurements: Sequence[LinearMeasurement],
+        warm_start: GraphicalModel | None = None,
+        estimator: Estimator | None = None,
+    ) -> Fit:
+        """Fit a model.
+
+        Args:
+            measurements: the noisy answers.
+            warm_start: an earlier model to start from.
+            estimator: None takes the request's.
 
         Raises:
             FitError: the fit failed; it carries the measurements, which are paid for.
         """
+        estimator = self.request.estimator if estimator is None else estimator
         with carry_measurements(measurements):
-            return self.request.estimator.fit(self.request.domain, measurements, self.total, warm_start)
+            return estimator.fit(self.request.domain, measurements, self.total, warm_start)
 
     def release(
         self,
@@ -363,7 +377,7 @@ class Mechanism(PrivacyParameters, abc.ABC):
             show_progress: None shows a bar in terminals only, False never.
 
         Raises:
-            TypeError: not a table or not a workload.
+            TypeError: not a table, a workload or a ledger.
             ValueError: a workload that does not fit the table or the mechanism, a model too large for memory
                 or a bad table; nothing was spent.
             BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
@@ -426,11 +440,13 @@ class MeasurementPlan:
         queries: each is measured once.
         weights: whole or exact, > 0: query i costs its part of the sum.
         name: of the strategy that they come from, if any.
+        answered_by: how the release answers its workload, one of `release.ANSWERS`.
     """
 
     queries: Sequence[Query]
     weights: Sequence[Any]
     name: str = ""
+    answered_by: str = "engine"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -466,10 +482,7 @@ class MeasureOnce(Mechanism):
 
     def _measured(self, run: Run) -> Measured:
         costs = run.budget.split(run.plan.weights)
-        return Measured(run, tuple(run.measure(run.plan.queries, costs)), self._answered_by())
-
-    def _answered_by(self) -> str:
-        return "engine"
+        return Measured(run, tuple(run.measure(run.plan.queries, costs)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -479,12 +492,10 @@ class Measured:
     Attributes:
         run: in which they were measured.
         measurements: the noisy answers.
-        answered_by: how the release answers its workload.
     """
 
     run: Run
     measurements: tuple[LinearMeasurement, ...]
-    answered_by: str = "engine"
 
     def release(self, fit: Fit | None = None) -> Release:
         """Return the release.
@@ -495,7 +506,7 @@ class Measured:
         Raises:
             FitError: the fit failed; it carries the measurements, which are paid for.
         """
-        return self.run.release(self.measurements, fit, answered_by=self.answered_by)
+        return self.run.release(self.measurements, fit, answered_by=self.run.plan.answered_by)
 
 
 def release_together(runs: Sequence[Measured]) -> list[Release]:

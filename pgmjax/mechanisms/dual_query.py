@@ -141,7 +141,7 @@ class DualQuery(Mechanism):
             return fit_of_records(transcript, request.workload, request.estimator)
         own = dataclasses.replace(request.estimator, loss=Draws(transcript), stop="optimum")
         try:
-            return dataclasses.replace(run, request=dataclasses.replace(request, estimator=own)).fit(())
+            return run.fit((), estimator=own)
         except FitError as error:
             error.transcript = transcript
             raise

@@ -90,15 +90,12 @@ class HDMM(MeasureOnce):
         cliques = [tuple(sorted(named))] if self.strategy == "kron" else workload.cliques
         request.estimator.plan(request.domain, cliques)
         chosen = self.choose(workload, request.domain)
-        return MeasurementPlan(request.measurable(chosen.queries), _weights(chosen), chosen.name)
+        return MeasurementPlan(request.measurable(chosen.queries), _weights(chosen), chosen.name, self.answer)
 
     def describe(self, plan: MeasurementPlan) -> dict[str, Any]:
         """Return the settings of the strategy that was chosen; how the workload is answered is none."""
         names = ("split", "restarts", "restart_seed")
         return {"strategy": plan.name, **{name: getattr(self, name) for name in names}}
-
-    def _answered_by(self) -> str:
-        return self.answer
 
     def choose(self, workload: Workload, domain: Domain) -> Strategy:
         """Return the strategy for a workload; reads no data and spends nothing.

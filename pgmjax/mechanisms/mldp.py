@@ -97,14 +97,14 @@ class MLDP(Mechanism):
         self._share()
         checks.integer("training_seed", self.training_seed, low=0)
 
-    def plan(self, request: Request) -> Planned:
+    def plan(self, request: Request) -> TrainingPlan:
         """Return the attributes that are learned together, with those that each learner is trained on."""
         choice, encoding = self._choice(), as_encoding(self.encoding)
         cliques = choice.cliques(request.workload.cliques, request.domain, encoding)
         request.estimator.plan(request.domain, [each for trained in cliques.values() for each in trained])
-        return Planned(choice, encoding, cliques)
+        return TrainingPlan(choice, encoding, cliques)
 
-    def describe(self, plan: Planned) -> dict[str, Any]:
+    def describe(self, plan: TrainingPlan) -> dict[str, Any]:
         """Return everything that the training queries depend on."""
         return plan.choice.describe(plan.cliques)
 
@@ -186,7 +186,7 @@ class MLDP(Mechanism):
 
 
 @dataclasses.dataclass(frozen=True)
-class Planned:
+class TrainingPlan:
     """The public plan of a run of `MLDP`.
 
     Attributes:

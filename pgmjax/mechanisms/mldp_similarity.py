@@ -109,11 +109,14 @@ class SimilarityMLDP(PrivacyParameters):
                 same name it gives the same answers and costs nothing, with any learner.
 
         Raises:
+            TypeError: not ratings, or not a ledger.
             ValueError: more pairs than there are, features of other records, or a ledger for single ratings;
                 nothing was spent.
             BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
             LedgerError: the ledger cannot be used; nothing was spent.
         """
+        if not isinstance(ratings, Ratings):
+            raise TypeError(f"ratings must be pgmjax.data.ratings.Ratings, got {type(ratings).__name__}.")
         learner: Learner = as_learner(self.learner)
         names = ("protect", "measure", "training_count", "training_seed")
         asked = {name: getattr(self, name) for name in names}

@@ -47,7 +47,7 @@ class ThresholdTest:
 
     Guarantees:
         epsilon-DP under the table's relation for all answers together: the threshold gets discrete Laplace
-        noise once, of scale 2 / epsilon, each distance again, of scale 4 / epsilon; only queries are
+        noise once, of scale 2 / epsilon, each distance afresh, of scale 4 / epsilon; only queries are
         taken that no record moves by more than 1, which is computed from the query.
 
     References:

@@ -213,6 +213,13 @@ def test_an_interrupted_run_goes_on_under_its_charge(mechanism, late, tmp_path, 
     assert replay.differences(first, second) == []
 
 
+@every
+def test_what_is_no_ledger_is_refused_before_the_table_is_read(mechanism, spending):
+    with pytest.raises(TypeError, match="ledger must be a Ledger, got str"):
+        make(mechanism).run(DATA, WORKLOAD, ledger="budgets.ledger")
+    assert spending == []
+
+
 def test_command_line_names_are_unique():
     assert len(mechanisms.names()) == len(mechanisms.RELEASING) == len(ALL) - 1
 

@@ -243,6 +243,10 @@ def test_a_ledger_charges_once_and_gives_the_same_similarities(tmp_path):
         other = ratings(dense(4))
         with pytest.raises(ValueError, match="no account for this table"):
             mechanism.run(other, ledger=ledger)
+        with pytest.raises(TypeError, match=r"ratings must be .*Ratings, got ndarray"):
+            mechanism.run(dense(3), ledger=ledger)
+        with pytest.raises(TypeError, match="ledger must be a Ledger, got str"):
+            mechanism.run(table, ledger="budgets.ledger")
         with pytest.raises(ValueError, match="give the ledger too"):
             mechanism.run(table, key="run 1")
         assert ledger.account("ratings").charges == 1
