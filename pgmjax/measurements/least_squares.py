@@ -50,7 +50,8 @@ def shortest_combinations(
     Args:
         rows: [rows, coordinates].
         targets: [targets, coordinates].
-        tolerance: a target is estimable where its combination misses it by at most this share of its length.
+        tolerance: a target is estimable where its combination misses no entry by more than this share of the
+            target's largest.
         rank_tolerance: singular values below this share of the largest are rounding; None takes float64's.
 
     Returns:
@@ -64,8 +65,8 @@ def shortest_combinations(
     """
     solved, _, rank, _ = np.linalg.lstsq(rows.T, targets.T, rcond=rank_tolerance)
     found = np.asarray(solved.T)
-    missed = np.linalg.norm(found @ rows - targets, axis=1)
-    return found, missed <= tolerance * np.linalg.norm(targets, axis=1), int(rank)
+    missed = np.abs(found @ rows - targets).max(axis=1)
+    return found, missed <= tolerance * np.abs(targets).max(axis=1), int(rank)
 
 
 class WhitenedAnswers:
