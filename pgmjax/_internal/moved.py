@@ -32,6 +32,8 @@ RENAMED: dict[str, str] = {
     "cli.mechanism_options.read": "read_options",
     "cli.mechanisms.add_parser": "add_mechanisms_parser",
     "cli.mechanisms.run": "run_mechanisms",
+    "companion.Answers": "UnbiasedAnswers",
+    "companion.answers.Answers": "UnbiasedAnswers",
     "companion.Achievable": "ProperEstimator",
     "companion.achievable.Achievable": "ProperEstimator",
     "companion.pieces.Pieces": "SufficientStatistics",

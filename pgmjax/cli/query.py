@@ -17,8 +17,7 @@ import numpy as np
 
 from pgmjax import mechanisms
 from pgmjax.data.cliques import as_clique
-from pgmjax.model.graphical import GraphicalModel
-from pgmjax.model.mixture import MixtureModel
+from pgmjax.model.base import Model
 from pgmjax.queries import text as query_text
 from pgmjax.release import folder as release_folder
 
@@ -52,7 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
         _conditions(model, arguments.condition, arguments.json)
 
 
-def _conditions(model: GraphicalModel | MixtureModel, texts: list[str], as_json: bool) -> None:
+def _conditions(model: Model, texts: list[str], as_json: bool) -> None:
     asked = [query_text.parse(text, model.domain) for text in texts]
     estimates = [float(np.ravel(model.answer(query))[0]) for query in asked]
     if as_json:
@@ -63,7 +62,7 @@ def _conditions(model: GraphicalModel | MixtureModel, texts: list[str], as_json:
         print(f"{text}: {estimate:,.1f} of {model.total:,.1f} rows ({estimate / model.total:.2%})")
 
 
-def _marginal(model: GraphicalModel | MixtureModel, text: str, as_json: bool) -> None:
+def _marginal(model: Model, text: str, as_json: bool) -> None:
     clique = as_clique(model.domain, next(csv.reader([text], skipinitialspace=True), []))
     table = model.marginal(clique)
     names = [model.domain.attribute(name).code_names() for name in clique]

@@ -47,7 +47,7 @@ class DifferentiableProblem:
         cliques: cliques of the model.
         shapes: shapes of their tables.
         measured: clique and query of each measurement.
-        asked: clique and query of each requested answer.
+        targets: clique and query of each requested answer.
         asked_shapes: shapes of those answers.
         prior: clique of each table of the prior.
         bends: for each measurement a bound on the largest squared column norm of its query matrix.
@@ -57,7 +57,7 @@ class DifferentiableProblem:
     cliques: tuple[Clique, ...]
     shapes: tuple[tuple[int, ...], ...]
     measured: tuple[Place, ...]
-    asked: tuple[Place, ...]
+    targets: tuple[Place, ...]
     asked_shapes: tuple[tuple[int, ...], ...]
     prior: tuple[Clique, ...]
     bends: tuple[float, ...]
@@ -75,7 +75,7 @@ class DifferentiableProblem:
     def answers(self, cells: jax.Array) -> tuple[jax.Array, ...]:
         """Return the requested answers, in their shapes."""
         tables = split(cells, self.shapes)
-        found = [place.apply(tables) for place in self.asked]
+        found = [place.apply(tables) for place in self.targets]
         return tuple(rows.reshape(shape) for rows, shape in zip(found, self.asked_shapes, strict=True))
 
     def base(self, prior: Sequence[jax.Array], dtype: Any) -> jax.Array:

@@ -24,47 +24,47 @@ _RANK = 1e-12
 
 
 def is_estimable(
-    asked: Rows, rows: Rows, weights: np.ndarray, prior: ProductPrior | None = None, constants: object = 0.0
+    targets: Rows, rows: Rows, weights: np.ndarray, prior: ProductPrior | None = None, constants: object = 0.0
 ) -> np.ndarray:
-    """Return whether each query equals a combination of rows in every cell, bool [asked].
+    """Return whether each query equals a combination of rows in every cell, bool [targets].
 
     Args:
-        asked: queries.
+        targets: queries.
         rows: over the same domain.
-        weights: what each query is compared to, in terms of the rows [asked, rows].
+        weights: what each query is compared to, in terms of the rows [targets, rows].
         prior: cells of probability 0 do not count; None for the uniform prior.
-        constants: a multiple of the query that counts all records, added to the combination [asked].
+        constants: a multiple of the query that counts all records, added to the combination [targets].
 
     Example:
         >>> from pgmjax.data.domain import Domain
         >>> from pgmjax.queries import Product, marginal, point
         >>> domain = Domain({"a": 3, "b": 2})
-        >>> asked, rows = (Rows.of(query, domain) for query in (marginal(["b"]), marginal(["a", "b"])))
-        >>> is_estimable(asked, rows, np.array([[1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 0.99]])).tolist()
+        >>> targets, rows = (Rows.of(query, domain) for query in (marginal(["b"]), marginal(["a", "b"])))
+        >>> is_estimable(targets, rows, np.array([[1, 0, 1, 0, 1, 0], [0, 1, 0, 1, 0, 0.99]])).tolist()
         [True, False]
     """
-    return np.asarray(bounds(asked, rows, weights, prior, constants) <= TOLERANCE * asked.largest())
+    return np.asarray(bounds(targets, rows, weights, prior, constants) <= TOLERANCE * targets.largest())
 
 
 def bounds(
-    asked: Rows, rows: Rows, weights: np.ndarray, prior: ProductPrior | None = None, constants: object = 0.0
+    targets: Rows, rows: Rows, weights: np.ndarray, prior: ProductPrior | None = None, constants: object = 0.0
 ) -> np.ndarray:
-    """Return upper bounds on the largest entries of residuals [asked]; arguments of `is_estimable`.
+    """Return upper bounds on the largest entries of residuals [targets]; arguments of `is_estimable`.
 
     Where combinations of the terms' vectors are too many for a table, only equal terms cancel.
     """
-    every = asked.concatenated(rows)
+    every = targets.concatenated(rows)
     bases = []
     for place, vectors in enumerate(every.vectors):
         possible = slice(None) if prior is None else prior.probabilities[place] > 0
         bases.append(_in_basis(vectors[:, possible]))
-    signed = np.concatenate([np.eye(asked.num_rows), -np.asarray(weights, np.float64)], axis=1)
-    added = np.broadcast_to(np.asarray(constants, np.float64), (asked.num_rows,))
-    result = np.empty(asked.num_rows)
+    signed = np.concatenate([np.eye(targets.num_rows), -np.asarray(weights, np.float64)], axis=1)
+    added = np.broadcast_to(np.asarray(constants, np.float64), (targets.num_rows,))
+    result = np.empty(targets.num_rows)
     tables = [_cells(group, bases) for group in every.groups]
     width = max((cells for cells in tables if cells <= MAX_JOINT_CELLS), default=1)
     block = max(1, min(_MOST_TARGETS, MAX_JOINT_CELLS // width))
-    for low in range(0, asked.num_rows, block):
+    for low in range(0, targets.num_rows, block):
         some = slice(low, low + block)
         result[some] = _bounds(every, signed[some], added[some], bases)
     return result

@@ -15,7 +15,7 @@ budget: it is all post-processing.
 """
 
 from pgmjax._internal.moved import serve_old_names
-from pgmjax.local.answers import Answers, UselessAnswerError
+from pgmjax.local.answers import UnbiasedAnswers, UselessAnswerError
 from pgmjax.local.bounds import lower_bound, upper_bound
 from pgmjax.local.channel import Channel, predicted_error, predicted_stddev
 from pgmjax.local.codes import Perturbed, PerturbedCodes, Universe
@@ -28,7 +28,6 @@ from pgmjax.local.statistical import answer_queries, answer_rows
 from pgmjax.local.table import PerturbedTable, ResponseColumn, load
 
 __all__ = [
-    "Answers",
     "Channel",
     "ContinuousAnswers",
     "Discretisation",
@@ -43,6 +42,7 @@ __all__ = [
     "ResponseColumn",
     "ResponseMarginal",
     "Tally",
+    "UnbiasedAnswers",
     "Universe",
     "UselessAnswerError",
     "VertexPairs",

@@ -27,7 +27,7 @@ class UselessAnswerError(Error, ValueError):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Answers:
+class UnbiasedAnswers:
     """Unbiased answers, each with its variance and bounds that hold for every table.
 
     Answers are means over the rows, unless `times` has scaled them; variances are of the same unit, squared.
@@ -91,7 +91,7 @@ class Answers:
         """Return the values moved into low..high, which never takes one further from the truth."""
         return np.clip(self.value, self.low, self.high)
 
-    def times(self, factor: float) -> Answers:
+    def times(self, factor: float) -> UnbiasedAnswers:
         """Return the answers in another unit: with the number of rows, counts in place of fractions.
 
         Raises:
@@ -104,10 +104,10 @@ class Answers:
             power = powers.get(field.name, 1)
             array = getattr(self, field.name)
             fields[field.name] = array if power is None else array * factor**power
-        return Answers(**fields)
+        return UnbiasedAnswers(**fields)
 
     @classmethod
-    def concatenated(cls, parts: Sequence[Answers]) -> Answers:
+    def concatenated(cls, parts: Sequence[UnbiasedAnswers]) -> UnbiasedAnswers:
         """Return the answers of several calls as one, in order."""
         names = [field.name for field in dataclasses.fields(cls)]
         return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
@@ -116,10 +116,10 @@ class Answers:
         return len(self.value)
 
     def __repr__(self) -> str:
-        return f"Answers({len(self):,} queries, {np.count_nonzero(self.exact):,} of exact variance)"
+        return f"UnbiasedAnswers({len(self):,} queries, {np.count_nonzero(self.exact):,} of exact variance)"
 
 
-def refuse_useless(answers: Answers, useless: str) -> Answers:
+def refuse_useless(answers: UnbiasedAnswers, useless: str) -> UnbiasedAnswers:
     """Return the answers, or refuse those whose noise exceeds any use.
 
     Args:
@@ -230,7 +230,7 @@ class SufficientStatistics:
         )
         sums["step"][where] = np.maximum(sums["step"][where], step)
 
-    def answers(self, useless: str) -> Answers:
+    def answers(self, useless: str) -> UnbiasedAnswers:
         """Return the answers as means over `rows`.
 
         Raises:
@@ -241,7 +241,7 @@ class SufficientStatistics:
         sums, rows = self._sums, float(self.rows)
         exact = sums["varies"] == 0
         worst = sums["worst"] / rows**2
-        result = Answers(
+        result = UnbiasedAnswers(
             value=sums["value"] / rows,
             variance=np.where(exact, worst, sums["variance"] / rows**2),
             exact=exact,

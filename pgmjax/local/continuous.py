@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.data.domain import Domain
-from pgmjax.local.answers import Answers
+from pgmjax.local.answers import UnbiasedAnswers
 from pgmjax.local.channel import Channel
 from pgmjax.local.grouped import GroupHistograms
 from pgmjax.privacy.response import LARGEST_SIZE
@@ -194,7 +194,7 @@ class ContinuousAnswers:
         bias_bound: how far the discretised table's answer can be from the table's, in either direction.
     """
 
-    answers: Answers
+    answers: UnbiasedAnswers
     bias_bound: float
 
     @property

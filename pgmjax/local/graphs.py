@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.moved import renamed
-from pgmjax.local.answers import Answers, refuse_useless
+from pgmjax.local.answers import UnbiasedAnswers, refuse_useless
 from pgmjax.local.channel import Channel
 from pgmjax.local.codes import Perturbed, PerturbedCodes
 from pgmjax.privacy.response import KaryResponse, checked_response
@@ -69,7 +69,7 @@ class PerturbedGraph:
         """The channel of the answers."""
         return Channel.of(checked_response(self.distribution))
 
-    def cuts(self, sources: Any, sinks: Any = None, *, useless: str = "refuse") -> Answers:
+    def cuts(self, sources: Any, sinks: Any = None, *, useless: str = "refuse") -> UnbiasedAnswers:
         """Return unbiased numbers of edges between sets of vertices.
 
         Args:
@@ -96,7 +96,7 @@ class PerturbedGraph:
         across = first.sum(axis=1).astype(np.float64) * second.sum(axis=1)
         seen = self._edges_between(first, second)
         variance = across * (channel.factor**2 * channel.truth * channel.other)
-        answers = Answers(
+        answers = UnbiasedAnswers(
             value=channel.factor * seen - channel.offset * across,
             variance=variance,
             exact=np.ones(len(first), dtype=bool),

@@ -10,7 +10,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax._internal.moved import renamed
 from pgmjax._internal.progress import Progress
-from pgmjax.local.answers import Answers, Function, SufficientStatistics
+from pgmjax.local.answers import Function, SufficientStatistics, UnbiasedAnswers
 from pgmjax.local.channel import Channel
 from pgmjax.local.codes import Perturbed, PerturbedCodes
 from pgmjax.privacy.response import KaryResponse, checked_response
@@ -52,7 +52,7 @@ class GroupHistograms:
         """Return unbiased counts of true categories, float64 [groups, size]; some may be negative."""
         return self.channel.unbiased(self.counts)
 
-    def answer(self, functions: Any, assignment: Any = None, *, useless: str = "refuse") -> Answers:
+    def answer(self, functions: Any, assignment: Any = None, *, useless: str = "refuse") -> UnbiasedAnswers:
         """Return answers to the mean over all rows of the rows' functions.
 
         Args:
@@ -97,7 +97,7 @@ class GroupHistograms:
             pieces.add(where, self.rows, Function.of(block), seen, weighted.sum(axis=-1))
         return pieces.answers(useless)
 
-    def _assigned(self, functions: np.ndarray, assignment: Any, useless: str) -> Answers:
+    def _assigned(self, functions: np.ndarray, assignment: Any, useless: str) -> UnbiasedAnswers:
         """Answer queries that choose from a list: the products are made once for each function and group."""
         chosen = np.asarray(assignment)
         if chosen.dtype.kind not in "iu":

@@ -13,7 +13,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax.history.rows import Rows
-from pgmjax.local.answers import Answers, Function, SufficientStatistics
+from pgmjax.local.answers import Function, SufficientStatistics, UnbiasedAnswers
 from pgmjax.local.codes import Perturbed, PerturbedCodes, Universe
 from pgmjax.queries import Query
 
@@ -22,7 +22,7 @@ _BLOCK_NUMBERS = 1 << 22
 
 def answer_queries(
     table: Perturbed, universe: Universe, queries: Query | Iterable[Query] | Rows, *, useless: str = "refuse"
-) -> Answers:
+) -> UnbiasedAnswers:
     """Return answers to linear queries on cliques of the universe's attributes, as fractions of the rows.
 
     A predicate on a set S of d bits sums to 2^(d - |S|) over the universe; any product over attributes
@@ -134,7 +134,7 @@ def _squares(rows: Rows) -> np.ndarray:
 
 def answer_rows(
     table: Perturbed, functions: Any, queries: int | None = None, *, useless: str = "refuse"
-) -> Answers:
+) -> UnbiasedAnswers:
     """Return answers to means over rows of functions that differ from row to row.
 
     The rows' order must be public: the functions say whose answer they are applied to.

@@ -1,6 +1,7 @@
 """Fitted models: marginals, answers, conditionals, synthetic rows, files.
 
-- `graphical`, `regions`, `mixture`: the three kinds of model. `clique_vector`: a table for each clique.
+- `base`: the interface of all models. `graphical`, `regions`, `mixture`: the three kinds of model.
+- `clique_vector`: a table for each clique.
 - `calibrated`: a graphical model made ready for many questions; `answering`: answers to factored queries.
 - `rows`: what a model does with rows, by `sampling`, `device_sampling`, `completion` and `row_file`.
 - `compression`: a domain with rare values merged.
@@ -8,11 +9,12 @@
 """
 
 from pgmjax._internal.moved import serve_old_names
+from pgmjax.model.base import Model
 from pgmjax.model.calibrated import CalibratedModel
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.mixture import MixtureModel
 from pgmjax.model.regions import RegionModel
 
-__all__ = ["CalibratedModel", "CliqueVector", "MixtureModel", "RegionModel"]
+__all__ = ["CalibratedModel", "CliqueVector", "MixtureModel", "Model", "RegionModel"]
 
 serve_old_names(__name__)

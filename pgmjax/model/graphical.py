@@ -21,6 +21,7 @@ from pgmjax.inference.oracles.host import CACHE_BYTES, HostModel
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure, Variables
 from pgmjax.model import answering, io
+from pgmjax.model.base import check_query
 from pgmjax.model.calibrated import CalibratedModel
 from pgmjax.model.clique_vector import CliqueVector, summed
 from pgmjax.model.rows import ModelRows
@@ -164,12 +165,7 @@ class GraphicalModel(ModelRows, ModelPictures):
         References:
             McKenna et al. 2019, Algorithm 3 and Table 2 (Appendix B).
         """
-        if not isinstance(query, Query):
-            raise TypeError(
-                "answer takes a query over named attributes, such as queries.kronecker({'age': "
-                f"queries.prefix()}}) or queries.marginal(('age',)), got {type(query).__name__}."
-            )
-        query.check(self.domain)
+        check_query(self.domain, query)
         if any(set(query.clique) <= set(known) for known in self.marginals.cliques):
             return self.total * np.asarray(query.apply(self._probabilities(query.clique)), np.float64)
         return self.total * answering.answer(self.domain, self._host, self._numbers, query)

@@ -23,6 +23,7 @@ from pgmjax.inference.oracles.host import HostModel
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.inference.plan.structure import Structure
 from pgmjax.model import answering, io
+from pgmjax.model.base import check_query
 from pgmjax.model.rows import ModelRows, RowCheck, known_codes
 from pgmjax.queries import DenseMatrix, Query
 
@@ -148,12 +149,7 @@ class MixtureModel(ModelRows):
         Returns:
             Expected answers (counts times the query's unit), in the query's shape.
         """
-        if not isinstance(query, Query):
-            raise TypeError(
-                f"answer takes a query over named attributes, such as queries.marginal(('age',)), got "
-                f"{type(query).__name__}."
-            )
-        query.check(self.domain)
+        check_query(self.domain, query)
         require_cells(query.num_rows(self.domain), "the answer")
         if isinstance(query, DenseMatrix):
             return self.total * np.asarray(query.apply(self._probabilities(query.clique)), np.float64)

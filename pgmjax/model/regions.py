@@ -27,6 +27,7 @@ from pgmjax.data.cliques import Clique, as_clique, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.forecast import require_cells
 from pgmjax.model import io
+from pgmjax.model.base import check_query
 from pgmjax.model.clique_vector import CliqueVector
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.queries import Query
@@ -96,12 +97,7 @@ class RegionModel:
         Returns:
             Expected answers (counts times the query's unit), in the query's shape.
         """
-        if not isinstance(query, Query):
-            raise TypeError(
-                "answer takes a query over named attributes, such as queries.marginal(('age',)), got "
-                f"{type(query).__name__}."
-            )
-        query.check(self.domain)
+        check_query(self.domain, query)
         return np.asarray(query.apply(self.marginal(query.clique)), np.float64)
 
     def tractable(self) -> GraphicalModel:

@@ -159,33 +159,33 @@ def check_cells(domain: Domain, cliques: Iterable[Clique], max_cells: int = MAX_
     return names
 
 
-def _answers(asked: Query, measured: Query, domain: Domain) -> bool:
+def _answers(target: Query, measured: Query, domain: Domain) -> bool:
     """Return whether a query is found to be a combination of another's rows."""
-    if asked == measured:
+    if target == measured:
         return True
-    if not isinstance(measured, Product) or not set(asked.clique) <= set(measured.clique):
+    if not isinstance(measured, Product) or not set(target.clique) <= set(measured.clique):
         return False
     blocks = measured.factors(domain)[0][1]
-    if isinstance(asked, DenseMatrix) and len(asked.clique) > 1:
-        return all(block == identity() for block in blocks.values()) and len(blocks) == len(asked.clique)
+    if isinstance(target, DenseMatrix) and len(target.clique) > 1:
+        return all(block == identity() for block in blocks.values()) and len(blocks) == len(target.clique)
     return all(
         _reconstruction(term.get(name, total()), block, domain[name])[1]
-        for _, term in asked.factors(domain)
+        for _, term in target.factors(domain)
         for name, block in blocks.items()
     )
 
 
-def _answer(asked: Query, measurement: LinearMeasurement, domain: Domain) -> np.ndarray:
+def _answer(target: Query, measurement: LinearMeasurement, domain: Domain) -> np.ndarray:
     measured = measurement.query
-    if asked == measured and not isinstance(measured, Product):
+    if target == measured and not isinstance(measured, Product):
         return measurement.flat_values()
     values = measurement.flat_values().reshape(measured.shape(domain))
-    if isinstance(asked, DenseMatrix) and len(asked.clique) > 1:
-        table = marginal_of(measured.clique, values, asked.clique)
-        return np.asarray(asked.apply(table), float).reshape(-1)
+    if isinstance(target, DenseMatrix) and len(target.clique) > 1:
+        table = marginal_of(measured.clique, values, target.clique)
+        return np.asarray(target.apply(table), float).reshape(-1)
     blocks = measured.factors(domain)[0][1]
     result: Any = 0.0
-    for coefficient, term in asked.factors(domain):
+    for coefficient, term in target.factors(domain):
         answered: Any = values
         for axis, (name, block) in enumerate(blocks.items()):
             wanted = term.get(name, total())
@@ -193,7 +193,7 @@ def _answer(asked: Query, measurement: LinearMeasurement, domain: Domain) -> np.
                 answered = wanted.apply(answered, axis)
             else:
                 answered = contract(_reconstruction(wanted, block, domain[name])[0], answered, axis, np)
-        result = result + float(coefficient) * marginal_of(measured.clique, answered, asked.clique)
+        result = result + float(coefficient) * marginal_of(measured.clique, answered, target.clique)
     return np.asarray(result).reshape(-1)
 
 

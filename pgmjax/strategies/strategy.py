@@ -144,7 +144,7 @@ def entry_terms(workload: Workload, domain: Domain) -> list[list[Term]]:
     return [query_terms(entry.query, domain) for entry in workload.entries]
 
 
-def entry_trace(asked: Query, measured: Query, domain: Domain) -> float:
+def entry_trace(target: Query, measured: Query, domain: Domain) -> float:
     """Return the error of a query answered from another's answers with noise of variance 1.
 
     A query that is measured itself counts with its own rows, unless it is a product, where its answers
@@ -154,14 +154,14 @@ def entry_trace(asked: Query, measured: Query, domain: Domain) -> float:
         ValueError: neither are both products, nor is every cell measured.
     """
     if not isinstance(measured, Product):
-        return float(asked.num_rows(domain))
+        return float(target.num_rows(domain))
     blocks = measured.factors(domain)[0][1]
-    if isinstance(asked, DenseMatrix) and len(asked.clique) > 1:
+    if isinstance(target, DenseMatrix) and len(target.clique) > 1:
         if any(block != identity() for block in blocks.values()):
-            raise ValueError(f"the joint matrix over {asked.clique} is answered from whole marginals only.")
-        return float((asked.entries.array.astype(float) ** 2).sum())
+            raise ValueError(f"the joint matrix over {target.clique} is answered from whole marginals only.")
+        return float((target.entries.array.astype(float) ** 2).sum())
     inverses = {name: block_inverse(block, domain[name]) for name, block in blocks.items()}
-    return trace(query_terms(asked, domain), inverses)
+    return trace(query_terms(target, domain), inverses)
 
 
 def block_inverse(block: AttributeQuery, size: int) -> np.ndarray:

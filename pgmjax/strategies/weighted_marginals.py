@@ -145,9 +145,9 @@ def _largest_sets(spectrum: Spectrum) -> np.ndarray:
     return np.maximum(weights, 1e-3 * weights[weights > 0].min())
 
 
-def _error(values: Any, asked: Any, reach: Any, weights: Any, *, norm: str) -> Any:
+def _error(values: Any, targets: Any, reach: Any, weights: Any, *, norm: str) -> Any:
     strengths = weights**2 @ reach
-    parts = jnp.where(asked > 0, values / jnp.where(asked > 0, strengths, 1.0), 0.0)
+    parts = jnp.where(targets > 0, values / jnp.where(targets > 0, strengths, 1.0), 0.0)
     sensitivity = weights.sum() ** 2 if norm == "l1" else (weights**2).sum()
     return sensitivity * parts.sum()
 

@@ -308,9 +308,11 @@ def _told(
     return np.reshape(rows, (len(rows), effects.length)).T[places], np.array(answers)
 
 
-def _with_answers(basis: np.ndarray, told: np.ndarray, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _with_answers(
+    basis: np.ndarray, noiseless: np.ndarray, answers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return an orthonormal basis of known and vanishing functions, and the worth of its coordinates."""
-    left, sizes, right = np.linalg.svd(np.concatenate([basis, told], axis=1), full_matrices=False)
+    left, sizes, right = np.linalg.svd(np.concatenate([basis, noiseless], axis=1), full_matrices=False)
     own = sizes > _SAME * max(sizes.max(initial=0.0), 1.0)
     left, right = left[:, own], right[own, basis.shape[1] :]
     return left, left @ (right @ answers / sizes[own])

@@ -142,7 +142,7 @@ def test_a_releases_file_is_read_back(tmp_path):
     check(arrow.measurements_from_arrow(table, [m.query for m in MEASURED]))
 
 
-def test_tables_without_scale_have_no_laws():
+def test_tables_without_scale_have_no_distributions():
     table = arrow.measurements_to_arrow(MEASURED[:1]).drop_columns(["scale"])
     (found,) = arrow.measurements_from_arrow(table)
     assert found.distribution is None and found.stddev == MEASURED[0].stddev

@@ -30,7 +30,7 @@ def draws(distribution, size=DRAWS, seed=11):
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_the_law_is_accepted_and_a_tenth_off_is_rejected(distribution):
+def test_the_distribution_is_accepted_and_a_tenth_off_is_rejected(distribution):
     noise = draws(distribution)
     assert goodness.goodness_of_fit(noise, distribution).p_value > ALPHA
     for factor in (1.1, 0.9):
@@ -64,7 +64,7 @@ def test_faults_of_a_sampler_are_rejected(fault):
     )
 
 
-def test_the_continuous_law_rounded_is_another_law():
+def test_the_continuous_distribution_rounded_is_another_distribution():
     rounded = np.rint(np.random.default_rng(0).laplace(0, 1.0, DRAWS)).astype(np.int64)
     assert goodness.goodness_of_fit(rounded, DiscreteLaplace(1.0)).p_value < ALPHA
 
@@ -87,7 +87,7 @@ def test_a_thin_tail_does_not_cry_wolf():
     "distribution", [*DISTRIBUTIONS, DiscreteLaplace(0.1), DiscreteGaussian(2e3)], ids=repr
 )
 @pytest.mark.parametrize("size", [300, 3_000, DRAWS])
-def test_every_bin_expects_ten_and_all_of_the_law_is_in_one(distribution, size):
+def test_every_bin_expects_ten_and_all_of_the_distribution_is_in_one(distribution, size):
     _, masses = goodness.window(distribution)
     try:
         edges = goodness.edges_of(masses * size, size)
@@ -103,7 +103,7 @@ def test_every_bin_expects_ten_and_all_of_the_law_is_in_one(distribution, size):
 @pytest.mark.parametrize(
     "distribution", [DiscreteLaplace(0.5), DiscreteLaplace(10.0), DiscreteGaussian(30.0)], ids=repr
 )
-def test_p_values_of_the_right_law_are_uniform(distribution):
+def test_p_values_of_the_right_distribution_are_uniform(distribution):
     backend = SeededBackend(5, insecure=True)
     p_values = [
         goodness.goodness_of_fit(backend.draw(distribution, 3_000), distribution).p_value for _ in range(500)
@@ -139,7 +139,7 @@ def test_statistic_against_scipy():
     assert (found.bins, found.draws) == (3, 300)
 
 
-def test_two_samples_of_one_law_agree_and_of_two_laws_do_not():
+def test_two_samples_of_one_distribution_agree_and_of_two_distributions_do_not():
     assert goodness.two_sample(draws(FOUR, seed=1), draws(FOUR, seed=2)).p_value > ALPHA
     assert goodness.two_sample(draws(FOUR, seed=1), draws(DiscreteLaplace(4.4), seed=2)).p_value < ALPHA
     assert goodness.two_sample(draws(FOUR, seed=1), draws(DiscreteGaussian(4 * 2**0.5))).p_value < ALPHA
@@ -202,7 +202,7 @@ def test_refused_samples():
         goodness.two_sample(np.zeros(500, dtype=int), np.zeros(500, dtype=int))
 
 
-def test_refused_laws():
+def test_refused_distributions():
     class Half:
         stddev = 1.0
 

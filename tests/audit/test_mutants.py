@@ -104,7 +104,7 @@ def test_scales_off_by_one_ulp_are_seen_in_both_norms(known):
         contracts.scales_cover_their_budget(seeded)
 
 
-def test_the_account_itself_refuses_noise_too_small_for_known_moves():
+def test_the_account_itself_refuses_noise_too_small_for_known_sensitivities():
     """Before any audit: an event knows how far answers move, and its price must cover that."""
     true = Sensitivity.of
 

@@ -40,7 +40,7 @@ def draws(distribution):
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_noise_follows_its_law_and_no_other(distribution):
+def test_noise_follows_its_distribution_and_no_other(distribution):
     noise = draws(distribution)
     assert goodness.goodness_of_fit(noise, distribution).p_value > ALPHA
     for factor in (1.2, 1 / 1.2):  # 16,800 draws find it with probability 1 - 1e-9
@@ -58,7 +58,7 @@ def test_draws_of_one_call_hold_no_copies(distribution):
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_the_seeded_backend_draws_the_same_law(distribution):
+def test_the_seeded_backend_draws_the_same_distribution(distribution):
     seeded = SeededBackend(31, insecure=True).draw(distribution, DRAWS)
     assert goodness.two_sample(draws(distribution), seeded).p_value > ALPHA
 
@@ -123,7 +123,7 @@ def test_forked_workers_that_inherit_a_generator_are_found():
 
 @pytest.mark.parametrize("name", ["permute_and_flip", "exponential"])
 @pytest.mark.parametrize("monotone", [False, True])
-def test_selection_keeps_its_epsilon_and_follows_its_law(name, monotone):
+def test_selection_keeps_its_epsilon_and_follows_its_distribution(name, monotone):
     """L0 by enumeration of small scores, L2 by 3,000 choices."""
     backend = OpenDPBackend()
     distribution = getattr(backend, name)(1, Fraction(1), monotone)

@@ -69,7 +69,7 @@ def law_of_sum(distribution, weights, reach):
 )
 @pytest.mark.parametrize("weights", [[1], [1, 1, 1], [3, 1, 1, 1], [2] * 12], ids=str)
 @pytest.mark.parametrize("beta", [0.5, 0.05, 1e-3])
-def test_a_bound_holds_for_the_exact_discrete_law(distribution, weights, beta):
+def test_a_bound_holds_for_the_exact_discrete_distribution(distribution, weights, beta):
     sizes, probabilities = law_of_sum(distribution, weights, reach=60)
     bound = noise_bound(distribution, np.array(weights, float), beta)
     assert probabilities[sizes > bound].sum() <= beta

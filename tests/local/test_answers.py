@@ -32,9 +32,9 @@ def test_times_gives_counts():
 
 def test_concatenated_keeps_order():
     seen, functions = histograms(4, 1000), np.eye(4)
-    joined = co.Answers.concatenated([seen.answer(functions[:1]), seen.answer(functions[1:])])
+    joined = co.UnbiasedAnswers.concatenated([seen.answer(functions[:1]), seen.answer(functions[1:])])
     assert np.array_equal(joined.value, seen.answer(functions).value)
-    assert len(joined) == 4 and repr(joined) == "Answers(4 queries, 0 of exact variance)"
+    assert len(joined) == 4 and repr(joined) == "UnbiasedAnswers(4 queries, 0 of exact variance)"
 
 
 def test_clipped_values_lie_in_the_range():

@@ -14,7 +14,7 @@ from pgmjax.privacy.response import response_for, unary_for
 
 
 @pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (8, 1.0), (8, 0.1), (32, 2.0), (2**20, 0.5)])
-def test_numbers_of_a_law_are_those_of_the_paper(size, epsilon):
+def test_numbers_of_a_distribution_are_those_of_the_paper(size, epsilon):
     """factor = (e^eps + m - 1) / (e^eps - 1), offset = 1 / (e^eps - 1), at the distribution that is drawn."""
     distribution = response_for(size, Fraction(epsilon))
     real = float(distribution.epsilon_bound)

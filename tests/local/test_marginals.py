@@ -123,7 +123,7 @@ def test_the_worst_mean_squared_error_of_a_predicate():
         assert marginal.covariance(np.array(table))[0, 0] == pytest.approx(0.92067, rel=1e-5)
 
 
-def test_measurements_have_the_spread_of_their_law():
+def test_measurements_have_the_spread_of_their_distribution():
     """Where the estimate is the truth, the standard deviations are exact: sums of independent bits."""
     distribution = response_for(3, ONE)
     domain = Domain({"v": 3})

@@ -59,7 +59,7 @@ def test_the_first_round_is_the_same_for_all_tables():
     assert len(set(one[0].tolist())) > player.candidates / 2
 
 
-def test_draws_follow_the_law_of_the_game():
+def test_draws_follow_the_distribution_of_the_game():
     """Chi-square of 30,000 draws of the last of three rounds over all queries, 1e-3 for one seed."""
     rng = np.random.default_rng(2)
     columns = {name: rng.integers(0, size, 50) for name, size in DOMAIN.sizes.items()}

@@ -139,7 +139,7 @@ def test_rows_are_answered_for_in_their_order(tmp_path, columns, kind):
     assert not list(tmp_path.glob(".*partial"))
 
 
-def test_lies_are_as_many_as_the_law_says(data):
+def test_lies_are_as_many_as_the_distribution_says(data):
     table = made(1, universe="joint").perturb(data, ["a", "b"], row_order_is_public=True)
     truth = truthful().perturb(data, ["a", "b"], row_order_is_public=True).codes
     share = np.mean(table.codes != truth)

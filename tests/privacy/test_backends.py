@@ -141,7 +141,7 @@ def test_goodness_of_fit_with_power(name, distribution):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("distribution", SELECTIONS, ids=str)
-def test_choices_follow_their_law_and_no_other(name, distribution):
+def test_choices_follow_their_distribution_and_no_other(name, distribution):
     """The other mechanism, a scale half as large again, and the scores upside down are told from it."""
     chosen = choices(name, distribution)
     assert (
@@ -309,7 +309,7 @@ def test_nothing_is_drawn_for_what_is_refused(source, monkeypatch):
         assert np.array_equal(source.draw(DISTRIBUTIONS[0], 50), expected)
 
 
-def test_laws_of_another_kind_are_refused(source):
+def test_distributions_of_another_kind_are_refused(source):
     for distribution in (SELECTIONS[0], RESPONSES[0], "laplace", None):
         with pytest.raises(TypeError, match="distribution must be a DiscreteLaplace or DiscreteGaussian"):
             source.draw(distribution, 3)
@@ -397,7 +397,7 @@ def test_opendp_confirms_the_scale_of_a_choice(sensitivity, cost, monotone):
 
 @pytest.mark.parametrize("size", [2, 3, 10])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(1), Fraction(7)])
-def test_both_backends_answer_by_the_law_that_opendp_knows(size, epsilon):
+def test_both_backends_answer_by_the_distribution_that_opendp_knows(size, epsilon):
     """OpenDP's scalar mechanism at the same truth has the same loss."""
     dp = pytest.importorskip("opendp.prelude")
     distribution = OpenDPBackend().randomized_response(size, epsilon)
@@ -407,7 +407,7 @@ def test_both_backends_answer_by_the_law_that_opendp_knows(size, epsilon):
 
 
 @pytest.mark.parametrize("sensitivity, cost", CASES)
-def test_both_backends_draw_the_same_laws(sensitivity, cost):
+def test_both_backends_draw_the_same_distributions(sensitivity, cost):
     secure, seeded = OpenDPBackend(), SeededBackend(0, insecure=True)
     assert secure.laplace(sensitivity, cost).scale == pytest.approx(
         seeded.laplace(sensitivity, cost).scale, rel=1e-15

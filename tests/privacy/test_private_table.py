@@ -92,7 +92,7 @@ def test_answers_are_exact_counts_plus_noise(data):
 
 
 @pytest.mark.parametrize("backend", [SeededBackend(0, insecure=True), OpenDPBackend()], ids=str)
-def test_released_values_are_int64_with_the_discrete_laws_stddev(data, backend):
+def test_released_values_are_int64_with_the_discrete_distributions_stddev(data, backend):
     laplace = table(data, backend=backend).measure([AB, C], epsilons=[0.5, 0.5])
     gaussian = table(data, budget=Budget(1, "rho"), backend=backend).measure([AB, C], rhos=[0.5, 0.5])
     assert all(isinstance(m, LinearMeasurement) and m.values.dtype == np.int64 for m in laplace + gaussian)
@@ -134,7 +134,7 @@ def test_a_weighted_query_without_neighbours_in_value_still_moves_by_its_weight(
     assert backend.asked[0][0].scale == 5.0
 
 
-def test_queries_of_one_law_are_drawn_together(data):
+def test_queries_of_one_distribution_are_drawn_together(data):
     backend = Silent()
     table(data, backend=backend).measure([AB, C, BC], epsilons=["0.25", "0.5", "0.25"])
     assert sorted(size for _, size in backend.asked) == [4, 14]

@@ -67,7 +67,7 @@ def test_sensitivities_count_the_pairs_of_a_record():
     assert few.sensitivity * GRID < 3
 
 
-def test_noise_has_the_stated_law():
+def test_noise_has_the_stated_distribution():
     """1,000 runs of five pairs: mean and spread of the noise within 5 standard errors."""
     table = dense(2)
     noise = []

@@ -44,7 +44,7 @@ def test_the_bound_is_above_and_tight(size, epsilon):
     assert distribution.truth + Fraction(distribution.lie) == 1 and distribution.truth > Fraction(1, size)
 
 
-def test_known_laws():
+def test_known_distributions():
     assert response_for(2, Fraction(1)).lie == pytest.approx(1 / (1 + math.e), rel=1e-15)
     assert response_for(4, Fraction(1)).lie == pytest.approx(3 / (3 + math.e), rel=1e-15)
     assert float(KaryResponse(4, 0.3).epsilon_bound) == pytest.approx(math.log(0.7 / 0.1), rel=1e-15)
@@ -95,7 +95,7 @@ def test_a_channel_too_large_to_write():
         (4, "0.1", TypeError, "lie must be a number"),
     ],
 )
-def test_laws_that_are_none(size, lie, error, message):
+def test_distributions_that_are_none(size, lie, error, message):
     with pytest.raises(error, match=message):
         KaryResponse(size, lie)
 

@@ -89,7 +89,7 @@ def test_several_draws_are_each_charged(unit):
 
 
 @pytest.mark.parametrize("method", ["permute-and-flip", "exponential"])
-def test_several_draws_follow_the_law_and_read_the_table_once(method, monkeypatch):
+def test_several_draws_follow_the_distribution_and_read_the_table_once(method, monkeypatch):
     """Chi-square of 20,000 seeded draws; 16.3 is exceeded once in a thousand seeds."""
     private = private_table.PrivateTable(
         counted([5, 7, 6, 9])._data, Relation.ADD_REMOVE, Budget(10**5), SEEDED

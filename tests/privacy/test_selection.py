@@ -109,22 +109,22 @@ CHANGES = [np.array(change) for change in itertools.product([-1, 0, 1], repeat=3
 GRID = list(itertools.product(range(-2, 3), repeat=3))
 
 
-@pytest.mark.parametrize("for_law", [selection.permute_and_flip_for, selection.exponential_for])
-def test_the_loss_is_what_was_paid_and_half_the_scale_would_not_do(for_law):
+@pytest.mark.parametrize("distribution_for", [selection.permute_and_flip_for, selection.exponential_for])
+def test_the_loss_is_what_was_paid_and_half_the_scale_would_not_do(distribution_for):
     """Over 125 score vectors and every change by at most 1; equality is reached to a percent or so."""
-    distribution = for_law(1, Fraction(1))
+    distribution = distribution_for(1, Fraction(1))
     worst = [losses(distribution, scores, CHANGES) for scores in GRID]
     assert 0.9 < max(w for w, _ in worst) <= 1 + 1e-12
-    if for_law is selection.exponential_for:
+    if distribution_for is selection.exponential_for:
         assert max(spread for _, spread in worst) <= 1 + 1e-12  # bounded range: epsilon^2/8-zCDP
     halved = type(distribution)(distribution.scale / 2)
     assert max(losses(halved, scores, CHANGES)[0] for scores in GRID) > 1.5
 
 
-@pytest.mark.parametrize("for_law", [selection.permute_and_flip_for, selection.exponential_for])
-def test_monotone_scores_need_half_the_scale(for_law):
-    distribution = for_law(1, Fraction(1), monotone=True)
-    assert distribution.scale == for_law(1, Fraction(1)).scale / 2 == 1
+@pytest.mark.parametrize("distribution_for", [selection.permute_and_flip_for, selection.exponential_for])
+def test_monotone_scores_need_half_the_scale(distribution_for):
+    distribution = distribution_for(1, Fraction(1), monotone=True)
+    assert distribution.scale == distribution_for(1, Fraction(1)).scale / 2 == 1
     rising = [change for change in CHANGES if (change >= 0).all()]
     assert 0.8 < max(losses(distribution, scores, rising)[0] for scores in GRID) <= 1 + 1e-12
 
@@ -138,22 +138,22 @@ def test_permute_and_flip_has_no_bounded_range():
 @given(st.integers(1, 10**6), st.fractions(min_value=Fraction(1, 10**6), max_value=64), st.booleans())
 def test_scales_are_never_too_small_and_hardly_too_large(sensitivity, epsilon, monotone):
     exact = (1 if monotone else 2) * Fraction(sensitivity) / epsilon
-    for for_law in (selection.permute_and_flip_for, selection.exponential_for):
-        scale = Fraction(for_law(sensitivity, epsilon, monotone).scale)
+    for distribution_for in (selection.permute_and_flip_for, selection.exponential_for):
+        scale = Fraction(distribution_for(sensitivity, epsilon, monotone).scale)
         assert exact <= scale <= exact * (1 + Fraction(1, 2**52))
 
 
-@pytest.mark.parametrize("for_law", [selection.permute_and_flip_for, selection.exponential_for])
-def test_scales_out_of_range_are_refused(for_law):
-    assert for_law(0, Fraction(1)) == for_law(1, Fraction(1))
+@pytest.mark.parametrize("distribution_for", [selection.permute_and_flip_for, selection.exponential_for])
+def test_scales_out_of_range_are_refused(distribution_for):
+    assert distribution_for(0, Fraction(1)) == distribution_for(1, Fraction(1))
     with pytest.raises(ValueError, match=r"scale above 2\^50"):
-        for_law(1, Fraction(1, 10**40))
+        distribution_for(1, Fraction(1, 10**40))
     with pytest.raises(ValueError, match=r"^epsilon about 1e-300 for scores"):
-        for_law(1, Fraction(1, 10**300))
+        distribution_for(1, Fraction(1, 10**300))
     with pytest.raises(ValueError, match=r"leaves nothing to chance .* at most 128 times"):
-        for_law(1, Fraction(129))
+        distribution_for(1, Fraction(129))
     with pytest.raises(ValueError, match="at most 64 times"):
-        for_law(1, Fraction(65), monotone=True)
+        distribution_for(1, Fraction(65), monotone=True)
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)

@@ -75,7 +75,7 @@ def test_half_the_noise_on_distances_would_be_found():
     assert worst_ratio(mutant) > 1.05
 
 
-def test_answers_have_the_probabilities_of_the_law():
+def test_answers_have_the_probabilities_of_the_distribution():
     """600 tests of two questions; a right program fails with probability below 1e-6 (4.9 standard errors)."""
     runs, near_far = 600, 0
     for seed in range(runs):

@@ -179,7 +179,7 @@ def test_rounded_strategies_are_near_the_real_ones():
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("relation", list(Relation))
-def test_a_total_that_never_moves_has_noise(norm, relation):
+def test_a_total_of_zero_sensitivity_has_noise(norm, relation):
     """Under replace-one its sensitivity is 0: no variance may become 0, and no error NaN."""
     workload = Workload([["a", "b"], {"clique": ["c"], "queries": {"c": "total"}}])
     found = strategies.candidates(workload, DOMAIN, norm, relation, restarts=1)

@@ -138,16 +138,16 @@ class KernelPCA:
             TypeError, ValueError: no query, one that does not fit the domain, or alpha <= 0.
         """
         alpha = positive_alpha(alpha)
-        asked = rows_of(queries, self.history.domain)
+        targets = rows_of(queries, self.history.domain)
         shrinkage = self.spectrum.shrinkage(alpha)
-        values, variances = np.empty(asked.num_rows), np.empty(asked.num_rows)
-        norms = squared_norms(asked, self.prior)
-        missing, distances = np.empty(asked.num_rows), np.empty(asked.num_rows)
-        means = asked.mean(self.prior)
+        values, variances = np.empty(targets.num_rows), np.empty(targets.num_rows)
+        norms = squared_norms(targets, self.prior)
+        missing, distances = np.empty(targets.num_rows), np.empty(targets.num_rows)
+        means = targets.mean(self.prior)
         rest = norms if self.total is None else norms - means**2
-        for low in range(0, asked.num_rows, _BLOCK):
+        for low in range(0, targets.num_rows, _BLOCK):
             some = slice(low, low + _BLOCK)
-            coordinates = self._coordinates(asked.take(some), means[some])
+            coordinates = self._coordinates(targets.take(some), means[some])
             values[some] = (shrinkage * self.estimates) @ coordinates
             squares = coordinates**2
             variances[some] = (shrinkage**2 / self.eigenvalues) @ squares
@@ -157,7 +157,7 @@ class KernelPCA:
         which = np.flatnonzero(estimable)
         for low in range(0, len(which), _BLOCK):
             numbers = which[low : low + _BLOCK]
-            estimable[numbers] = self._spans(asked.take(numbers), means[numbers])
+            estimable[numbers] = self._spans(targets.take(numbers), means[numbers])
         if self.total is not None:
             values += self.total * means
         return Answers(values, np.sqrt(variances), estimable, np.sqrt(distances))
@@ -181,17 +181,17 @@ class KernelPCA:
         distances = np.sqrt(squares @ ((1 - shrinkage) ** 2 * self.eigenvalues))
         return Answers(values, np.sqrt(squares @ shrinkage**2), np.ones(len(values), bool), distances)
 
-    def _spans(self, asked: Rows, means: np.ndarray) -> np.ndarray:
-        """Return whether the queries themselves are estimated without bias, in every cell [asked]."""
+    def _spans(self, targets: Rows, means: np.ndarray) -> np.ndarray:
+        """Return whether the queries themselves are estimated without bias, in every cell [targets]."""
         spectrum = self.spectrum
-        coordinates = self._coordinates(asked, means) / np.sqrt(self.eigenvalues)[:, None]
+        coordinates = self._coordinates(targets, means) / np.sqrt(self.eigenvalues)[:, None]
         weights = spectrum.noise.whiten_transposed(spectrum.directions[:, : spectrum.rank] @ coordinates).T
         constants = 0.0 if self.total is None else means - weights @ self.history.rows.mean(self.prior)
-        return is_estimable(asked, self.history.rows, weights, self.prior, constants)
+        return is_estimable(targets, self.history.rows, weights, self.prior, constants)
 
-    def _coordinates(self, asked: Any, means: np.ndarray) -> np.ndarray:
-        """Return the coefficients c [rank, asked] of some rows."""
-        columns = kernel(self.history.rows, asked, self.prior)
+    def _coordinates(self, targets: Any, means: np.ndarray) -> np.ndarray:
+        """Return the coefficients c [rank, targets] of some rows."""
+        columns = kernel(self.history.rows, targets, self.prior)
         if self.total is not None:
             columns -= self.history.rows.mean(self.prior)[:, None] * means
         return self.spectrum.project(columns)

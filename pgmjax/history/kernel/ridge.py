@@ -134,13 +134,13 @@ class KernelRidge:
             TypeError, ValueError: no query, or one that does not fit the domain.
         """
         system = self.system
-        asked = rows_of(queries, system.history.domain)
-        means = asked.mean(system.prior)
-        values = np.zeros(asked.num_rows) if system.total is None else system.total * means
-        spread, distances = np.empty(asked.num_rows), np.empty(asked.num_rows)
-        for low in range(0, asked.num_rows, _BLOCK):
+        targets = rows_of(queries, system.history.domain)
+        means = targets.mean(system.prior)
+        values = np.zeros(targets.num_rows) if system.total is None else system.total * means
+        spread, distances = np.empty(targets.num_rows), np.empty(targets.num_rows)
+        for low in range(0, targets.num_rows, _BLOCK):
             some = slice(low, low + _BLOCK)
-            columns = system.columns(asked.take(some))
+            columns = system.columns(targets.take(some))
             values[some] += self.weights @ columns
             if stddevs:
                 combination = self._solve(columns)
@@ -149,7 +149,7 @@ class KernelRidge:
                 distances[some] = -(combination * columns).sum(axis=0) - variances / self.alpha**2
         if not stddevs:
             return Answers(values, None)
-        distances += squared_norms(asked, system.prior)
+        distances += squared_norms(targets, system.prior)
         if system.total is not None:
             distances -= means**2
         return Answers(values, spread, None, np.sqrt(np.maximum(distances, 0.0)))
@@ -203,11 +203,11 @@ class System:
             result -= self.means[rows, None] * self.means[columns]
         return result
 
-    def columns(self, asked: Any) -> np.ndarray:
-        """Return the inner products of the history's rows with others [rows, asked]."""
-        result = kernel(self.history.rows, asked, self.prior)
+    def columns(self, targets: Any) -> np.ndarray:
+        """Return the inner products of the history's rows with others [rows, targets]."""
+        result = kernel(self.history.rows, targets, self.prior)
         if self.total is not None:
-            result -= self.means[:, None] * asked.mean(self.prior)
+            result -= self.means[:, None] * targets.mean(self.prior)
         return result
 
     def apply(self, array: np.ndarray) -> np.ndarray:

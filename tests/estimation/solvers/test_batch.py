@@ -46,7 +46,7 @@ def steps_of(heaviest, max_steps=200, block=20):
     return solve_steps(problem(heaviest), solvers.build("accelerated"), start, stop=stop, block=block)
 
 
-def test_only_rows_in_doubt_go_on_in_exact_form():
+def test_only_rows_in_question_go_on_in_exact_form():
     kinds = []
     heaviest = [0.2, 0.9, 0.3, 0.8]
     queue = batch.Queue(watched(steps_of(h), kinds) for h in heaviest)

@@ -148,7 +148,7 @@ def test_correlated_gaussian_noise():
         BestLinearUnbiased.of(mixed)
 
 
-def test_laws_must_be_known_or_taken_by_name():
+def test_distributions_must_be_known_or_taken_by_name():
     kept = History(Domain({"c": 4}), [LinearMeasurement(("c",), [5, 6, 7, 8], 3.0, noise="laplace")])
     with pytest.raises(ValueError, match=r"is not known: make it with LinearMeasurement\.released"):
         BestLinearUnbiased.of(kept)

@@ -207,7 +207,7 @@ def test_monte_carlo_error_falls_as_one_over_the_root_of_draws():
         Laplace(2.0),
     ],
 )
-def test_draws_have_the_law(noise):
+def test_draws_have_the_distribution(noise):
     draws = monte_carlo.draw_sums(np.ones((1, 1)), [noise], 100_000, seed=3)[:, 0]
     assert draws.mean() == pytest.approx(0, abs=4 * noise.stddev / np.sqrt(1e5))
     assert draws.var() == pytest.approx(noise.variance, rel=0.04)

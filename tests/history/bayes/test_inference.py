@@ -93,7 +93,7 @@ def test_claims_at_atoms_are_closed_or_strict():
         Claim(3, 2)
 
 
-def test_joint_laws():
+def test_joint_distributions():
     blue = BestLinearUnbiased.from_matrix(H, H @ TABLE, DiscreteLaplace(4.0))
     targets = np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0]], float)
     joint = blue.answers(targets)

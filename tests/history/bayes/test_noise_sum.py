@@ -17,7 +17,7 @@ def test_terms_are_grouped_and_rounding_is_left_out():
     assert distribution.variance == pytest.approx(2.25 * DiscreteLaplace(2.0).variance)
 
 
-def test_variance_of_the_law_used():
+def test_variance_of_the_distribution_used():
     assert NoiseSum([2.0], 1.0, continuous=True).variance == pytest.approx(8.0)
     assert NoiseSum([2.0], 1.0).variance == pytest.approx(4 * 1.841, abs=2e-3)
     assert NoiseSum([2.0], 1.0).continuous().variance == pytest.approx(8.0)
@@ -57,13 +57,13 @@ def test_bad_input():
         NoiseSum([1.0, 2.0], [1.0, 1.0, 1.0])
 
 
-def test_a_number_is_the_scale_of_the_law_really_drawn():
+def test_a_number_is_the_scale_of_the_distribution_really_drawn():
     assert as_distribution("x", 2.0) == DiscreteLaplace(2.0)
     assert as_distribution("x", 2.0, continuous=True) == Laplace(2.0)
     assert as_distribution("x", DiscreteGaussian(2.0), continuous=True) == Gaussian(2.0)
 
 
 @pytest.mark.parametrize(("bad", "kind"), [(0.0, ValueError), (np.nan, ValueError), ("wide", TypeError)])
-def test_bad_laws(bad, kind):
+def test_bad_distributions(bad, kind):
     with pytest.raises(kind, match="row 3 needs a distribution of noise or a Laplace scale"):
         as_distribution("row 3", bad)

@@ -39,7 +39,7 @@ def test_the_worked_example_given_all_answers():
     assert high - low == pytest.approx(79.58 - 6.55, rel=0.04)
 
 
-def test_gaussian_noise_gives_the_estimates_own_law():
+def test_gaussian_noise_gives_the_estimates_own_distribution():
     blue = BestLinearUnbiased.from_matrix(H, Y, [DiscreteGaussian(s) for s in SCALES])
     target = [1, 0, 1, 0]
     drawn = posterior(blue, target, **SMALL)
@@ -47,7 +47,7 @@ def test_gaussian_noise_gives_the_estimates_own_law():
     assert drawn.stddev[0] == pytest.approx(blue.answer(target).stddev, rel=0.03)
 
 
-def test_one_cell_of_several_laws_against_a_grid():
+def test_one_cell_of_several_distributions_against_a_grid():
     distributions = [DiscreteLaplace(2.0), DiscreteLaplace(5.0), DiscreteGaussian(3.0)]
     values = np.array([4.0, 9.0, 1.0])
     grid = np.linspace(-60, 70, 26_001)

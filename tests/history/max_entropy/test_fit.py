@@ -197,7 +197,7 @@ def test_a_full_covariance_weighs_correlated_answers():
     np.testing.assert_allclose(fits[0], fits[1], atol=1e-3)
 
 
-def test_scales_come_from_the_law_that_was_drawn():
+def test_scales_come_from_the_distribution_that_was_drawn():
     """A discrete Laplace distribution's scale is not its standard deviation over the root of two."""
     history = noisy_history(3, distribution=DiscreteLaplace(1.0))
     box = MaxEntropy(alpha=0.5).dual(history, TOTAL).penalty.box

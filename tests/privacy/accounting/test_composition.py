@@ -85,7 +85,7 @@ def exact_delta(step, count, epsilon):
 @pytest.mark.parametrize("delta", [1e-10, 1e-9, 1e-5])
 @pytest.mark.parametrize("step, count", [(0.05, 60), (0.1, 10), (0.013, 2000), (1.0, 3)])
 @pytest.mark.parametrize("make", [Pure, lambda x: LaplaceEvent(x, (1,))])
-def test_pld_is_an_upper_bound_and_close_where_the_law_is_a_binomial(step, count, delta, make):
+def test_pld_is_an_upper_bound_and_close_where_the_distribution_is_a_binomial(step, count, delta, make):
     found = Composition([(make(step), count)], AR).epsilon(delta, "pld").epsilon
     assert exact_delta(step, count, found) <= delta
     assert exact_delta(step, count, 0.998 * found) > delta

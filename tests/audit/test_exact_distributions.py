@@ -31,7 +31,7 @@ def test_epsilon_of_the_laplace_against_all_integers(scale, shift):
     assert exact.noise_epsilon(DiscreteLaplace(scale), shift) == pytest.approx(worst, rel=1e-9, abs=1e-12)
 
 
-def test_epsilon_of_the_gaussian_is_infinite_unless_nothing_moves():
+def test_epsilon_of_the_gaussian_is_infinite_unless_the_sensitivity_is_zero():
     assert exact.noise_epsilon(DiscreteGaussian(9.0), 1) == math.inf
     assert exact.noise_epsilon(DiscreteGaussian(9.0), 0) == 0.0
 
@@ -92,7 +92,7 @@ def test_monotone_scores_need_no_half():
     assert exact.selection_epsilon(without, 2, monotone=True) < 1.0
 
 
-def test_sensitivity_widens_the_moves():
+def test_a_larger_sensitivity_costs_more():
     """The replace-one bug: noise calibrated for moves by 1 loses twice its epsilon under moves by 2."""
     assert exact.selection_epsilon(channels.permute_and_flip, sensitivity=2) == pytest.approx(2.0, rel=1e-12)
 
