@@ -20,7 +20,8 @@ class Model(Protocol):
     those of no table.
 
     Example:
-        >>> model = pj.fit([], pj.Domain({"a": 2, "b": 3}), total=6.0).model
+        >>> import pgmjax as pj
+        >>> model = pj.GraphicalModel.from_potentials(pj.Domain({"a": 2, "b": 3}), {}, total=6.0)
         >>> isinstance(model, Model), model.marginal(("b",)).tolist()
         (True, [2.0, 2.0, 2.0])
     """
