@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.data import fingerprint
 from pgmjax.data.encoding import MISSING, Coder, Encoded
 
 
@@ -82,6 +84,48 @@ def column_names(frame: Any) -> list[Any]:
     return list(names.names if library == "pyarrow" else names)
 
 
+def content(frame: Any) -> bytes:
+    """Return the digest of all columns of a table, see `fingerprint.content`."""
+    columns = {}
+    for place, name in enumerate(column_names(frame)):
+        try:
+            columns[f"{name}\n{place}"] = list(_pieces(_column(frame, name)))
+        except (TypeError, ValueError):  # two columns of one name
+            raise ValueError(f"The table has several columns named {name!r}, not one.") from None
+    return fingerprint.content(columns)
+
+
+def _pieces(column: Any) -> Iterator[bytes]:
+    """Yield the bytes of a column: those of its values, whatever way they are stored in."""
+    if isinstance(column, list):
+        yield from fingerprint.pieces_of(np.array([*column, None], dtype=object)[:-1])
+        return
+    pa = checks.optional("pyarrow", extra="tables")
+    array = pa.concat_arrays(column.chunks) if getattr(column, "chunks", None) else column
+    if hasattr(array, "chunks"):  # of no rows
+        array = pa.array([], type=array.type)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    plain = (
+        pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_boolean(array.type)
+    )
+    if array.null_count:
+        yield np.packbits(array.is_null().to_numpy(zero_copy_only=False)).tobytes()
+    if plain:
+        filled = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
+        yield from fingerprint.pieces_of(filled.to_numpy(zero_copy_only=False))
+        return
+    try:
+        texts = array.cast(pa.large_string()).fill_null("")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        yield from fingerprint.pieces_of(np.array([*array.to_pylist(), None], dtype=object)[:-1])
+        return
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    yield from (b"texts", (ends - ends[0]).astype("<i8").tobytes())
+    yield bytes(memoryview(data)[ends[0] : ends[-1]]) if data is not None else b""
+
+
 def encode_column(frame: Any, name: str, coder: Coder) -> Encoded:
     """Encode the column of that name.
 
@@ -92,8 +136,7 @@ def encode_column(frame: Any, name: str, coder: Coder) -> Encoded:
     if isinstance(column, list):
         return coder.encode_objects(column)
     parts = [encode_array(coder, chunk) for chunk in getattr(column, "chunks", [column])]
-    codes = np.concatenate([np.zeros(0, coder.dtype), *(part.codes for part in parts)])
-    return Encoded(codes, sum(part.outside for part in parts), sum(part.missing for part in parts))
+    return Encoded.concatenated(parts, coder.dtype)
 
 
 def _library(frame: Any) -> str:

@@ -9,20 +9,25 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.memory import available_bytes
 from pgmjax.data import arrow as source_arrow
-from pgmjax.data import files, sources
+from pgmjax.data import files, fingerprint, sources
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.counting import Histograms
+from pgmjax.data.definition import TableDefinition, check_rows_outside, coder_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Encoded
+from pgmjax.data.fingerprint import pieces_of
 from pgmjax.data.sources import (
     LARGEST_TOTAL,
     Batch,
     ColumnSource,
     ScanTally,
     Source,
+    TableChangedError,
     code_coder,
     weight_coder,
+    without_rows_outside,
 )
 
 
@@ -39,6 +44,9 @@ class Dataset:
         domain: the domain of the records.
         max_weight: the largest weight of a record, a public bound; 1 without weights.
         weighted: whether records have weights.
+        rows_outside: what happens to rows outside the domain; None: they are refused. See
+            `data.definition.TableDefinition`.
+        registered: whether the table's holder has checked every record, so that no one checks it again.
 
     Example:
         >>> domain = Domain({"age": 3, "sex": 2})
@@ -47,12 +55,23 @@ class Dataset:
         [[0, 0, 1], [1, 0, 1]]
     """
 
-    def __init__(self, domain: Domain, source: Source, max_weight: int | None, total: int | None = None):
+    def __init__(
+        self,
+        domain: Domain,
+        source: Source,
+        max_weight: int | None,
+        total: int | None = None,
+        rows_outside: str | None = None,
+        registered: bool = False,
+    ):
         self.domain = domain
+        self.rows_outside = rows_outside
+        self.registered = registered
         self.weighted = max_weight is not None
         self.max_weight = 1 if max_weight is None else max_weight
         self._source = source
         self._total = total
+        self._stamp: tuple[Any, ...] | None = None  # of the files, when the table was first looked at
 
     @classmethod
     def from_columns(
@@ -62,6 +81,7 @@ class Dataset:
         *,
         weights: Any = None,
         max_weight: int | None = None,
+        rows_outside: str | None = None,
     ) -> Dataset:
         """Make a dataset from columns of integer codes.
 
@@ -71,6 +91,8 @@ class Dataset:
                 not in the domain are left out.
             weights: a non-negative integer weight of every record [rows].
             max_weight: the largest weight a record may have, chosen without looking at the table.
+            rows_outside: what happens to a record with a value outside the domain: "clip", "missing" or
+                "drop", see `data.definition.TableDefinition`; None refuses the table.
 
         Raises:
             TypeError: codes or weights that are not integers.
@@ -85,18 +107,31 @@ class Dataset:
             if name not in columns:
                 raise ValueError(f"There is no column for the attribute {name!r} of the domain.")
             arrays[name] = _integers(f"Column {name!r}", columns[name])
-        encoded = {name: code_coder(domain[name]).encode_numbers(array) for name, array in arrays.items()}
+        clip = check_rows_outside(rows_outside) == "clip"
+        encoded = {
+            name: code_coder(domain[name], clip).encode_numbers(array) for name, array in arrays.items()
+        }
         given = None
         if bound is not None:
-            given = weight_coder(bound).encode_numbers(_integers("weights", weights))
+            given = weight_coder(bound, clip).encode_numbers(_integers("weights", weights))
         lengths = {len(column.codes) for column in (*encoded.values(), *([given] if given else []))}
         if len(lengths) != 1:
             raise ValueError(f"Columns (and weights) must have equally many rows, got {sorted(lengths)}.")
-        return cls._in_memory(domain, encoded, given, bound)
+        content = None
+        if set(columns) != set(domain):
+            others = {"\nweights": weights} if bound is not None else {}
+            content = fingerprint.content({n: [*pieces_of(v)] for n, v in {**columns, **others}.items()})
+        return cls._in_memory(domain, encoded, given, (None, bound), rows_outside, content)
 
     @classmethod
     def from_frame(
-        cls, domain: Domain, frame: Any, *, weights: str | None = None, max_weight: int | None = None
+        cls,
+        domain: Domain,
+        frame: Any,
+        *,
+        weights: str | None = None,
+        max_weight: int | None = None,
+        rows_outside: str | None = None,
     ) -> Dataset:
         """Make a dataset from a pandas or polars DataFrame or an Arrow table of raw values.
 
@@ -105,6 +140,8 @@ class Dataset:
             frame: the table; columns that are not in the domain are left out.
             weights: the name of a column of non-negative integer weights.
             max_weight: the largest weight a record may have, chosen without looking at the table.
+            rows_outside: what happens to a record with a value outside the domain: "clip", "missing" or
+                "drop", see `data.definition.TableDefinition`; None refuses the table.
 
         Raises:
             TypeError: not a table, or a column of a type that its attribute does not take.
@@ -113,9 +150,10 @@ class Dataset:
         """
         bound = _weight_bound(weights, max_weight)
         names = source_arrow.column_names(frame)
-        coders = {name: domain.attribute(name).coder for name in domain}
+        check_rows_outside(rows_outside)
+        coders = {name: coder_of(domain.attribute(name), rows_outside) for name in domain}
         if bound is not None:
-            coders[_weight_name(domain, weights)] = weight_coder(bound)
+            coders[_weight_name(domain, weights)] = weight_coder(bound, rows_outside == "clip")
         encoded = {}
         for name, coder in coders.items():
             if names.count(name) != 1:
@@ -126,7 +164,9 @@ class Dataset:
                 encoded[name] = source_arrow.encode_column(frame, name, coder)
             except TypeError as error:
                 raise TypeError(f"Column {name!r}: {error}.") from None
-        return cls._in_memory(domain, encoded, None if weights is None else encoded.pop(weights), bound)
+        given = None if weights is None else encoded.pop(weights)
+        content = source_arrow.content(frame)
+        return cls._in_memory(domain, encoded, given, (weights, bound), rows_outside, content)
 
     @classmethod
     def read(
@@ -137,6 +177,7 @@ class Dataset:
         header: bool = True,
         weights: str | None = None,
         max_weight: int | None = None,
+        rows_outside: str | None = None,
     ) -> Dataset:
         """Open a table in files, of whatever size; records are read when counts are asked for.
 
@@ -150,26 +191,39 @@ class Dataset:
                 domain's order.
             weights: the name of a column of non-negative integer weights.
             max_weight: the largest weight a record may have, chosen without looking at the table.
+            rows_outside: what happens to a record with a value outside the domain: "clip", "missing" or
+                "drop", see `data.definition.TableDefinition`; None refuses the table.
 
         Raises:
             FileNotFoundError: there is no such file.
             ValueError: another kind of file, or a column is not there exactly once.
         """
         bound = _weight_bound(weights, max_weight)
-        if bound is None:
-            return cls(domain, files.open_files(path, domain, header, None, None), None)
-        name = _weight_name(domain, weights)
-        return cls(domain, files.open_files(path, domain, header, name, weight_coder(bound)), bound)
+        named = None if bound is None else (_weight_name(domain, weights), bound)
+        source = files.open_files(path, domain, header, named, check_rows_outside(rows_outside))
+        return cls(domain, source, bound, rows_outside=rows_outside)
 
     @classmethod
     def _in_memory(
-        cls, domain: Domain, encoded: dict[str, Encoded], weights: Encoded | None, bound: int | None
+        cls,
+        domain: Domain,
+        encoded: dict[str, Encoded],
+        weights: Encoded | None,
+        weight_bound: tuple[str | None, int | None],
+        rows_outside: str | None,
+        content: bytes | None,
     ) -> Dataset:
+        name, bound = weight_bound
         tally = ScanTally(domain, bound or 1)
-        tally.add(Batch(encoded, weights, len(next(iter(encoded.values())).codes)))
-        tally.check()
-        columns = {name: column.codes for name, column in encoded.items()}
-        return cls(domain, ColumnSource(columns, weights.codes if weights else None), bound, tally.total)
+        batch = Batch(encoded, weights, len(next(iter(encoded.values())).codes))
+        batch = without_rows_outside(batch, domain, rows_outside)
+        tally.add(batch)
+        tally.check(rows_outside)
+        columns = {name: column.codes for name, column in batch.columns.items()}
+        given = None if batch.weights is None else batch.weights.codes
+        named = None if bound is None else (name, bound)
+        source = ColumnSource(columns, given, domain, named, content)
+        return cls(domain, source, bound, tally.total, rows_outside)
 
     def recode(self, domain: Domain, codes: Mapping[str, Any]) -> Dataset:
         """Return the same records over another domain, such as a compressed one. Still private.
@@ -194,7 +248,7 @@ class Dataset:
         """
         tables = sources.code_tables(self.domain, domain, codes)
         source = sources.RecodedSource(self._source, tables)
-        return Dataset(domain, source, self.max_weight if self.weighted else None, self._total)
+        return self._with(source, domain)
 
     def validate(self) -> None:
         """Check every record against the domain, if that has not been done.
@@ -203,12 +257,79 @@ class Dataset:
             TypeError: a column is of a type that its attribute does not take.
             ValueError: records that do not fit, counted by attribute; no value is shown.
         """
-        if self._total is None:
+        if self._total is None and not self.registered:
             self._scan(None)
+
+    def under(self, definition: TableDefinition) -> Dataset:
+        """Return the same records as the table's holder defined them, in this dataset's codes. Private.
+
+        A table in files is read by the definition's domain, and its codes are merged into this one's; one
+        in memory stays as it is. Nothing is read here.
+
+        Args:
+            definition: the holder's, of a table all of whose records it settles.
+
+        Raises:
+            ValueError: this dataset's domain or weights do not follow from the definition's; the message
+                does not depend on the records.
+        """
+        dataset = self._with(self._source.under(definition), self.domain)
+        dataset.rows_outside, dataset.registered = definition.rows_outside, True
+        return dataset
+
+    def snapshot(self) -> Dataset:
+        """Return the records as they are now, checked, and in memory if a quarter of it holds them. Private.
+
+        If they are too many, the files are read again whenever counts are asked for, and must not change.
+
+        Raises:
+            TypeError, ValueError: see `validate`.
+            TableChangedError: the files changed while they were read, or since the fingerprint was taken.
+        """
+        if isinstance(self._source, ColumnSource):
+            self.validate()
+            return self
+        before = self._source.stamp() if self._stamp is None else self._stamp
+        tally = ScanTally(self.domain, self.max_weight)
+        parts: list[Batch] | None = []
+        room = available_bytes() // 4
+        for batch in self._source.batches(self.domain.attributes, ordered=True):
+            if tally.add(batch) and parts is not None:
+                parts.append(batch)
+                room -= batch.bytes
+                parts = parts if room >= 0 else None
+        self._check_unchanged(before)
+        tally.check(self.rows_outside)
+        source = self._source if parts is None else self._collected(parts)
+        dataset = self._with(source, self.domain)
+        dataset._total, dataset._stamp = tally.total, None if parts is not None else before
+        return dataset
+
+    def _collected(self, parts: list[Batch]) -> ColumnSource:
+        columns = {name: np.concatenate([part.columns[name].codes for part in parts]) for name in self.domain}
+        weights = None
+        if self.weighted:
+            weights = np.concatenate([part.weights.codes for part in parts if part.weights is not None])
+        return ColumnSource(columns, weights, self.domain, (None, self.max_weight) if self.weighted else None)
+
+    def _check_unchanged(self, stamp: tuple[Any, ...] | None) -> None:
+        if stamp is not None and self._source.stamp() != stamp:
+            raise TableChangedError(
+                "The files of the table changed while a run was reading them: its answers would be of two "
+                "tables, so none of this reading was shown. Put the table back, or register the new one."
+            )
+
+    def _with(self, source: Source, domain: Domain) -> Dataset:
+        """Return a dataset of the same kind with another source."""
+        bound = self.max_weight if self.weighted else None
+        dataset = Dataset(domain, source, bound, self._total, self.rows_outside, self.registered)
+        dataset._stamp = self._stamp
+        return dataset
 
     def count(self) -> int:
         """Return the exact number of records, or their total weight. Private."""
-        self.validate()
+        if self._total is None:
+            self._scan(None)
         assert self._total is not None
         return self._total
 
@@ -249,6 +370,20 @@ class Dataset:
         """
         return self._source.fingerprint(key)
 
+    def identity(self, key: bytes) -> str:
+        """Return a keyed digest of the whole table, by which a ledger recognises it.
+
+        It is that of `fingerprint`, except that of a table in memory it covers all columns that the table
+        was given with, those outside the domain too. Files that change afterwards are noticed when they are
+        read.
+
+        Args:
+            key: a secret, at least 16 bytes; see `privacy.Ledger`.
+        """
+        if self._stamp is None:
+            self._stamp = self._source.stamp()
+        return self._source.identity(key)
+
     def records(self, names: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
         """Yield codes [rows] by attribute, batch by batch, in the order of the table. Private.
 
@@ -261,8 +396,9 @@ class Dataset:
         tally = ScanTally(self.domain, self.max_weight)
         for batch in self._source.batches(as_clique(self.domain, names), ordered=True):
             if not tally.add(batch):
-                tally.check()
+                tally.check(self.rows_outside)
             yield {name: encoded.codes for name, encoded in batch.columns.items()}
+        self._check_unchanged(self._stamp)
 
     def _scan(self, histograms: Histograms | None) -> None:
         """Count, and check what is not checked yet, in one pass."""
@@ -275,7 +411,8 @@ class Dataset:
             if tally.add(batch) and histograms is not None:
                 columns = {name: batch.columns[name].codes for name in histograms.attributes}
                 histograms.add(columns, None if batch.weights is None else batch.weights.codes)
-        tally.check()
+        self._check_unchanged(self._stamp)
+        tally.check(self.rows_outside)
         self._total = tally.total
 
     def __repr__(self) -> str:

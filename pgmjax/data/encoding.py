@@ -12,7 +12,7 @@ import bisect
 import math
 import numbers
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,17 +31,33 @@ _NUMBER = re.compile(r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf
 
 @dataclass(frozen=True)
 class Encoded:
-    """Codes of some rows, and how many of the rows have none.
+    """Codes of some rows, and the rows that have none.
 
     Attributes:
         codes: [rows] of the attribute's smallest unsigned type; 0 where a row has no code.
-        outside: rows whose value is not in the domain.
-        missing: rows without a value, where the attribute has no missing bucket.
+        outside: number of rows whose value is not in the domain.
+        missing: number of rows without a value, where the attribute has no missing bucket.
+        invalid: bool [rows], True where a row has no code; None if every row has one.
     """
 
     codes: np.ndarray
     outside: int = 0
     missing: int = 0
+    invalid: np.ndarray | None = None
+
+    def with_codes(self, codes: np.ndarray) -> Encoded:
+        """Return other codes of the same rows; those without a code stay without one."""
+        return Encoded(codes, self.outside, self.missing, self.invalid)
+
+    @classmethod
+    def concatenated(cls, parts: Sequence[Encoded], dtype: np.dtype) -> Encoded:
+        """Return the rows of several parts in order; codes of type `dtype`."""
+        codes = np.concatenate([np.zeros(0, dtype), *(part.codes for part in parts)])
+        invalid = None
+        if any(part.invalid is not None for part in parts):
+            masks = [np.zeros(len(p.codes), bool) if p.invalid is None else p.invalid for p in parts]
+            invalid = np.concatenate(masks)
+        return cls(codes, sum(p.outside for p in parts), sum(p.missing for p in parts), invalid)
 
 
 class Coder:
@@ -84,9 +100,11 @@ class Coder:
         missing = int(np.count_nonzero(raw == MISSING))
         if self._has_missing and missing:
             raw, missing = np.where(raw == MISSING, self.size - 1, raw), 0
+        invalid = None
         if outside or missing:
+            invalid = raw < 0
             raw = np.maximum(raw, 0)
-        return Encoded(raw.astype(self.dtype), outside, missing)
+        return Encoded(raw.astype(self.dtype), outside, missing, invalid)
 
     def encode_objects(self, values: Iterable[Any]) -> Encoded:
         """Encode Python objects of whatever types."""
@@ -134,6 +152,8 @@ class Coder:
             inside = (values >= 0) & (values < self._regular)
             raw = np.where(inside, values, 0).astype(np.int64)
             raw[~inside] = OUTSIDE
+            if self._clip:
+                raw[values < 0], raw[values >= self._regular] = 0, self._regular - 1
         elif values.dtype.kind in "iu" and _few_between(values):
             low = int(values.min())
             return self.raw_codes(range(low, int(values.max()) + 1))[values.astype(np.int64) - low]
@@ -185,7 +205,7 @@ class ValueRules:
         labels: the labels in the order of their codes, or None.
         bins: the edges of the bins, or None.
         markers: the values that are missing ones.
-        clip: whether numbers beyond the edges belong to the end bins.
+        clip: whether numbers beyond the edges belong to the end bins, and codes beyond the range to its ends.
     """
 
     def __init__(
@@ -235,9 +255,10 @@ class ValueRules:
             return OUTSIDE
         if self._bins is not None:
             return self._bin(self._bins, _as_float(value))
-        return (
-            int(value) if isinstance(value, numbers.Integral) and 0 <= int(value) < self._codes else OUTSIDE
-        )
+        if not isinstance(value, numbers.Integral):
+            return OUTSIDE
+        code = min(max(int(value), 0), self._codes - 1) if self._clip else int(value)
+        return code if 0 <= code < self._codes else OUTSIDE
 
     def _bin(self, edges: tuple[float, ...], value: float) -> int:
         if self._clip:

@@ -22,9 +22,17 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data import fingerprint
 from pgmjax.data.arrow import encode_array
+from pgmjax.data.definition import TableDefinition, coder_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Coder, Encoded
-from pgmjax.data.sources import BATCH_ROWS, Batch, code_coder
+from pgmjax.data.sources import (
+    BATCH_ROWS,
+    Batch,
+    RecodedSource,
+    code_coder,
+    weight_coder,
+    without_rows_outside,
+)
 
 SUFFIXES = (".csv", ".tsv", ".data", ".txt")
 _DELIMITERS = {".tsv": "\t,;| ", "": ",;\t| "}  # by suffix, in the order in which they are tried
@@ -47,6 +55,9 @@ class FileSource:
         columns: the columns' names in SQL, by attribute.
         weights: the name of the weights' column in SQL and its encoder, or None.
         text: whether its fields are text.
+        header: whether the first line of a text file names the columns.
+        weight_bound: name and bound of the weights, or None.
+        rows_outside: what happens to rows outside the domain, see `data.definition`.
     """
 
     domain: Domain
@@ -55,6 +66,9 @@ class FileSource:
     columns: dict[str, str]
     weights: tuple[str, Coder] | None
     text: bool
+    header: bool = True
+    weight_bound: tuple[str, int] | None = None
+    rows_outside: str | None = None
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield all records in batches, with the attributes named.
@@ -67,9 +81,14 @@ class FileSource:
             TypeError: a column is of a type that its attribute does not take.
             ValueError: the file cannot be read.
         """
+        # a record is dropped for any of its values, so that it is one table whatever is asked of it
+        wanted, names = names, [*self.domain] if self.rows_outside == "drop" else names
         columns = [self.columns[name] for name in names] + ([self.weights[0]] if self.weights else [])
         selected = ", ".join(f"{_identifier(column)} AS c{k}" for k, column in enumerate(columns))
-        coders = [(f"Attribute {name!r}", self.domain.attribute(name).coder) for name in names]
+        coders = [
+            (f"Attribute {name!r}", coder_of(self.domain.attribute(name), self.rows_outside))
+            for name in names
+        ]
         if self.weights:
             coders.append(("Weights", self.weights[1]))
         for batch in _stream(f"SELECT {selected} FROM {self.table}", self.path, ordered):
@@ -78,7 +97,9 @@ class FileSource:
                 for (said, coder), array in zip(coders, batch.columns, strict=True)
             ]
             weights = encoded.pop() if self.weights else None
-            yield Batch(dict(zip(names, encoded, strict=True)), weights, batch.num_rows)
+            found = Batch(dict(zip(names, encoded, strict=True)), weights, batch.num_rows)
+            found = without_rows_outside(found, self.domain, self.rows_outside)
+            yield Batch({name: found.columns[name] for name in wanted}, found.weights, found.rows)
 
     @property
     def layout(self) -> dict[str, str]:
@@ -89,6 +110,25 @@ class FileSource:
         """Return a keyed digest of the files' bytes."""
         return fingerprint.of_path(self.path, key)
 
+    identity = fingerprint
+
+    def stamp(self) -> tuple[Any, ...]:
+        """Return inode, size and times of every file."""
+        return stamp_of(pathlib.Path(self.path))
+
+    def under(self, definition: TableDefinition) -> RecodedSource:
+        """Return the same records, encoded as the table's holder defined it, in this source's codes.
+
+        Raises:
+            ValueError: codes or weights that do not follow from the definition's.
+        """
+        tables = definition.tables(self.domain)
+        if self.weight_bound is not None:
+            definition.check_weights(True, *self.weight_bound)
+        bound = None if definition.weights is None else (definition.weights, definition.max_weight or 1)
+        held = open_files(self.path, definition.domain, self.header, bound, definition.rows_outside)
+        return RecodedSource(held, tables, weighted=self.weight_bound is not None)
+
     def _encode(self, said: str, coder: Coder, array: Any) -> Encoded:
         try:
             # DuckDB reads an empty field as null
@@ -98,7 +138,11 @@ class FileSource:
 
 
 def open_files(
-    path: str | os.PathLike[str], domain: Domain, header: bool, weights: str | None, coder: Coder | None
+    path: str | os.PathLike[str],
+    domain: Domain,
+    header: bool,
+    weight_bound: tuple[str, int] | None,
+    rows_outside: str | None = None,
 ) -> FileSource | NpySource:
     """Find the columns of a table in files, reading no record.
 
@@ -107,8 +151,8 @@ def open_files(
             compressed as .gz; or a .npy file of codes.
         domain: the domain of the records.
         header: (text) whether the first line names the columns.
-        weights: the name of the column of weights, or None.
-        coder: the encoder of the weights, if any.
+        weight_bound: name of the column of weights and the largest weight, or None.
+        rows_outside: what happens to rows outside the domain, see `data.definition`.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -118,11 +162,12 @@ def open_files(
     file = pathlib.Path(path).absolute()
     if not file.exists():
         raise FileNotFoundError(f"There is no table at {file}.")
+    weights, most = weight_bound if weight_bound is not None else (None, 1)
     names = list(domain) + ([weights] if weights is not None else [])
     suffixes = [suffix.lower() for suffix in file.suffixes]
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
     if kind == ".npy" and file.is_file():
-        return open_npy(file, domain, weights)
+        return open_npy(file, domain, weights, rows_outside)
     if file.is_dir() or kind == ".parquet":
         table = f"read_parquet({_files(file)}, hive_types_autocast=false)"
         columns = _parquet_columns(file, table, names)
@@ -135,8 +180,11 @@ def open_files(
             f"{file.name} is no kind of table that can be read: expected .parquet (or a folder of them), "
             f".npy, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
         )
-    found = None if weights is None or coder is None else (columns.pop(weights), coder)
-    return FileSource(domain, str(file), table, columns, found, text=not table.startswith("read_parquet"))
+    found = None
+    if weights is not None:
+        found = (columns.pop(weights), weight_coder(most, clip=rows_outside == "clip"))
+    text = not table.startswith("read_parquet")
+    return FileSource(domain, str(file), table, columns, found, text, header, weight_bound, rows_outside)
 
 
 def _text_table(
@@ -325,10 +373,12 @@ class NpySource:
     Attributes:
         domain: the domain of its records; columns stand in its order.
         path: the file.
+        rows_outside: what happens to rows outside the domain, see `data.definition`.
     """
 
     domain: Domain
     path: pathlib.Path
+    rows_outside: str | None = None
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield all records in batches, always in order, with the attributes named.
@@ -338,15 +388,16 @@ class NpySource:
         """
         codes = _mapped(self.path, self.domain)
         places = {name: place for place, name in enumerate(self.domain)}
+        read = [*self.domain] if self.rows_outside == "drop" else names
+        coders = {name: code_coder(self.domain[name], clip=self.rows_outside == "clip") for name in read}
         for start in range(0, len(codes), BATCH_ROWS):
             part = np.asarray(codes[start : start + BATCH_ROWS]).reshape(-1, len(self.domain))
             columns = {
-                name: code_coder(self.domain[name]).encode_numbers(
-                    np.ascontiguousarray(part[:, places[name]])
-                )
-                for name in names
+                name: coder.encode_numbers(np.ascontiguousarray(part[:, places[name]]))
+                for name, coder in coders.items()
             }
-            yield Batch(columns, None, len(part))
+            batch = without_rows_outside(Batch(columns, None, len(part)), self.domain, self.rows_outside)
+            yield Batch({name: batch.columns[name] for name in names}, None, batch.rows)
 
     @property
     def layout(self) -> dict[str, str]:
@@ -357,8 +408,35 @@ class NpySource:
         """Return a keyed digest of the file's bytes."""
         return fingerprint.of_path(self.path, key)
 
+    identity = fingerprint
 
-def open_npy(file: pathlib.Path, domain: Domain, weights: str | None) -> NpySource:
+    def stamp(self) -> tuple[Any, ...]:
+        """Return inode, size and times of the file."""
+        return stamp_of(self.path)
+
+    def under(self, definition: TableDefinition) -> RecodedSource:
+        """Return the same records, encoded as the table's holder defined it, in this source's codes.
+
+        Raises:
+            ValueError: codes that do not follow from the definition's.
+        """
+        tables = definition.tables(self.domain)
+        return RecodedSource(NpySource(definition.domain, self.path, definition.rows_outside), tables)
+
+
+def stamp_of(path: pathlib.Path) -> tuple[Any, ...]:
+    """Return inode, size and times of a file, or of each .parquet file of a folder."""
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    marks = []
+    for file in files:
+        found = file.stat()
+        marks.append((str(file), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+    return tuple(marks)
+
+
+def open_npy(
+    file: pathlib.Path, domain: Domain, weights: str | None, rows_outside: str | None = None
+) -> NpySource:
     """Check the form of a .npy file: integer codes [rows, attributes], or [rows] of one attribute.
 
     Raises:
@@ -368,7 +446,7 @@ def open_npy(file: pathlib.Path, domain: Domain, weights: str | None) -> NpySour
     if weights is not None:
         raise ValueError("A .npy file has codes only and no column of weights: leave out the weights.")
     _mapped(file, domain)
-    return NpySource(domain, file)
+    return NpySource(domain, file, rows_outside)
 
 
 def _mapped(file: pathlib.Path, domain: Domain) -> np.ndarray:
@@ -381,7 +459,7 @@ def _mapped(file: pathlib.Path, domain: Domain) -> np.ndarray:
     if codes.ndim not in (1, 2) or (1 if codes.ndim == 1 else codes.shape[1]) != len(domain):
         raise ValueError(
             f"{file.name} must have a row a record and a column for each of the domain's {len(domain)} "
-            f"attributes, got shape {codes.shape}."
+            f"attributes, got {f'{codes.shape[1]} columns' if codes.ndim == 2 else f'{codes.ndim} axes'}."
         )
     if codes.dtype.kind not in "iu":
         raise TypeError(f"{file.name} must hold integer codes, got {codes.dtype}.")

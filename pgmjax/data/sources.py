@@ -1,7 +1,8 @@
 """Sources of records: whatever can be scanned for batches of codes, the one form in which tables are read.
 
 `ColumnSource` holds columns in memory; `RecodedSource` maps another source's codes, batch by batch, to those
-of another domain. Sources of files are in `data.files`. `ScanTally` counts what a scan has seen.
+of another domain. Sources of files are in `data.files`. `ScanTally` counts what a scan has seen;
+`without_rows_outside` settles what becomes of records that do not fit.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pgmjax._internal.errors import Error
 from pgmjax.data import fingerprint
+from pgmjax.data.definition import TableDefinition
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Coder, Encoded, code_dtype
 
@@ -36,6 +39,16 @@ class Batch:
     weights: Encoded | None
     rows: int
 
+    @property
+    def bytes(self) -> int:
+        """The memory that the codes and weights take, in bytes."""
+        parts = [*self.columns.values(), *([] if self.weights is None else [self.weights])]
+        return sum(part.codes.nbytes for part in parts)
+
+
+class TableChangedError(Error, RuntimeError):
+    """The files of a table changed between two readings that had to be of one table."""
+
 
 class Source(Protocol):
     """Something that can be scanned, again and again, for batches of codes."""
@@ -45,7 +58,23 @@ class Source(Protocol):
         ...
 
     def fingerprint(self, key: bytes) -> str:
-        """Return a keyed digest of the records as they are stored."""
+        """Return a keyed digest of the records as stored; in memory of the domain's columns alone."""
+        ...
+
+    def identity(self, key: bytes) -> str:
+        """Return a keyed digest of the whole table, by which a ledger recognises it."""
+        ...
+
+    def stamp(self) -> tuple[Any, ...]:
+        """Return marks of the files that change when they do; empty in memory."""
+        ...
+
+    def under(self, definition: TableDefinition) -> Source:
+        """Return the same records, encoded as the table's holder defined it, in this source's codes.
+
+        Raises:
+            ValueError: codes or weights that do not follow from the definition's.
+        """
         ...
 
     @property
@@ -60,11 +89,25 @@ class ColumnSource:
     Args:
         columns: valid codes [rows] by attribute.
         weights: valid weights [rows], or None.
+        domain: of the codes.
+        weight_bound: name (None if it has none) and bound of the weights.
+        content: digest of everything that the table was given as, see `fingerprint.content`; None if that was
+            these columns alone.
     """
 
-    def __init__(self, columns: dict[str, np.ndarray], weights: np.ndarray | None):
+    def __init__(
+        self,
+        columns: dict[str, np.ndarray],
+        weights: np.ndarray | None,
+        domain: Domain,
+        weight_bound: tuple[str | None, int] | None = None,
+        content: bytes | None = None,
+    ):
         self._columns = columns
         self._weights = weights
+        self._domain = domain
+        self._weight_bound = weight_bound
+        self._content = content
         self._rows = len(next(iter(columns.values())))
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
@@ -85,15 +128,30 @@ class ColumnSource:
         columns = dict(self._columns) if self._weights is None else {**self._columns, "": self._weights}
         return fingerprint.of_columns(columns, key)
 
+    def identity(self, key: bytes) -> str:
+        """Return a keyed digest of all columns that the table was given with."""
+        return self.fingerprint(key) if self._content is None else fingerprint.of_content(self._content, key)
 
-def weight_coder(max_weight: int) -> Coder:
+    def stamp(self) -> tuple[Any, ...]:
+        """Return nothing: columns in memory are this object's own and do not change."""
+        return ()
+
+    def under(self, definition: TableDefinition) -> ColumnSource:
+        """Return this source, if its codes and weights follow from the definition's."""
+        definition.tables(self._domain)
+        if self._weight_bound is not None:
+            definition.check_weights(True, *self._weight_bound)
+        return self
+
+
+def weight_coder(max_weight: int, clip: bool = False) -> Coder:
     """Return the encoder of a column of weights: the integers 0..max_weight are their own codes."""
-    return code_coder(max_weight + 1)
+    return code_coder(max_weight + 1, clip)
 
 
-def code_coder(size: int) -> Coder:
+def code_coder(size: int, clip: bool = False) -> Coder:
     """Return the encoder of a column that holds codes already, the missing one included."""
-    return Coder(size)
+    return Coder(size, clip=clip)
 
 
 @dataclass
@@ -128,8 +186,11 @@ class ScanTally:
             self.total += _exact_sum(batch.weights.codes)
         return not self._problems and not self._bad_weights and self.total < LARGEST_TOTAL
 
-    def check(self) -> None:
+    def check(self, rows_outside: str | None = None) -> None:
         """Raise if there is no record, or one that is not valid; all problems in one message.
+
+        Args:
+            rows_outside: what happened to rows outside the domain; None: nothing was chosen.
 
         Raises:
             ValueError: the message counts rows and shows no value.
@@ -141,6 +202,8 @@ class ScanTally:
         ]
         if self._bad_weights:
             said.append(f"Weights: {self._bad_weights} rows are not integers in 0..{self.max_weight}.")
+        if said and rows_outside is None:
+            said.append('Or say what happens to such records: rows_outside "clip", "missing" or "drop".')
         if not self.rows:
             said.append("The table is empty: it must hold at least one record.")
         if not said and self.total >= LARGEST_TOTAL:
@@ -166,23 +229,25 @@ class RecodedSource:
     Args:
         source: the records.
         tables: for some attributes the new code of each code [size].
+        weighted: whether the source's weights, if it has some, are passed on.
     """
 
-    def __init__(self, source: Source, tables: Mapping[str, np.ndarray]):
+    def __init__(self, source: Source, tables: Mapping[str, np.ndarray], weighted: bool = True):
         self._source = source
         self._tables = tables
+        self._weighted = weighted
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
         """Yield all records in batches, with the attributes named."""
         for batch in self._source.batches(names, ordered):
             columns = {name: self._mapped(name, encoded) for name, encoded in batch.columns.items()}
-            yield Batch(columns, batch.weights, batch.rows)
+            yield Batch(columns, batch.weights if self._weighted else None, batch.rows)
 
     def _mapped(self, name: str, encoded: Encoded) -> Encoded:
         if name not in self._tables:
             return encoded
-        # rows without a code have code 0 here, and stay counted as such
-        return Encoded(self._tables[name][encoded.codes], encoded.outside, encoded.missing)
+        # rows without a code have code 0 here, and stay marked as such
+        return encoded.with_codes(self._tables[name][encoded.codes])
 
     @property
     def layout(self) -> dict[str, str]:
@@ -196,6 +261,48 @@ class RecodedSource:
     def fingerprint(self, key: bytes) -> str:
         """Return the digest of the records as they are stored."""
         return self._source.fingerprint(key)
+
+    def identity(self, key: bytes) -> str:
+        """Return the digest of the source's table."""
+        return self._source.identity(key)
+
+    def stamp(self) -> tuple[Any, ...]:
+        """Return the marks of the source's files."""
+        return self._source.stamp()
+
+    def under(self, definition: TableDefinition) -> RecodedSource:
+        """Return the source's records under a definition, with this source's codes."""
+        return RecodedSource(self._source.under(definition), self._tables, self._weighted)
+
+
+def without_rows_outside(batch: Batch, domain: Domain, rows_outside: str | None) -> Batch:
+    """Return a batch in which records that do not fit are settled, as far as the treatment goes.
+
+    Args:
+        batch: some records.
+        domain: of the codes.
+        rows_outside: "missing" gives a value outside the domain the code of missing ones, where there is one;
+            "drop" leaves out each record with an attribute, or weight, that has no code; "clip" has happened
+            when values were encoded; None settles nothing.
+    """
+    if rows_outside == "missing":
+        columns = {name: _as_missing(encoded, domain, name) for name, encoded in batch.columns.items()}
+        return Batch(columns, batch.weights, batch.rows)
+    parts = [*batch.columns.values(), *([] if batch.weights is None else [batch.weights])]
+    masks = [part.invalid for part in parts if part.invalid is not None]
+    if rows_outside != "drop" or not masks:
+        return batch
+    kept = ~np.logical_or.reduce(masks)
+    columns = {name: Encoded(encoded.codes[kept]) for name, encoded in batch.columns.items()}
+    weights = None if batch.weights is None else Encoded(batch.weights.codes[kept])
+    return Batch(columns, weights, int(np.count_nonzero(kept)))
+
+
+def _as_missing(encoded: Encoded, domain: Domain, name: str) -> Encoded:
+    attribute = domain.attribute(name)
+    if encoded.invalid is None or not attribute.missing:
+        return encoded
+    return Encoded(np.where(encoded.invalid, encoded.codes.dtype.type(attribute.size - 1), encoded.codes))
 
 
 def code_tables(before: Domain, after: Domain, codes: Mapping[str, Any]) -> dict[str, np.ndarray]:

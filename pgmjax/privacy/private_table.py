@@ -8,8 +8,13 @@ answers, so that none is paid for twice or shown uncharged.
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import os
+import pathlib
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +24,7 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.sources import TableChangedError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy import measuring, responding
 from pgmjax.privacy import tape as tapes
@@ -73,10 +79,17 @@ class PrivateTable:
             raise TypeError(f"budget must be a Budget, got {type(budget).__name__}.")
         self._data = data
         self._relation = Relation.parse(relation)
+        if data.rows_outside == "drop" and self._relation is Relation.REPLACE_ONE:
+            raise ValueError(
+                "The table leaves out records that lie outside its domain, so the number of the others is "
+                'private, and Relation.REPLACE_ONE makes it public: take rows_outside "missing", "clip" or'
+                " Relation.ADD_REMOVE."
+            )
         budget.bind(self._relation)
         self._budget = budget
         self._backend = (default_backend() if backend is None else backend).restart()
         self._journal = journal
+        self._is_snapshot = False
         self._tape = tapes.active() if tape is None else tape
 
     @property
@@ -270,9 +283,8 @@ class PrivateTable:
             None if self._journal is None else self._kept,
             None if self._tape is None else self._pass,
         )
-        return responding.Responses(
-            planned, self._data, self.public_count(), self._backend, gates, show_progress
-        )
+        count = self.public_count()
+        return responding.Responses(planned, self._data, count, self._backend, gates, show_progress)
 
     def public_count(self) -> int:
         """Return the exact number of records, which is public where records are replaced.
@@ -294,8 +306,7 @@ class PrivateTable:
                 "The total weight of a weighted table is private: replacing a record may change its weight. "
                 "Leave the total to be estimated from the measurements."
             )
-        self._data.validate()
-        exact = np.array([self._data.count()], dtype=np.int64)
+        exact = np.array([self._records().count()], dtype=np.int64)
         unmoved = Sensitivity(0, "l1", self._relation)
         return int(self._pass(tapes.Call("public count", (), None, unmoved, exact), lambda: exact)[0])
 
@@ -308,9 +319,13 @@ class PrivateTable:
         return self._data.max_weight if self._data.weighted else None
 
     def _charge(self, events: Sequence[Event]) -> None:
-        """Charge for a use of the counts, which comes next; a table that is not valid costs nothing."""
+        """Charge for a use of the counts, which comes next.
+
+        A table that is not valid costs nothing if nobody has registered it: then whoever asks holds it.
+        """
         self._budget.require(events)
-        self._data.validate()
+        if not self._data.registered:
+            self._records()
         if self._journal is not None:
             self._journal.begin(self, self._budget, self._relation, self.secure)
         self._budget.charge(events)
@@ -359,20 +374,32 @@ class PrivateTable:
 
     def _marginals(self, cliques: Sequence[Clique]) -> dict[Clique, np.ndarray]:
         wanted = list(dict.fromkeys(cliques))
-        return dict(
-            zip(wanted, self._withheld("Reading the table", self._data.marginals, wanted), strict=True)
-        )
+        records = self._records()
+        return dict(zip(wanted, self._withheld("Reading the table", records.marginals, wanted), strict=True))
+
+    def _records(self) -> Dataset:
+        """Return the table as it was when it was first read, checked; of one snapshot are all answers."""
+        if not self._is_snapshot:
+            if self._data.registered:
+                self._data = self._withheld("Reading the table", self._data.snapshot)
+            else:
+                self._data = self._data.snapshot()
+            self._is_snapshot = True
+        return self._data
 
     def _withheld(self, doing: str, act: Callable[..., Any], *given: Any) -> Any:
         """Return what `act` makes of private numbers; of an error only its kind is passed on."""
         try:
             return act(*given)
+        except TableChangedError:  # its message says nothing about the records
+            raise
         except Exception as error:  # its own message may quote a row or a count
             failure = type(error).__name__
+            _tell_holder(doing, error)
         # raised out here, so that the error does not carry the other one along as its context
         raise TableReadError(
             f"{doing} failed with {failure} after the budget was charged. Details are withheld, since they "
-            "may show private values; data.validate() is a safe place to look."
+            "may show private values; data.validate() is a safe place for the table's holder to look."
         )
 
     def _pass(self, call: tapes.Call, release: Callable[[], np.ndarray]) -> np.ndarray:
@@ -380,6 +407,33 @@ class PrivateTable:
 
     def __repr__(self) -> str:
         return f"PrivateTable({self.domain!r}, {self._relation.value}, {self._budget!r})"
+
+
+_holder_log: contextvars.ContextVar[pathlib.Path | None] = contextvars.ContextVar("holder_log", default=None)
+
+
+@contextlib.contextmanager
+def holder_log(path: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Write what errors withhold to a file that only the table's holder may read, while the block runs.
+
+    Args:
+        path: the file, made with mode 0600 if it is missing and appended to; None writes nothing.
+    """
+    token = _holder_log.set(None if path is None else pathlib.Path(path).absolute())
+    try:
+        yield
+    finally:
+        _holder_log.reset(token)
+
+
+def _tell_holder(doing: str, error: Exception) -> None:
+    path = _holder_log.get()
+    if path is None:
+        return
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(handle, "a", encoding="utf-8") as file:
+            file.write(f"{doing} failed.\n{''.join(traceback.format_exception(error))}\n")
 
 
 class Journal(Protocol):
