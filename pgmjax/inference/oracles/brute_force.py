@@ -61,7 +61,7 @@ class BruteForce(base.Oracle):
         return ops.logsumexp(self._joint(potentials), self._all())
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
-        """Largest sum of potentials that any joint state reaches (nats)."""
+        """Largest sum of potentials over all joint states (nats)."""
         return jnp.max(self._joint(potentials))
 
     def log_marginal(self, potentials: base.Potentials, variables: Variables) -> jax.Array:
