@@ -140,7 +140,7 @@ class MixtureModel(ModelRows):
         return table / table.sum()
 
     def answer(self, query: Query) -> np.ndarray:
-        """Answer a linear query, factor by factor where it has factors.
+        """Answer a linear query, factor by factor if it is factored.
 
         Args:
             query: a query of `pgmjax.queries` over any attributes of the domain.

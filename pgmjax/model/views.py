@@ -1,4 +1,4 @@
-"""The pictures of a model: its junction tree, its marginals, and what a notebook shows of it."""
+"""Plots of a model: its junction tree, its marginals, and its notebook representation."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from pgmjax.inference.plan.structure import Structure, Variables
 @functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["structure"])
 @dataclasses.dataclass(frozen=True)
 class BruteForce(base.Oracle):
-    """The joint table, formed and summed. Only for small domains."""
+    """The brute-force oracle, which forms and sums the joint table. Only for small domains."""
 
     structure: Structure
 
@@ -26,7 +26,7 @@ class BruteForce(base.Oracle):
 
     @classmethod
     def build(cls, structure: Structure) -> BruteForce:
-        """Nothing to plan."""
+        """Make the oracle of a structure; there is nothing to plan."""
         return cls(structure)
 
     @property

@@ -73,7 +73,7 @@ class Levels(base.Oracle):
         """Plan the levels of a structure.
 
         Raises:
-            ValueError: more cells than can be numbered.
+            ValueError: too many cells to number with int32.
         """
         return cls.of(layout.arrange(structure))
 

@@ -192,7 +192,7 @@ class _State:
             self.near[u] -= {u, v}
             if len(self.near[u]) == before - 1:
                 self._weight[u] -= self._logs[v]
-                if self._by_fill:  # the pairs of v with those neighbours of u that were not its own
+                if self._by_fill:  # pairs of v and a neighbour of u that is not a neighbour of v
                     self._fill[u] -= before - len(around)
             else:
                 filled = True

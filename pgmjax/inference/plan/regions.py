@@ -330,7 +330,7 @@ class RegionMaps:
 
 
 def index_maps(graph: RegionGraph, numbers: CountingNumbers) -> RegionMaps:
-    """Lay a region graph out in vectors."""
+    """Make the index maps of a region graph."""
     structure = graph.structure
     sizes = [structure.cells(region) for region in graph.outer]
     starts = np.concatenate([[0], np.cumsum(sizes)])
