@@ -40,7 +40,7 @@ def write(
         rows: total number of rows, for the progress bar.
         decode: write decoded values (labels, bins as text, null if missing) instead of codes.
         overwrite: replace an existing file, once all rows are written.
-        show_progress: None shows a bar in terminals only, False never.
+        show_progress: None shows a bar in terminals and notebooks only, False never.
 
     Returns:
         The path.
