@@ -57,8 +57,8 @@ class ModelPictures:
     ) -> dict[Clique, Any]:
         """Draw marginals of one attribute as bars, of two as heat maps, in counts.
 
-        More than 120 values are drawn in groups of neighbours. The colour scale of a heat map is the square
-        root of the count.
+        Bars of more than 120 values are drawn in groups of neighbours. The colour scale of a heat map is the
+        square root of the count.
 
         Args:
             cliques: one or two attributes each. Default: each attribute alone.
