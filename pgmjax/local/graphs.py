@@ -184,7 +184,7 @@ class VertexPairs:
 
     @property
     def starts(self) -> np.ndarray:
-        """The number of the first pair (i, i + 1) of each vertex i; the last is `number`, int64 [vertices]."""
+        """The number of the first pair (i, i + 1) of each vertex i, then `number`, int64 [vertices]."""
         first = np.arange(self.vertices, dtype=np.int64)
         return first * (2 * self.vertices - first - 1) // 2
 

@@ -311,7 +311,7 @@ class Tally:
         ]
 
     def _numbers(self, answers: np.ndarray, group: int, part: Clique) -> np.ndarray:
-        """Return a group's answers as cells of some of its attributes [rows] or sums of bits [rows, cells]."""
+        """Return a group's answers as cells of some attributes [rows] or sums of bits [rows, cells]."""
         names = self._groups[group]
         if part == names:
             return answers
