@@ -46,16 +46,16 @@ _SKLEARN = "sklearn."
 
 
 def as_learner(learner: Any) -> Learner:
-    """Return a learner from what stands for one.
+    """Return a learner from a name, a regressor or its settings.
 
     Args:
-        learner: a `Learner`; a name of `LEARNERS`; "sklearn." and the name of one of scikit-learn's
-            regressors, such as "sklearn.SVR"; an object with `fit`, `predict` and `get_params`; or the
-            mapping that `Learner.to_dict` gives.
+        learner: a `Learner`; a name in `LEARNERS`; "sklearn." followed by the name of a scikit-learn
+            regressor, such as "sklearn.SVR"; an object with `fit`, `predict` and `get_params`; or the
+            mapping returned by `Learner.to_dict`.
 
     Raises:
         TypeError: none of these, or settings that the learner does not have.
-        ValueError: no such name.
+        ValueError: unknown name.
 
     Example:
         >>> as_learner("linear"), as_learner({"name": "ridge", "penalty": 2.0})

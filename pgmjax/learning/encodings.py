@@ -178,8 +178,8 @@ def factor_rows(query: Query, domain: Domain, clique: Clique) -> list[np.ndarray
         float64 [rows, size] for each attribute of `clique`; their product over attributes is the row.
 
     Raises:
-        ValueError: a row that is not a product, as in most weighted sums; products of zeros and ones are
-            recognised in any matrix.
+        ValueError: a row that is not a product, such as that of a weighted sum; products of zeros and ones
+            are recognised in any matrix.
     """
     rows = query.num_rows(domain)
     found = _of_blocks(query, domain)

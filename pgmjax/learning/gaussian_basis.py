@@ -119,7 +119,7 @@ class FittedGaussianBasis(FittedLearner):
         return self.centres.shape[1]
 
     def predict(self, encodings: Any) -> np.ndarray:
-        """Return the functions of the encodings times their coefficients."""
+        """Return the sums of the Gaussian functions of the encodings times their coefficients."""
         rows = encoded_queries(encodings, self.dimensions)
         return (
             self.coefficients[..., :-1] @ _features(rows, self.centres, self.width).T

@@ -1,4 +1,4 @@
-"""Columns brought to mean 0 and standard deviation 1."""
+"""Standardisation of columns to mean 0 and standard deviation 1."""
 
 from __future__ import annotations
 

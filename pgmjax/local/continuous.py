@@ -187,7 +187,7 @@ def _reach(dimension: int, norm: str) -> float:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ContinuousAnswers:
-    """Answers about continuous attributes: unbiased for the discretised table, up to the discretisation bias.
+    """Answers about continuous attributes, unbiased for the discretised table.
 
     Attributes:
         answers: answers for the functions at the cells' midpoints, with the noise's variances and bounds.

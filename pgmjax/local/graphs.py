@@ -1,4 +1,4 @@
-"""Cuts of a graph whose edges answered by randomised response.
+"""Cuts of a graph whose edges were perturbed by randomised response.
 
 The rows of a graph are its pairs of vertices, numbered along the upper triangle.
 """

@@ -134,8 +134,8 @@ class ResponseMarginal:
     def measurement(self) -> LinearMeasurement:
         """Return the counts as a measurement for an estimator.
 
-        The standard deviation of a count is that of its exact distribution for the estimated table, with
-        negative counts set to 0. Correlations between counts are ignored.
+        The standard deviation of a count is that of its exact distribution (a sum of independent bits, one
+        per record) for the estimated table, with negative counts set to 0. Correlations are ignored.
         """
         return LinearMeasurement(
             self.clique, self.counts().reshape(-1), self._stddev().reshape(-1), self.query(), NOISE

@@ -12,7 +12,7 @@ from pgmjax._internal import checks
 
 MAX_STEPS = 1 << 25
 """Largest number of steps between the smallest and the largest sum that are enumerated."""
-_OFF = 1e-6  # of a step
+_OFF = 1e-6  # tolerance, relative to the step
 
 
 @dataclasses.dataclass(frozen=True)

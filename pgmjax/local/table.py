@@ -49,7 +49,7 @@ class PerturbedTable:
         rows: the number of records, public.
         secure: True only for noise from a vetted sampler that nobody can reproduce.
         seed: the seed of insecure noise; None for secure noise.
-        ledger: the ledger entry of the charge; None if there is no ledger.
+        ledger: receipt of the charge in the ledger; None without a ledger.
 
     Guarantees:
         `epsilon`-differential privacy under replace-one, for all columns together, provided that `secure` is

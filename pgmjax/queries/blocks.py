@@ -87,7 +87,7 @@ class Total(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Subset(AttributeQuery):
-    """Count of records with one of the given codes: evidence with alternatives, one row.
+    """One row that counts the records with any of the given codes (evidence with alternatives).
 
     Args:
         codes: distinct codes, at least one; kept sorted.
@@ -135,7 +135,7 @@ class Subset(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True)
 class Point(AttributeQuery):
-    """Count of records with one given code: evidence, one row.
+    """One row that counts the records with a given code (evidence).
 
     Example:
         >>> Point(1).matrix(3).tolist()
@@ -172,7 +172,7 @@ class Point(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True)
 class Range(AttributeQuery):
-    """Count of records with a code from `low` to `high`, both included: one row.
+    """One row that counts the records with a code from `low` to `high`, both included.
 
     Example:
         >>> Range(1, 2).matrix(4).tolist()
@@ -280,7 +280,7 @@ class AllRanges(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True)
 class Prefix(AttributeQuery):
-    """Counts of records with a code up to b, for every b: cumulative counts; the last row is the total.
+    """Cumulative counts: the records with a code up to b, for every b; the last row is the total.
 
     Example:
         >>> Prefix().matrix(3).tolist()
@@ -313,7 +313,7 @@ class Prefix(AttributeQuery):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Merge(AttributeQuery):
-    """Counts per group when codes are mapped many to one: a coarser attribute.
+    """Counts per group of codes, as for a coarser attribute.
 
     Args:
         groups: the row of each code, one entry per code; rows are 0..max(groups).

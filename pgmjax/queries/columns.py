@@ -1,4 +1,4 @@
-"""Exact figures of query matrices, from which sensitivities follow: column norms, distances, row extremes.
+"""Exact column norms, column distances and row extremes of query matrices, which give sensitivities.
 
 A matrix of floats is scaled by a power of two to integers, since every float is an integer divided by
 such a power. Results are then exact integers or fractions. If 64-bit integers would overflow and the

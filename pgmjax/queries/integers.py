@@ -132,7 +132,7 @@ def count_records(query: Query, domain: Domain, records: np.ndarray) -> np.ndarr
 
     Args:
         query: all entries 0 or 1.
-        domain: the attributes.
+        domain: the domain.
         records: codes [records, attributes] in the domain's order.
     """
     places = {name: number for number, name in enumerate(domain.attributes)}
@@ -146,7 +146,7 @@ def sum_of_rows(query: Query, domain: Domain, rows: Iterable[int]) -> np.ndarray
 
     Args:
         query: all entries 0 or 1.
-        domain: the attributes' sizes.
+        domain: the domain.
         rows: row numbers, possibly repeated.
     """
     result = np.zeros(domain.shape_of(query.clique))

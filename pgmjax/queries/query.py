@@ -67,7 +67,7 @@ class Query(abc.ABC):
 
     @abc.abstractmethod
     def reorder(self, clique: Clique) -> Query:
-        """Return the same answers with attributes, and so rows, in another order.
+        """Return the same query with its attributes, and so its rows, in another order.
 
         Raises:
             ValueError: different attributes, or a joint matrix, whose column order is fixed.
@@ -98,7 +98,7 @@ class Query(abc.ABC):
         """Return the largest magnitude of an entry and the largest difference of two in one row."""
 
     def check(self, domain: Domain) -> None:
-        """Refuse a domain that lacks an attribute or has sizes the query does not fit.
+        """Refuse a domain that lacks an attribute or has sizes that do not fit the query.
 
         Raises:
             ValueError: an attribute is missing or its size does not fit.

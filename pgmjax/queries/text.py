@@ -1,4 +1,4 @@
-"""Conditions written as text, such as `sex=Male,age<30`, as a query on a model.
+"""Parsing of conditions such as `sex=Male,age<30` into counting queries.
 
 A text is a comma-separated list of conditions; a record is counted if all of them hold. A condition is
 `NAME OP VALUE` with one of `=  !=  <  <=  >  >=`, or `NAME in {VALUE|VALUE}`. A value is a label, a

@@ -26,7 +26,7 @@ class Term:
     """One product of a factored Gram matrix: a coefficient times a matrix for each attribute.
 
     Attributes:
-        coefficient: may be negative, for the mixed products of a weighted sum.
+        coefficient: the coefficient; may be negative for the mixed products of a weighted sum.
         factors: [size, size] by attribute; attributes left out are summed over (a matrix of ones).
     """
 
