@@ -118,7 +118,7 @@ class UnbiasedAnswers:
         return f"UnbiasedAnswers({len(self):,} queries, {np.count_nonzero(self.exact):,} of exact variance)"
 
 
-def refuse_useless(answers: UnbiasedAnswers, useless: str) -> Answers:
+def refuse_useless(answers: UnbiasedAnswers, useless: str) -> UnbiasedAnswers:
     """Return the answers, or refuse if the noise of some is too large to be useful.
 
     Args:

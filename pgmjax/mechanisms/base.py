@@ -141,6 +141,8 @@ class PrivacyParameters:
             "workload": None if workload is None else workload.to_list(),
         }
         journal = self._journal(data, asked, ledger, key)
+        if journal is not None and isinstance(journal.data, Dataset):
+            data = journal.data
         return PrivateTable(data, self.relation, self.budget(), self.backend, journal)
 
     def _journal(

@@ -8,7 +8,9 @@ a `ledger` keeps it for good. `tape` records and replays runs for tests; `exact`
 """
 
 from pgmjax._internal.moved import serve_old_names
+from pgmjax.data.definition import TableDefinition
 from pgmjax.data.relation import Relation
+from pgmjax.data.sources import TableChangedError
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting.calibration import Calibration, calibrate
 from pgmjax.privacy.accounting.composition import Composition, Guarantee
@@ -36,7 +38,7 @@ from pgmjax.privacy.ledger import (
     Verification,
 )
 from pgmjax.privacy.opendp import OpenDPBackend
-from pgmjax.privacy.private_table import PrivateTable, TableReadError
+from pgmjax.privacy.private_table import PrivateTable, TableReadError, holder_log
 from pgmjax.privacy.response import KaryResponse
 from pgmjax.privacy.scores import Counts, Distances, Errors, Score, Stack
 from pgmjax.privacy.seeded import SeededBackend
@@ -81,6 +83,8 @@ __all__ = [
     "Selection",
     "Sensitivity",
     "Stack",
+    "TableChangedError",
+    "TableDefinition",
     "TableReadError",
     "Tape",
     "ThresholdLost",
@@ -90,6 +94,7 @@ __all__ = [
     "calibrate",
     "default_backend",
     "epsilon_of",
+    "holder_log",
     "read_event",
     "rho_for",
 ]

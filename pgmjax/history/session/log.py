@@ -31,6 +31,7 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.chain import digest_of, text_of
 from pgmjax.privacy.ledger.charge import Charge
 from pgmjax.privacy.ledger.errors import IdempotencyConflict, LedgerError
+from pgmjax.privacy.ledger.journal import HeldTable
 
 FORMAT = 1
 KINDS = ("session", "free", "refused", "bought", "noise", "void")
@@ -114,8 +115,10 @@ def opened(
     name: str,
     given: History | None,
     backend: NoiseBackend,
-) -> SessionLog:
-    """Return the records of a session, whose cap is charged now if it was not before.
+) -> tuple[SessionLog, Dataset]:
+    """Return the records of a session, whose cap is charged now if it was not before, and its table.
+
+    The table is as its holder defined it in the ledger.
 
     Raises:
         TypeError, ValueError: see `Session.open`; nothing was charged.
@@ -139,14 +142,11 @@ def opened(
         "seed": backend.seed,
         "given": _given(given, data, relation, secure),
     }
-    data.validate()
-    account = ledger.find(ledger.digest_of(data))
-    if account is None:
-        raise ValueError(
-            f"The ledger {ledger.path} has no account for this table, or the table's file was changed. "
-            "Nothing was spent. Register it first: pgmjax ledger init, or Ledger.register."
-        )
-    request = {"session": digest_of("session", header)}
+    held = HeldTable.of(ledger, data, _key(name))
+    assert isinstance(held.data, Dataset)
+    held.data.validate()
+    account = held.account
+    request = {"session": digest_of("session", header), **held.version}
     with turn(ledger.path):
         charge = ledger.reserve(
             account.name, _key(name), request, [Pure(cap)], relation=relation, secure=secure
@@ -155,7 +155,7 @@ def opened(
         log.refresh()
         if not log.records and not log.append(header):
             log.refresh()
-    return log
+    return log, held.data
 
 
 def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:

@@ -62,7 +62,8 @@ class Session:
         >>> data = Dataset.from_columns(Domain({"sex": 2}), {"sex": [0] * 300 + [1] * 500})
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = Ledger.create(pathlib.Path(folder.name) / "budgets.ledger")
-        >>> account = ledger.register("t", epsilon=1, relation="add-remove", digest=ledger.digest_of(data))
+        >>> promise = {"epsilon": 1, "relation": "add-remove", "domain": data.domain}
+        >>> account = ledger.register("t", digest=ledger.digest_of(data), **promise)
         >>> session = Session.open(ledger, data, cap=1, relation="add-remove")
         >>> women = Product({"sex": point(0)})
         >>> [session.ask(women, half_width=50, delta=0.1).source for _ in range(2)]
@@ -117,8 +118,9 @@ class Session:
         """
         opened_ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
         source = default_backend() if backend is None else backend
-        log = opened(opened_ledger, data, exact_epsilon(cap), Relation.parse(relation), name, given, source)
-        return cls(opened_ledger, log, data, source)._begun()
+        asked = (exact_epsilon(cap), Relation.parse(relation), name, given, source)
+        log, held = opened(opened_ledger, data, *asked)
+        return cls(opened_ledger, log, held, source)._begun()
 
     @classmethod
     def read(

@@ -12,8 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax.data.definition import TableDefinition
+from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon
+from pgmjax.privacy.ledger import database
 from pgmjax.privacy.ledger.meter import Meter
 
 _BUDGET = (
@@ -50,6 +53,9 @@ class Account:
         charges: the number of charges.
         digest: the keyed digest of the table.
         created: when it was registered, UTC.
+        definition: the table's, by its holder; None in accounts of 0.1.0 and until `Ledger.set_domain`.
+        unit: what one record is of, such as "person", for the records; "" if nobody said.
+        versions: digests of further tables of the same people.
     """
 
     name: str
@@ -65,6 +71,9 @@ class Account:
     charges: int
     digest: str
     created: str
+    definition: TableDefinition | None = None
+    unit: str = ""
+    versions: tuple[str, ...] = ()
 
     @property
     def remaining(self) -> Fraction:
@@ -84,6 +93,8 @@ class Account:
             f"{', up to delta' if self.delta else ''}. Of {self._counted()} {as_text(self.cap)}, "
             f"{as_text(self.spent)} is spent, in {times}, and {as_text(self.remaining)} is left."
         )
+        if self.unit:
+            said += f" One record is of one {self.unit}."
         if self.research:
             said += " For research: noise that can be repeated is let in, and such releases protect nobody."
         return said
@@ -95,7 +106,9 @@ class Account:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the account with exact numbers as text, for JSON."""
-        record = dataclasses.asdict(self)
+        record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        record["definition"] = None if self.definition is None else self.definition.to_dict()
+        record["versions"] = list(self.versions)
         exact_numbers = ("epsilon", "delta", "cap", "spent")
         texts = {name: as_text(getattr(self, name)) for name in exact_numbers}
         left = {"remaining": as_text(self.remaining), "statement": self.statement()}
@@ -152,11 +165,25 @@ def accounts(
         where: a column that must have a value, or "" for all.
         value: the value.
     """
-    condition = f" WHERE budget.{where} = ?" if where else ""
-    rows = connection.execute(
-        f"{_BUDGET}{condition} ORDER BY budget.id", (value,) if where else ()
-    ).fetchall()
-    return [_account(row) for row in rows]
+    today = database.format_of(connection) > 1
+    condition = f" WHERE budget.{where} = :value" if where else ""
+    if where == "digest" and today:
+        condition += " OR budget.account IN (SELECT account FROM version WHERE digest = :value)"
+    found = connection.execute(f"{_BUDGET}{condition} ORDER BY budget.id", {"value": value}).fetchall()
+    return [_account(row, *(_holding(connection, row[0]) if today else ())) for row in found]
+
+
+def _holding(
+    connection: sqlite3.Connection, account: str
+) -> tuple[TableDefinition | None, str, tuple[str, ...]]:
+    """Return an account's definition, unit and further versions."""
+    query = "SELECT definition, unit FROM definition WHERE account = ?"
+    row = connection.execute(query, (account,)).fetchone()
+    query = "SELECT digest FROM version WHERE account = ? ORDER BY id"
+    versions = tuple(digest for (digest,) in connection.execute(query, (account,)))
+    if row is None:
+        return None, "", versions
+    return TableDefinition.from_dict(json.loads(row[0])), row[1], versions
 
 
 def charges(connection: sqlite3.Connection, meter: Meter, account: str) -> list[ChargeRecord]:
@@ -173,7 +200,12 @@ def totals_of(connection: sqlite3.Connection, account: str, meter: Meter) -> tup
     return (0, (0,) * len(meter.caps)) if row is None else (row[0], tuple(json.loads(row[1])))
 
 
-def _account(row: tuple[Any, ...]) -> tuple[Account, Meter]:
+def _account(
+    row: tuple[Any, ...],
+    definition: TableDefinition | None = None,
+    unit: str = "",
+    versions: tuple[str, ...] = (),
+) -> tuple[Account, Meter]:
     name, measure, relation, epsilon, delta, places, orders, caps, digest, research, tries, created = row[:12]
     meter = Meter(measure, places, tuple(json.loads(orders)), tuple(json.loads(caps)))
     totals = (0,) * len(meter.caps) if row[12] is None else tuple(json.loads(row[12]))
@@ -192,6 +224,9 @@ def _account(row: tuple[Any, ...]) -> tuple[Account, Meter]:
         charges=row[13],
         digest=digest,
         created=created,
+        definition=definition,
+        unit=unit,
+        versions=versions,
     )
     return account, meter
 
@@ -244,6 +279,27 @@ def budget_row(
         "research": int(flag("research", research)),
         "max_attempts": checks.integer("max_attempts", max_attempts, low=1, high=_MOST_ATTEMPTS),
     }
+
+
+def definition_row(account: str, domain: Any, unit: Any, relation: Relation) -> dict[str, Any]:
+    """Return the row of a table's definition, all but its time; see `Ledger.set_domain`.
+
+    Raises:
+        TypeError: neither a domain nor a definition, or a unit that is no string.
+        ValueError: a definition that does not go with the relation.
+    """
+    definition = TableDefinition(domain) if isinstance(domain, Domain) else domain
+    if not isinstance(definition, TableDefinition):
+        raise TypeError(
+            f"domain must be a pgmjax.Domain or a privacy.TableDefinition, got {type(domain).__name__}."
+        )
+    if definition.rows_outside == "drop" and relation is Relation.REPLACE_ONE:
+        raise ValueError(
+            'rows_outside "drop" makes the number of records private, and replace-one makes it public: take '
+            '"missing" or "clip", or the relation add-remove.'
+        )
+    text = json.dumps(definition.to_dict())
+    return {"account": account, "definition": text, "unit": "" if unit is None else word("unit", unit)}
 
 
 def word(name: str, value: Any) -> str:

@@ -6,7 +6,6 @@ be computed again after a crash, and a run of many steps be resumed, at no furth
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import sqlite3
 import threading
@@ -16,6 +15,7 @@ from typing import Any
 
 from pgmjax._internal import checks
 from pgmjax.privacy.ledger import chain
+from pgmjax.privacy.ledger.chain import now
 from pgmjax.privacy.ledger.database import LedgerFile
 from pgmjax.privacy.ledger.errors import AttemptsExhausted, IdempotencyConflict
 
@@ -191,8 +191,3 @@ def attempt(connection: sqlite3.Connection, charge: int, key: str, most: int) ->
 def answers_of(connection: sqlite3.Connection, charge: int) -> int:
     """Return how many answers of a charge are stored."""
     return int(connection.execute("SELECT COUNT(*) FROM answer WHERE charge = ?", (charge,)).fetchone()[0])
-
-
-def now() -> str:
-    """Return the time for the records, UTC."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")

@@ -39,7 +39,7 @@ _LOG_BYTES = 1 << 22  # or when it has grown by this
 _PATIENCE = 1000  # milliseconds to wait for readers of what is written back
 
 APPLICATION_ID = 0x50474D4C  # "PGML"
-FORMAT = 1
+FORMAT = 2
 LIMIT = 1 << 61  # caps stay below it; sums end at it, fit no cap, and two of them add up in 64 bits
 
 _TABLES = """
@@ -72,7 +72,19 @@ CREATE TABLE chain(
     hash TEXT NOT NULL UNIQUE, UNIQUE(kind, row)) STRICT;
 """
 
-KINDS = ("ledger", "budget", "charge", "attempt", "answer")
+_TABLES_2 = """
+CREATE TABLE upgrade(
+    id INTEGER PRIMARY KEY CHECK(id = 1), format INTEGER NOT NULL, created TEXT NOT NULL) STRICT;
+CREATE TABLE definition(
+    id INTEGER PRIMARY KEY, account TEXT NOT NULL UNIQUE REFERENCES budget(account),
+    definition TEXT NOT NULL, unit TEXT NOT NULL, created TEXT NOT NULL) STRICT;
+CREATE TABLE version(
+    id INTEGER PRIMARY KEY, account TEXT NOT NULL REFERENCES budget(account),
+    digest TEXT NOT NULL UNIQUE, created TEXT NOT NULL) STRICT;
+"""
+
+KINDS_1 = ("ledger", "budget", "charge", "attempt", "answer")
+KINDS = (*KINDS_1, "upgrade", "definition", "version")
 
 # INSERT OR REPLACE deletes without a DELETE trigger, so that what it would replace is looked for here
 _UNIQUE = {
@@ -82,6 +94,11 @@ _UNIQUE = {
     "attempt": "id = NEW.id",
     "answer": "id = NEW.id OR (charge = NEW.charge AND step = NEW.step)",
     "chain": "seq = NEW.seq OR hash = NEW.hash OR (kind = NEW.kind AND row = NEW.row)",
+}
+_UNIQUE_2 = {
+    "upgrade": "1",
+    "definition": "id = NEW.id OR account = NEW.account",
+    "version": "id = NEW.id OR digest = NEW.digest",
 }
 
 _KEPT = """
@@ -118,9 +135,14 @@ WHEN NEW.secure = 0 AND NOT EXISTS (SELECT 1 FROM budget WHERE account = NEW.acc
 BEGIN SELECT RAISE(ABORT, 'noise that protects nobody'); END;
 """
 
-SCHEMA = (
-    _TABLES + "".join(_KEPT.format(table=table, unique=unique) for table, unique in _UNIQUE.items()) + _RULES
-)
+
+def _kept(unique: dict[str, str]) -> str:
+    return "".join(_KEPT.format(table=table, unique=columns) for table, columns in unique.items())
+
+
+SCHEMA_1 = _TABLES + _kept(_UNIQUE) + _RULES
+ADDED = _TABLES_2 + _kept(_UNIQUE_2)
+SCHEMA = SCHEMA_1 + ADDED
 
 MOUNTS = pathlib.Path("/proc/mounts")
 _NETWORK = re.compile(
@@ -261,6 +283,7 @@ class Connection(sqlite3.Connection):
         identity: device and inode of the file.
         busy: held while it is used; a re-entrant lock, so that a signal's handler fails and does not hang.
         closed: whether it was closed.
+        key: the secret that seals the chain, once it was read.
         commits: how many transactions it has written.
         log_size: bytes of the write-ahead log when it last wrote that back.
     """
@@ -270,6 +293,7 @@ class Connection(sqlite3.Connection):
     identity: tuple[int, int]
     busy: Any
     closed = False
+    key: bytes | None = None
     commits = 0
     log_size = 0
 
@@ -342,7 +366,7 @@ def identity(path: pathlib.Path) -> tuple[int, int]:
 def _check_format(connection: sqlite3.Connection, path: pathlib.Path) -> None:
     """Refuse other files before anything is changed in them."""
     (found,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    version = format_of(connection)
     if found != APPLICATION_ID:
         raise LedgerError(f"{path} is not a ledger of pgmjax: name another file, or make one there.")
     if version > FORMAT:
@@ -350,6 +374,11 @@ def _check_format(connection: sqlite3.Connection, path: pathlib.Path) -> None:
             f"{path} is a ledger of format {version}, and this pgmjax knows formats up to "
             f"{FORMAT}: use the pgmjax that wrote it, or a later one."
         )
+
+
+def format_of(connection: sqlite3.Connection) -> int:
+    """Return the format of a ledger's file."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _configure(connection: sqlite3.Connection, path: pathlib.Path) -> None:
@@ -391,10 +420,10 @@ def _after_fork() -> None:
     _ALL_LOCK.release()
 
 
-def statements() -> list[str]:
-    """Return the schema statement by statement, to be run in one transaction."""
+def statements(schema: str = SCHEMA) -> list[str]:
+    """Return a schema statement by statement, to be run in one transaction."""
     found, rest = [], ""
-    for piece in SCHEMA.split(";"):
+    for piece in schema.split(";"):
         rest += piece + ";"
         if sqlite3.complete_statement(rest):
             found.append(rest.strip())
@@ -402,11 +431,15 @@ def statements() -> list[str]:
     return found
 
 
-def expected() -> dict[str, str]:
-    """Return what the schema of a ledger must hold: the SQL of every table, index and trigger by name."""
+def expected(version: int = FORMAT) -> dict[str, str]:
+    """Return what the schema of a ledger must hold: the SQL of every table, index and trigger by name.
+
+    Args:
+        version: the format of the file.
+    """
     connection = sqlite3.connect(":memory:")
     try:
-        connection.executescript(SCHEMA)
+        connection.executescript(SCHEMA if version > 1 else SCHEMA_1)
         return present(connection)
     finally:
         connection.close()

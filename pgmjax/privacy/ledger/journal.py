@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import json
@@ -20,6 +21,56 @@ from pgmjax.privacy.ledger.charge import Charge
 from pgmjax.privacy.ledger.ledger import Ledger
 
 
+@dataclasses.dataclass(frozen=True)
+class HeldTable:
+    """A table that a ledger knows, as its holder defined it.
+
+    Attributes:
+        account: the table's.
+        data: the table, to be read by its definition.
+        version: what a request says of it: nothing of the table that was registered first.
+    """
+
+    account: Account
+    data: Dataset | Ratings
+    version: dict[str, int]
+
+    @classmethod
+    def of(cls, ledger: Ledger, data: Dataset | Ratings, key: str) -> HeldTable:
+        """Find a table's account, and check what is asked against the table's definition.
+
+        Args:
+            ledger: where the table's budget is kept.
+            data: the private table, or ratings.
+            key: the run's name. A run of that name that was begun before its account had a definition goes on
+                as it was.
+
+        Raises:
+            ValueError: the ledger has no account for this table, or an account without a definition; or the
+                domain or the weights do not follow from it. No message depends on the records.
+            LedgerError: the ledger or its key cannot be read.
+        """
+        found = ledger.find_table(data)
+        if found is None:
+            raise ValueError(
+                f"The ledger {ledger.path} has no account for this table, or the table's file was changed. "
+                "Nothing was spent. Its holder adds it to the account of the same people (pgmjax ledger "
+                "add-version, or Ledger.add_version), or registers it (pgmjax ledger init, or Ledger.register)."
+            )
+        account, digest = found
+        if isinstance(data, Dataset):
+            if account.definition is not None:
+                data = data.under(account.definition)
+            elif all(charge.key != key for charge in ledger.charges(account.name)):
+                raise ValueError(
+                    f"Account {account.name!r} has no domain yet, and takes no new run. Nothing was spent. The "
+                    f"table's holder completes it: pgmjax ledger set-domain {ledger.path} {account.name} TABLE "
+                    "--domain FILE, or Ledger.set_domain."
+                )
+        known = account.versions.index(digest) + 2 if digest in account.versions else 1
+        return cls(account, data, {} if known == 1 else {"version": known})
+
+
 class LedgerJournal:
     """Keeps a run's charge and its answers in a ledger.
 
@@ -31,9 +82,18 @@ class LedgerJournal:
         account: the table's account in it.
         key: the run's name: the same key and request are the same run.
         request: what the run is, in public terms; another request under the same key is refused.
+        data: the table as its holder defined it, which the run reads; None where it was not looked for.
     """
 
-    def __init__(self, ledger: Ledger, account: Account, key: str, request: Mapping[str, Any]):
+    def __init__(
+        self,
+        ledger: Ledger,
+        account: Account,
+        key: str,
+        request: Mapping[str, Any],
+        data: Dataset | Ratings | None = None,
+    ):
+        self.data = data
         self._ledger = ledger
         self._account = account
         self._key = key
@@ -55,19 +115,14 @@ class LedgerJournal:
             request: what the run is, in public terms.
 
         Raises:
-            ValueError: the ledger has no account for this table.
+            ValueError: see `HeldTable.of`.
             LedgerError: the ledger or its key cannot be read.
         """
-        account = ledger.find(ledger.digest_of(data))
-        if account is None:
-            raise ValueError(
-                f"The ledger {ledger.path} has no account for this table, or the table's file was changed. "
-                "Nothing was spent. Register it first: pgmjax ledger init, or Ledger.register."
-            )
         if key is None:
             text = json.dumps(request, sort_keys=True)
             key = f"{request['mechanism']}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-        return cls(ledger, account, key, request)
+        held = HeldTable.of(ledger, data, key)
+        return cls(ledger, held.account, key, {**request, **held.version}, held.data)
 
     @property
     def charge(self) -> Charge | None:

@@ -16,11 +16,13 @@ from typing import Any
 
 from pgmjax._internal import checks, files
 from pgmjax.data import fingerprint
+from pgmjax.data.definition import TableDefinition
+from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting.events import Event
 from pgmjax.privacy.ledger import account as ledger_account
 from pgmjax.privacy.ledger import chain, database, verify
-from pgmjax.privacy.ledger.account import Account, ChargeRecord, budget_row, word
+from pgmjax.privacy.ledger.account import Account, ChargeRecord, budget_row, definition_row, flag, word
 from pgmjax.privacy.ledger.charge import Charge, now
 from pgmjax.privacy.ledger.database import LedgerFile
 from pgmjax.privacy.ledger.errors import LedgerError, told
@@ -45,7 +47,8 @@ class Ledger:
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = Ledger.create(pathlib.Path(folder.name) / "budgets.ledger")
         >>> digest = ledger.digest_of({"age": [0, 1, 1]})
-        >>> account = ledger.register("survey", epsilon=1, relation="add-remove", digest=digest)
+        >>> promise = {"epsilon": 1, "relation": "add-remove", "domain": Domain({"age": 3})}
+        >>> account = ledger.register("survey", digest=digest, **promise)
         >>> events, asked = [Pure("0.3")], {"ask": "age"}
         >>> charge = ledger.reserve("survey", "run 1", asked, events, relation="add-remove", secure=True)
         >>> charge.answer(0, asked, lambda: b"1 3")
@@ -117,13 +120,13 @@ class Ledger:
             ValueError: a column that is not one-dimensional.
             LedgerError: the key is missing, not this ledger's, or open to others.
         """
-        with self._file.reading() as connection:
-            (check,) = connection.execute("SELECT key_check FROM ledger").fetchone()
-        key = chain.read_key(self.path, check)
+        key = self._key()
         if isinstance(table, Mapping):
             return fingerprint.of_columns(table, key)
         if isinstance(table, str | os.PathLike):
             return fingerprint.of_path(table, key)
+        if hasattr(table, "identity"):
+            return str(table.identity(key))
         if hasattr(table, "fingerprint"):
             return str(table.fingerprint(key))
         raise TypeError(f"A table must be a path, columns or a Dataset, got {type(table).__name__}.")
@@ -139,8 +142,13 @@ class Ledger:
         measure: str | None = None,
         research: bool = False,
         max_attempts: int = 10,
+        domain: Domain | TableDefinition | None = None,
+        unit: str | None = None,
+        other_people: bool = False,
     ) -> Account:
         """Give a table its budget, for good: it can be neither raised nor given again.
+
+        This is an act of the table's holder, who has checked its records: `Dataset.validate`.
 
         Args:
             name: what to call the account.
@@ -152,10 +160,16 @@ class Ledger:
                 which wastes less where releases are of several kinds or few and large.
             research: let in noise that can be repeated and protects nobody.
             max_attempts: how often a charge may be tried without an answer.
+            domain: the widest domain that may be asked about, or the whole definition of the table, with its
+                weights and what happens to rows outside. Without one the account waits for `set_domain`.
+            unit: what one record is of, such as "person", for the records.
+            other_people: the holder's word that this table is of other people than those of all accounts in
+                this ledger. A table of the same people is another version of theirs: see `add_version`.
 
         Raises:
             TypeError: an argument of the wrong type.
-            ValueError: numbers out of range, or the name or the table has an account.
+            ValueError: numbers out of range, the name or the table has an account, or there are other
+                accounts and nobody said that the people are others.
         """
         row = budget_row(
             name,
@@ -167,6 +181,9 @@ class Ledger:
             max_attempts=max_attempts,
         )
         row |= {"digest": word("digest", digest), "created": now()}
+        defined = None
+        if domain is not None:
+            defined = definition_row(row["account"], domain, unit, Relation.parse(relation))
         with self._file.writing("given the account", "Nothing was registered.") as connection:
             if ledger_account.accounts(connection, "account", name):
                 raise ValueError(
@@ -178,7 +195,61 @@ class Ledger:
                     f"This table has the account {other.name!r} already: one table has one budget, "
                     "whatever it is called."
                 )
+            others = [account.name for account, _ in ledger_account.accounts(connection)]
+            if others and not flag("other_people", other_people):
+                raise ValueError(
+                    f"This ledger keeps {', '.join(map(repr, others))} already. If the table is of the same "
+                    "people (an appended row, another file format, next month's export), add it to their "
+                    "account: pgmjax ledger add-version FILE NAME TABLE, or Ledger.add_version. If it is of "
+                    "other people, say so: --other-people, or other_people=True. Nothing was registered."
+                )
             chain.add(connection, "budget", row)
+            if defined is not None:
+                chain.add(connection, "definition", {**defined, "created": now()})
+        return self.account(name)
+
+    def set_domain(self, name: str, domain: Domain | TableDefinition, *, unit: str | None = None) -> Account:
+        """Complete an account that was registered without a domain, such as one of 0.1.0; for good.
+
+        This is an act of the table's holder, who has checked all its versions: `Dataset.validate`.
+
+        Args:
+            name: the account.
+            domain: as in `register`.
+            unit: as in `register`.
+
+        Raises:
+            TypeError: an argument of the wrong type.
+            ValueError: no such account, or one that has a domain.
+        """
+        row = definition_row(name, domain, unit, self.account(name).relation)
+        with self._file.writing("given the domain", "Nothing was changed.") as connection:
+            if self._account(connection, name)[0].definition is not None:
+                raise ValueError(
+                    f"Account {name!r} has a domain already, and it stays: what was released rests on it."
+                )
+            chain.add(connection, "definition", {**row, "created": now()})
+        return self.account(name)
+
+    def add_version(self, name: str, digest: str) -> Account:
+        """Add a table of the same people to an account; what is asked of any version is charged to it.
+
+        This is an act of the table's holder, who has checked it by the account's definition:
+        `Dataset.validate`.
+
+        Args:
+            name: the account.
+            digest: the table's, from `digest_of`.
+
+        Raises:
+            TypeError: a digest that is no string.
+            ValueError: no such account, or the table has an account.
+        """
+        with self._file.writing("given the table", "Nothing was changed.") as connection:
+            self._account(connection, name)
+            for other, _ in ledger_account.accounts(connection, "digest", word("digest", digest)):
+                raise ValueError(f"This table belongs to the account {other.name!r} already.")
+            chain.add(connection, "version", {"account": name, "digest": digest, "created": now()})
         return self.account(name)
 
     def account(self, name: str) -> Account:
@@ -200,6 +271,20 @@ class Ledger:
         with self._file.reading() as connection:
             found = ledger_account.accounts(connection, "digest", word("digest", digest))
         return found[0][0] if found else None
+
+    def find_table(self, table: Any) -> tuple[Account, str] | None:
+        """Return the account of a table and its digest there, None if it has none.
+
+        A dataset in memory is also found by the digest that 0.1.0 gave it, of its domain's columns alone.
+        """
+        digests = [self.digest_of(table)]
+        if hasattr(table, "identity"):
+            digests.append(str(table.fingerprint(self._key())))
+        for digest in dict.fromkeys(digests):
+            account = self.find(digest)
+            if account is not None:
+                return account, digest
+        return None
 
     def charges(self, name: str) -> list[ChargeRecord]:
         """Return the charges of an account, oldest first."""
@@ -292,6 +377,11 @@ class Ledger:
         with self._file.reading() as connection:
             return verify.verify(connection, head)
 
+    def _key(self) -> bytes:
+        with self._file.reading() as connection:
+            (check,) = connection.execute("SELECT key_check FROM ledger").fetchone()
+        return chain.read_key(self.path, check)
+
     def _account(self, connection: sqlite3.Connection, name: str) -> tuple[Account, Meter]:
         found = ledger_account.accounts(connection, "account", word("name", name))
         if found:
@@ -335,7 +425,8 @@ def make_file(path: pathlib.Path, timeout: float) -> None:
         raise
 
 
-def _fill(connection: sqlite3.Connection, key: bytes) -> None:
+def _fill(connection: database.Connection, key: bytes) -> None:
+    connection.key = key
     connection.execute("BEGIN IMMEDIATE")
     for statement in database.statements():
         connection.execute(statement)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pgmjax.privacy.ledger import chain, database
-from pgmjax.privacy.ledger.database import KINDS, LIMIT
+from pgmjax.privacy.ledger.database import KINDS, KINDS_1, LIMIT
 from pgmjax.privacy.ledger.errors import LedgerError, reason
 
 _NOT_DAMAGE = (5, 6, 7, 9)  # busy, locked, out of memory, interrupted
@@ -95,7 +95,7 @@ def _pages(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _rules(connection: sqlite3.Connection) -> Iterator[str]:
-    wanted, present = database.expected(), database.present(connection)
+    wanted, present = database.expected(database.format_of(connection)), database.present(connection)
     for name in wanted:
         if name not in present:
             yield f"The rule or table {name} was removed."
@@ -108,6 +108,10 @@ def _rules(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str]:
     last, number = chain.BEGINNING, 0
+    key, keyed = _key(connection), connection.execute("SELECT format FROM ledger").fetchone()[0] > 1
+    if isinstance(key, str):
+        yield key
+        return
     for seq, kind, row, previous, found in connection.execute(
         "SELECT seq, kind, row, previous, hash FROM chain ORDER BY seq"
     ):
@@ -127,14 +131,24 @@ def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str
             continue
         seen["rows"] += 1
         names = [column[0] for column in cursor.description]
-        if chain.link(previous, kind, dict(zip(names, values, strict=True))) != found:
+        keyed = keyed or kind == "upgrade"
+        if chain.link(previous, kind, dict(zip(names, values, strict=True)), key if keyed else None) != found:
             yield f"The {kind} {row} was changed after it was recorded."
     if not number:
         yield "The chain is empty: its first link was removed."
 
 
+def _key(connection: Any) -> bytes | str:
+    """Return the key of the ledger, or what is wrong with it."""
+    try:
+        (check,) = connection.execute("SELECT key_check FROM ledger").fetchone()
+        return chain.read_key(connection.owner.path, check)
+    except LedgerError as error:
+        return f"The chain cannot be verified. {error}"
+
+
 def _unsealed(connection: sqlite3.Connection) -> Iterator[str]:
-    for kind in KINDS:
+    for kind in KINDS if database.format_of(connection) > 1 else KINDS_1:
         for (row,) in connection.execute(
             f"SELECT id FROM {kind} WHERE id NOT IN (SELECT row FROM chain WHERE kind = ?)", (kind,)
         ):
