@@ -37,10 +37,10 @@ class Estimates:
     def half_width(self, level: float) -> np.ndarray:
         """Return a w with P(abs(value - truth) <= w) = level for Gaussian noise, in the shape of the values.
 
-        It is NaN where the standard deviation is, or does not tell how far the estimate is from the truth.
+        It is NaN where the standard deviation is NaN or does not describe the error of the estimate.
 
         Raises:
-            ValueError: a level outside (0, 1).
+            ValueError: `level` is not in (0, 1).
         """
         return normal_quantile(level) * self.stddevs
 
