@@ -16,7 +16,7 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
     """Encode an Arrow array [rows] by the rules of one attribute.
 
     Raises:
-        TypeError: the array is of a type that no attribute takes.
+        TypeError: the array has a type that no attribute accepts.
     """
     pa = checks.optional("pyarrow", extra="tables")
     kind = pa.types
@@ -24,7 +24,7 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
         return _encode_dictionary(coder, array)
     if _is_text(pa, array.type):
         try:
-            # views are not dictionary-encoded by every release of Arrow, nor cast by the oldest
+            # not every release of Arrow can dictionary-encode string views, and the oldest cannot cast them
             plain = array if kind.is_string(array.type) else array.cast(pa.large_string())
         except pa.ArrowNotImplementedError:
             return coder.encode_objects(array.to_pylist())
@@ -49,7 +49,7 @@ def _is_text(pa: Any, dtype: Any) -> bool:
 
 
 def _as_numbers(coder: Coder, texts: Any) -> Encoded | None:
-    """Encode texts that are all numbers or missing ones at once; None where there are others."""
+    """Encode texts in one step if each is a number or missing. Returns None otherwise."""
     pa = checks.optional("pyarrow", extra="tables")
     compute = checks.optional("pyarrow.compute", extra="tables")
     trimmed = compute.utf8_trim_whitespace(texts)
@@ -62,7 +62,7 @@ def _as_numbers(coder: Coder, texts: Any) -> Encoded | None:
 
 
 def _encode_dictionary(coder: Coder, array: Any) -> Encoded:
-    # only the distinct values are looked at one by one; unused ones may lie outside the domain
+    # only the distinct values are encoded one by one; unused ones may be outside the domain
     table = np.append(coder.raw_codes(array.dictionary.to_pylist()), MISSING)
     return coder.finish(table[array.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)])
 
@@ -71,7 +71,7 @@ def column_names(frame: Any) -> list[Any]:
     """Return the names of the columns of a pandas, polars or Arrow table.
 
     Raises:
-        TypeError: something else.
+        TypeError: `frame` is none of these.
     """
     library = _library(frame)
     known = library and type(frame).__name__ != "LazyFrame"
@@ -130,7 +130,7 @@ def encode_column(frame: Any, name: str, coder: Coder) -> Encoded:
     """Encode the column of that name.
 
     Raises:
-        TypeError: the column is of a type that no attribute takes.
+        TypeError: the column has a type that no attribute accepts.
     """
     column = _column(frame, name)
     if isinstance(column, list):
@@ -145,7 +145,7 @@ def _library(frame: Any) -> str:
 
 
 def _column(frame: Any, name: str) -> Any:
-    """Return an Arrow array, or a list where values are of mixed types."""
+    """Return an Arrow array, or a list if the values have mixed types."""
     pa = checks.optional("pyarrow", extra="tables")
     library = _library(frame)
     if library == "pyarrow":

@@ -34,15 +34,15 @@ from pgmjax.data.sources import (
 class Dataset:
     """The records of a private table, over a public domain.
 
-    Make one with `from_columns`, `from_frame` or `read`. What its methods return is exact and
-    private: nothing of it may be shown or released without noise.
+    Construct one with `from_columns`, `from_frame` or `read`. Its methods return exact, private
+    values, which must not be shown or released without noise.
 
-    Every record is checked against the domain before any count is given out: at once where the
-    table is in memory, in the first scan where it is in files.
+    Every record is checked against the domain before any count is returned: at once for a table in
+    memory, during the first scan for a table in files.
 
     Attributes:
         domain: the domain of the records.
-        max_weight: the largest weight of a record, a public bound; 1 without weights.
+        max_weight: public bound on the weight of a record; 1 without weights.
         weighted: whether records have weights.
         rows_outside: what happens to rows outside the domain; None: they are refused. See
             `data.definition.TableDefinition`.
@@ -87,16 +87,16 @@ class Dataset:
 
         Args:
             domain: the domain of the records.
-            columns: for every attribute its codes [rows], integers in 0..size-1; columns that are
-                not in the domain are left out.
-            weights: a non-negative integer weight of every record [rows].
+            columns: codes [rows] by attribute, integers in 0..size-1. Columns that are not in the
+                domain are ignored.
+            weights: non-negative integer weights of the records [rows].
             max_weight: the largest weight a record may have, chosen without looking at the table.
             rows_outside: what happens to a record with a value outside the domain: "clip", "missing" or
                 "drop", see `data.definition.TableDefinition`; None refuses the table.
 
         Raises:
-            TypeError: codes or weights that are not integers.
-            ValueError: a column is not there, columns differ in length, there is no record, or a code
+            TypeError: codes or weights are not integers.
+            ValueError: a column is missing, columns differ in length, there is no record, or a code
                 or weight is out of range.
         """
         if not isinstance(columns, Mapping):
@@ -136,16 +136,16 @@ class Dataset:
         """Make a dataset from a pandas or polars DataFrame or an Arrow table of raw values.
 
         Args:
-            domain: the domain of the records; it says how raw values are encoded.
-            frame: the table; columns that are not in the domain are left out.
+            domain: the domain of the records, which defines how raw values are encoded.
+            frame: the table. Columns that are not in the domain are ignored.
             weights: the name of a column of non-negative integer weights.
             max_weight: the largest weight a record may have, chosen without looking at the table.
             rows_outside: what happens to a record with a value outside the domain: "clip", "missing" or
                 "drop", see `data.definition.TableDefinition`; None refuses the table.
 
         Raises:
-            TypeError: not a table, or a column of a type that its attribute does not take.
-            ValueError: a column is not there exactly once, there is no record, or values or weights
+            TypeError: `frame` is not a table, or a column has a type that its attribute does not accept.
+            ValueError: a column is missing or occurs twice, there is no record, or values or weights
                 are out of range.
         """
         bound = _weight_bound(weights, max_weight)
@@ -179,16 +179,16 @@ class Dataset:
         max_weight: int | None = None,
         rows_outside: str | None = None,
     ) -> Dataset:
-        """Open a table in files, of whatever size; records are read when counts are asked for.
+        """Open a table in files of any size. Records are read when counts are requested.
 
         Args:
             path: a .parquet file or a folder of them; a .csv, .tsv, .data or .txt file, or one of these
-                compressed as .gz; or a .npy file of integer codes [rows, attributes], columns in the
-                domain's order. White space around fields of text is dropped, an empty one is a
-                missing value; blank lines are skipped.
-            domain: the domain of the records; columns are found by name, others are left out.
-            header: (text) whether the first line names the columns; if not, the columns stand in the
-                domain's order.
+                compressed as .gz; or a .npy file of integer codes [rows, attributes], with columns in
+                the domain's order. In text files, white space around fields is dropped, an empty field
+                is a missing value and blank lines are skipped.
+            domain: the domain of the records. Columns are found by name; others are ignored.
+            header: (text) whether the first line names the columns. Otherwise the columns must be in
+                the domain's order.
             weights: the name of a column of non-negative integer weights.
             max_weight: the largest weight a record may have, chosen without looking at the table.
             rows_outside: what happens to a record with a value outside the domain: "clip", "missing" or
@@ -196,7 +196,7 @@ class Dataset:
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: another kind of file, or a column is not there exactly once.
+            ValueError: the kind of file is not supported, or a column is missing or occurs twice.
         """
         bound = _weight_bound(weights, max_weight)
         named = None if bound is None else (_weight_name(domain, weights), bound)
@@ -228,18 +228,18 @@ class Dataset:
     def recode(self, domain: Domain, codes: Mapping[str, Any]) -> Dataset:
         """Return the same records over another domain, such as a compressed one. Still private.
 
-        Each record becomes one record of the same weight, so that neighbouring tables stay neighbours: what
-        is released of the result under some guarantee has that guarantee for this table too. A ledger knows
-        it as this table and charges the same account. Records are mapped when they are read.
+        Each record becomes one record of the same weight, so that neighbouring tables stay neighbours. A
+        release from the result therefore has the same guarantee for this table. A ledger recognises the
+        result as this table and charges the same account. Records are mapped when they are read.
 
         Args:
-            domain: with the same attributes. Like any domain it must not depend on the table, unless through
-                released numbers (see `pgmjax.Compression`).
-            codes: for some attributes the new code of each old one [old size]; the others keep theirs.
+            domain: a domain with the same attributes. Like any domain it must not depend on the table,
+                except through released values (see `pgmjax.Compression`).
+            codes: new code of each old code [old size], by attribute. Other attributes keep their codes.
 
         Raises:
-            TypeError: codes that are no integers.
-            ValueError: other attributes, or codes that do not fit the sizes.
+            TypeError: codes are not integers.
+            ValueError: the attributes differ, or codes do not fit the sizes.
 
         Example:
             >>> data = Dataset.from_columns(Domain({"age": 3}), {"age": [0, 2, 2, 1]})
@@ -254,8 +254,9 @@ class Dataset:
         """Check every record against the domain, if that has not been done.
 
         Raises:
-            TypeError: a column is of a type that its attribute does not take.
-            ValueError: records that do not fit, counted by attribute; no value is shown.
+            TypeError: a column has a type that its attribute does not accept.
+            ValueError: records do not fit the domain. The message counts them by attribute and shows no
+                value.
         """
         if self._total is None and not self.registered:
             self._scan(None)
@@ -340,12 +341,12 @@ class Dataset:
             cliques: lists of attribute names.
 
         Returns:
-            For every clique the counts, or total weights, int64, of shape `domain.shape_of(clique)`.
+            For every clique the counts or total weights, int64, of shape `domain.shape_of(clique)`.
 
         Raises:
             TypeError: a clique is not a list of names.
-            ValueError: a clique is empty or names an attribute twice or an unknown one, the counts
-                exceed the machine's memory, or records do not fit the domain (see `validate`).
+            ValueError: a clique is empty, repeats an attribute or names an unknown one; the counts
+                exceed the available memory; or records do not fit the domain (see `validate`).
         """
         wanted = [as_clique(self.domain, clique) for clique in cliques]
         if not wanted:
@@ -356,14 +357,14 @@ class Dataset:
 
     @property
     def layout(self) -> dict[str, str]:
-        """The file's columns by attribute, "" for the weights; empty in memory. Public."""
+        """The file's columns by attribute, with key "" for the weights; empty if in memory. Public."""
         return self._source.layout
 
     def fingerprint(self, key: bytes) -> str:
-        """Return a keyed digest by which the table is known again; without the key it says nothing.
+        """Return a keyed digest that identifies the table. It reveals nothing without the key.
 
-        A table in files has the digest of the files' bytes, one in memory that of its names, codes and
-        weights: the same records in another form have another one.
+        The digest of a table in files is over the files' bytes; in memory it is over names, codes and
+        weights. The same records in another form have a different digest.
 
         Args:
             key: a secret, at least 16 bytes; see `privacy.Ledger`.
@@ -391,7 +392,7 @@ class Dataset:
             names: attributes.
 
         Raises:
-            ValueError: a batch holds a record that does not fit the domain; it is not handed out.
+            ValueError: a batch has a record that does not fit the domain. That batch is not yielded.
         """
         tally = ScanTally(self.domain, self.max_weight)
         for batch in self._source.batches(as_clique(self.domain, names), ordered=True):
@@ -401,13 +402,13 @@ class Dataset:
         self._check_unchanged(self._stamp)
 
     def _scan(self, histograms: Histograms | None) -> None:
-        """Count, and check what is not checked yet, in one pass."""
+        """Count in one pass, and check the records if that has not been done."""
         names = self.domain.attributes
         if histograms is not None and self._total is not None:
             names = histograms.attributes
         tally = ScanTally(self.domain, self.max_weight)
         for batch in self._source.batches(names):
-            # once a record does not fit, the rest is only looked through for more of them
+            # once a record does not fit, the remaining batches are checked but not counted
             if tally.add(batch) and histograms is not None:
                 columns = {name: batch.columns[name].codes for name in histograms.attributes}
                 histograms.add(columns, None if batch.weights is None else batch.weights.codes)
@@ -442,7 +443,7 @@ def _weight_name(domain: Domain, weights: Any) -> str:
 
 
 def _integers(said: str, values: Any) -> np.ndarray:
-    """Return a copy of values [rows] that are integers by type."""
+    """Return values [rows] as a new array, after checking that they have an integer type."""
     masked = isinstance(values, np.ma.MaskedArray)
     try:
         array = None if masked or isinstance(values, str) else np.array(values)

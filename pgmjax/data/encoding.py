@@ -1,9 +1,8 @@
-"""Encoding: from raw values to integer codes, in whole columns (`Coder`) and value by value (`ValueRules`).
+"""Encoding raw values as integer codes, by whole columns (`Coder`) and value by value (`ValueRules`).
 
-A value is matched by what it is: numbers by equality, text by the attribute's kind (text `1` is the
-label 1, the code 1 or the number 1; white space around it is dropped). What stands for "no value"
-(null, NaN, empty text, the attribute's markers) is missing. Rows that have no code are counted and
-never shown.
+Numbers are matched by equality and text according to the attribute's kind: the text `1` is the label 1,
+the code 1 or the number 1. White space around text is dropped. Null, NaN, empty text and the attribute's
+markers are missing values. Rows without a code are counted and never shown.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ import numpy as np
 
 Label = str | int | float | bool
 
-# In place of a code: the value is not in the domain, or stands for none.
+# In place of a code: the value is not in the domain, or is missing.
 OUTSIDE = -1
 MISSING = -2
 
-_LARGEST_TABLE = 1 << 12  # the widest range of integers that is looked up in a table of all of them
+_LARGEST_TABLE = 1 << 12  # the widest range of integers encoded through a table of all of them
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
 
@@ -61,7 +60,7 @@ class Encoded:
 
 
 class Coder:
-    """The encoder of one attribute; see `data.attribute.Attribute` for what the fields mean."""
+    """The encoder of one attribute. The arguments are described in `data.attribute.Attribute`."""
 
     def __init__(
         self,
@@ -83,7 +82,7 @@ class Coder:
 
     @property
     def marks_of_bins(self) -> list[str] | None:
-        """The texts that stand for no number, or None where the attribute has no bins."""
+        """The texts read as missing, or None if the attribute has no bins."""
         return None if self._edges is None else list(self._rules.by_text)
 
     def raw_code(self, value: Any) -> int:
@@ -91,11 +90,11 @@ class Coder:
         return self._rules.raw_code(value)
 
     def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
-        """Return the codes [values], or OUTSIDE or MISSING, of values looked at one by one."""
+        """Return the codes [values], or OUTSIDE or MISSING, of values encoded one by one."""
         return np.fromiter(map(self._rules.raw_code, values), dtype=np.int64)
 
     def finish(self, raw: np.ndarray) -> Encoded:
-        """Turn raw codes [rows] into codes, counting the rows that have none."""
+        """Turn raw codes [rows] into codes, counting the rows without one."""
         outside = int(np.count_nonzero(raw == OUTSIDE))
         missing = int(np.count_nonzero(raw == MISSING))
         if self._has_missing and missing:
@@ -107,7 +106,7 @@ class Coder:
         return Encoded(raw.astype(self.dtype), outside, missing, invalid)
 
     def encode_objects(self, values: Iterable[Any]) -> Encoded:
-        """Encode Python objects of whatever types."""
+        """Encode Python objects of any types."""
         known: dict[tuple[type, Any], int] = {}
         raw = []
         for value in values:
@@ -121,10 +120,10 @@ class Coder:
         return self.finish(np.array(raw, dtype=np.int64))
 
     def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
-        """Encode numbers or bools [rows]; `null` [rows] tells where there is none.
+        """Encode numbers or bools [rows]; `null` [rows] is true for missing values.
 
         Raises:
-            TypeError: the attribute takes integer codes and the values are floats.
+            TypeError: the attribute has integer codes and the values are floats.
         """
         if self._labels is None and self._edges is None and values.dtype.kind == "f":
             raise TypeError(
@@ -185,7 +184,7 @@ def code_dtype(size: int) -> np.dtype:
 
 
 def _few_between(values: np.ndarray) -> bool:
-    """Return whether every integer between the least and the largest can be looked at on its own."""
+    """Return whether the range of the integers is small enough to encode each integer in it once."""
     if not len(values):
         return False
     low, high = int(values.min()), int(values.max())
@@ -193,15 +192,15 @@ def _few_between(values: np.ndarray) -> bool:
 
 
 def text_of(value: Label) -> str:
-    """Return how a label or marker reads as text: `true` and `false` for bools, no white space around."""
+    """Return a label or marker as text: `true` or `false` for bools, stripped of white space."""
     return str(value).lower() if isinstance(value, bool) else str(value).strip()
 
 
 class ValueRules:
-    """The rules of one attribute.
+    """The encoding rules of one attribute.
 
     Args:
-        codes: the number of codes, the missing one left out.
+        codes: the number of codes, without the missing code.
         labels: the labels in the order of their codes, or None.
         bins: the edges of the bins, or None.
         markers: the values that are missing ones.

@@ -1,9 +1,9 @@
 """Tables in files of any size, read as batches of codes: CSV and Parquet through DuckDB, and NumPy files.
 
-Text files are read as text and encoded by each attribute's kind. Their layout, delimiter and columns, comes
-from the domain's names and the first line alone: the delimiter is the one under which that line fits the
-domain. Nothing is guessed from records, and no message of the reader is passed on, since it may quote one.
-NumPy files hold codes already and are mapped into memory.
+Text files are read as text and encoded according to each attribute's kind. Their delimiter and columns are
+found from the domain's names and the first line alone: the delimiter is the one for which that line fits
+the domain. Nothing is inferred from records. The reader's own messages are not passed on, because they may
+quote a record. NumPy files already contain codes and are memory-mapped.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _THREADS = 4
 
 @dataclass(frozen=True)
 class FileSource:
-    """A table in files, scanned again each time.
+    """A table in files, read again for each scan.
 
     Attributes:
-        domain: the domain of its records.
-        path: what to call it in messages.
-        table: what to select from, in SQL.
+        domain: the domain of the records.
+        path: the path of the file or folder.
+        table: the SQL table expression to select from.
         columns: the columns' names in SQL, by attribute.
         weights: the name of the weights' column in SQL and its encoder, or None.
         text: whether its fields are text.
@@ -71,14 +71,14 @@ class FileSource:
     rows_outside: str | None = None
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, with the attributes named.
+        """Yield all records in batches, with the named attributes.
 
         Args:
             names: the attributes.
-            ordered: whether records come in the order of the files, and files in that of their names.
+            ordered: whether to keep the order of records within files, and of files by name.
 
         Raises:
-            TypeError: a column is of a type that its attribute does not take.
+            TypeError: a column has a type that its attribute does not accept.
             ValueError: the file cannot be read.
         """
         # a record is dropped for any of its values, so that it is one table whatever is asked of it
@@ -103,7 +103,7 @@ class FileSource:
 
     @property
     def layout(self) -> dict[str, str]:
-        """The files' columns by attribute, "" for weights."""
+        """The files' columns by attribute, with key "" for the weights."""
         return {**self.columns, **({"": self.weights[0]} if self.weights else {})}
 
     def fingerprint(self, key: bytes) -> str:
@@ -144,7 +144,7 @@ def open_files(
     weight_bound: tuple[str, int] | None,
     rows_outside: str | None = None,
 ) -> FileSource | NpySource:
-    """Find the columns of a table in files, reading no record.
+    """Find the columns of a table in files, without reading records.
 
     Args:
         path: a .parquet file or a folder of them; a .csv, .tsv, .data or .txt file, or one of these
@@ -156,8 +156,8 @@ def open_files(
 
     Raises:
         FileNotFoundError: there is no such file.
-        TypeError: a .npy file that holds no integers.
-        ValueError: another kind of file, or a column is not there exactly once.
+        TypeError: a .npy file does not contain integers.
+        ValueError: the kind of file is not supported, or a column is missing or occurs twice.
     """
     file = pathlib.Path(path).absolute()
     if not file.exists():
@@ -199,7 +199,7 @@ def _text_table(
         f"compression='{compression}')"
     )
     if layout.columns == 1:
-        # of one column, a blank line would be a record without a value
+        # in a file of one column, a blank line would be a record without a value
         table += " WHERE f0 IS NOT NULL"
     return table, {name: f"f{k}" for name, k in layout.positions.items()}
 
@@ -239,14 +239,14 @@ def _stream(query: str, path: str, ordered: bool) -> Iterator[Any]:
     failure = None
     with _connect(ordered) as connection:
         try:
-            # a relation streams; the result of execute() would be read into memory first
+            # a relation is streamed; the result of execute() would be read into memory first
             relation = connection.sql(query)
             reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
             yield from reader(BATCH_ROWS)
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             failure = str(error)
     if failure is not None:
-        # raised here, where the reader's own message, which may quote a record, is no longer in context
+        # raised here so that the reader's message, which may quote a record, is not in the exception context
         line = re.search(r"CSV Error on Line: (\d+)", failure)
         hint = ": is it UTF-8, are its quotes closed, has it as many fields as the first line?"
         place = f", line {line[1]}{hint}" if line else "."
@@ -284,10 +284,10 @@ class CsvLayout(NamedTuple):
     """The layout of a text file.
 
     Attributes:
-        delimiter: what stands between fields.
+        delimiter: the text between fields.
         columns: the number of columns.
-        positions: the position of every column needed, from 0.
-        blank: how many blank lines stand before the first one.
+        positions: the position of every required column, from 0.
+        blank: the number of blank lines before the first line.
     """
 
     delimiter: str
@@ -297,16 +297,16 @@ class CsvLayout(NamedTuple):
 
 
 def find_columns(path: pathlib.Path, suffix: str, names: Sequence[str], header: bool) -> CsvLayout:
-    """Return the layout of a text file; blank lines before its first line do not count.
+    """Return the layout of a text file, skipping blank lines at its start.
 
     Args:
-        path: the file; one that ends in .gz is gzip-compressed.
+        path: the file; gzip-compressed if it ends in .gz.
         suffix: .csv, .tsv, .data or .txt.
-        names: the columns needed; without a header, what the columns are, in order.
+        names: the required columns; without a header, all columns in order.
         header: whether the first line names the columns.
 
     Raises:
-        ValueError: the file is empty or does not have these columns.
+        ValueError: the file is empty, cannot be read, or does not have these columns.
     """
     line, blank = _first_line(path)
     delimiters = _DELIMITERS.get(suffix, _DELIMITERS[""])
@@ -339,7 +339,7 @@ def _positions(path: pathlib.Path, names: Sequence[str], row: Sequence[str]) -> 
 
 
 def _first_line(path: pathlib.Path) -> tuple[str, int]:
-    """Return the first line that is not blank, and how many blank ones stand before it."""
+    """Return the first line that is not blank, and the number of blank lines before it."""
     blank = 0
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
@@ -353,7 +353,7 @@ def _first_line(path: pathlib.Path) -> tuple[str, int]:
         raise ValueError(f"{path} cannot be read: is it a {'gzip-compressed ' * (path.suffix == '.gz')}text?")
     if not line:
         raise ValueError(f"{path} is empty: it must hold at least one record.")
-    # a lone carriage return ends lines, too
+    # a lone carriage return also ends a line
     lines = line.splitlines()
     first = next(k for k, part in enumerate(lines) if part.strip(_MARK))
     return lines[first].decode("utf-8-sig", errors="replace"), blank + first
@@ -368,10 +368,10 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 @dataclass(frozen=True)
 class NpySource:
-    """A table of codes in a .npy file, scanned again each time.
+    """A table of codes in a .npy file, read again for each scan.
 
     Attributes:
-        domain: the domain of its records; columns stand in its order.
+        domain: the domain of the records, in the order of the columns.
         path: the file.
         rows_outside: what happens to rows outside the domain, see `data.definition`.
     """
@@ -381,10 +381,10 @@ class NpySource:
     rows_outside: str | None = None
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, always in order, with the attributes named.
+        """Yield all records in batches, always in order, with the named attributes.
 
         Raises:
-            ValueError: the file cannot be read any more.
+            ValueError: the file can no longer be read.
         """
         codes = _mapped(self.path, self.domain)
         places = {name: place for place, name in enumerate(self.domain)}
@@ -401,7 +401,7 @@ class NpySource:
 
     @property
     def layout(self) -> dict[str, str]:
-        """The columns by attribute: their numbers."""
+        """The column numbers by attribute, as text."""
         return {name: str(place) for place, name in enumerate(self.domain)}
 
     def fingerprint(self, key: bytes) -> str:
@@ -440,8 +440,8 @@ def open_npy(
     """Check the form of a .npy file: integer codes [rows, attributes], or [rows] of one attribute.
 
     Raises:
-        TypeError: it holds no integers.
-        ValueError: weights are named, or it is damaged or of another shape.
+        TypeError: the file does not contain integers.
+        ValueError: weights are given, or the file is damaged or has another shape.
     """
     if weights is not None:
         raise ValueError("A .npy file has codes only and no column of weights: leave out the weights.")

@@ -1,4 +1,4 @@
-"""Keyed fingerprints of tables: the same table has the same one, and nobody without the key can guess.
+"""Keyed fingerprints of tables, which identify a table to the holder of the key only.
 
 A plain hash of a small table can be searched for: hash every likely table and compare. With a secret
 key it cannot. Equal bytes (files) or equal columns (memory) have equal fingerprints; the same records
@@ -26,16 +26,16 @@ def of_path(path: str | os.PathLike[str], key: bytes) -> str:
     """Return the fingerprint of a table in files: of a file's bytes, or of a folder's .parquet files.
 
     Args:
-        path: a file of whatever kind, or a folder: its .parquet files at any depth, by their names in
-            the folder; those whose names start with "." or "_" are not part of a table.
+        path: a file of any kind, or a folder of .parquet files at any depth, which are identified by
+            their paths in the folder. Files whose names start with "." or "_" are ignored.
         key: a secret, at least 16 bytes.
 
     Returns:
-        HMAC-SHA256, 64 hexadecimal digits. Files are read in pieces and need no memory.
+        HMAC-SHA256, 64 hexadecimal digits. Files are read in pieces, so memory use is small.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: a folder without .parquet files.
+        ValueError: the folder has no .parquet file.
     """
     place = pathlib.Path(path)
     if not place.exists():
@@ -56,16 +56,16 @@ def of_columns(columns: Mapping[str, Any], key: bytes) -> str:
     """Return the fingerprint of a table in memory.
 
     Args:
-        columns: codes [rows] by attribute, of any integer type; their order does not count. Weights
-            go in as a column too, under the empty name.
+        columns: codes [rows] by attribute, of any integer type. The order of the columns does not
+            matter. Weights are a column under the empty name.
         key: a secret, at least 16 bytes.
 
     Returns:
         HMAC-SHA256, 64 hexadecimal digits.
 
     Raises:
-        TypeError: no mapping, a name that is no string, or columns that are not integers.
-        ValueError: columns that are not one-dimensional.
+        TypeError: `columns` is not a mapping, a name is not a string, or a column is not of integers.
+        ValueError: a column is not one-dimensional.
 
     Example:
         >>> first = of_columns({"age": [0, 2], "sex": [1, 0]}, b"sixteen secret bytes")

@@ -1,4 +1,4 @@
-"""Sources of records: whatever can be scanned for batches of codes, the one form in which tables are read.
+"""Sources of records, through which all tables are read as batches of codes.
 
 `ColumnSource` holds columns in memory; `RecodedSource` maps another source's codes, batch by batch, to those
 of another domain. Sources of files are in `data.files`. `ScanTally` counts what a scan has seen;
@@ -27,11 +27,11 @@ _HALF = 26
 
 @dataclass(frozen=True)
 class Batch:
-    """Some records.
+    """A batch of records.
 
     Attributes:
-        columns: for every attribute asked for, the codes [rows] and how many rows have none.
-        weights: the weights [rows] and how many rows have none, or None.
+        columns: codes [rows] and the number of rows without one, by requested attribute.
+        weights: weights [rows] and the number of rows without one, or None.
         rows: the number of records.
     """
 
@@ -51,10 +51,10 @@ class TableChangedError(Error, RuntimeError):
 
 
 class Source(Protocol):
-    """Something that can be scanned, again and again, for batches of codes."""
+    """A source of batches of codes that can be scanned repeatedly."""
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, with the attributes named; in the table's order if asked for."""
+        """Yield all records in batches, with the named attributes; in the table's order if `ordered`."""
         ...
 
     def fingerprint(self, key: bytes) -> str:
@@ -79,7 +79,7 @@ class Source(Protocol):
 
     @property
     def layout(self) -> dict[str, str]:
-        """The columns that attributes, and "" weights, are read from, by attribute."""
+        """The stored columns by attribute, with key "" for the weights."""
         ...
 
 
@@ -111,7 +111,7 @@ class ColumnSource:
         self._rows = len(next(iter(columns.values())))
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, always in order, with the attributes named."""
+        """Yield all records in batches, always in order, with the named attributes."""
         for start in range(0, self._rows, BATCH_ROWS):
             part = slice(start, min(start + BATCH_ROWS, self._rows))
             columns = {name: Encoded(self._columns[name][part]) for name in names}
@@ -120,7 +120,7 @@ class ColumnSource:
 
     @property
     def layout(self) -> dict[str, str]:
-        """Empty: columns in memory are known by their attributes."""
+        """An empty dict, as columns in memory are identified by their attributes."""
         return {}
 
     def fingerprint(self, key: bytes) -> str:
@@ -160,7 +160,7 @@ class ScanTally:
 
     Args:
         domain: the domain of the records.
-        max_weight: the largest weight.
+        max_weight: the largest allowed weight.
     """
 
     domain: Domain
@@ -171,7 +171,7 @@ class ScanTally:
     _bad_weights: int = 0
 
     def add(self, batch: Batch) -> bool:
-        """Take in a batch; return whether every record so far is valid."""
+        """Add a batch. Returns whether every record so far is valid."""
         self.rows += batch.rows
         for name, encoded in batch.columns.items():
             if encoded.outside or encoded.missing:
@@ -193,7 +193,7 @@ class ScanTally:
             rows_outside: what happened to rows outside the domain; None: nothing was chosen.
 
         Raises:
-            ValueError: the message counts rows and shows no value.
+            ValueError: they are not. One message lists all problems, with counts of rows and no values.
         """
         said = [
             self.domain.attribute(name).problem(self._problems[name])
@@ -213,7 +213,7 @@ class ScanTally:
 
 
 def _exact_sum(weights: np.ndarray) -> int:
-    # in two halves: 2**17 weights just below 2**53 would overflow 64 bits
+    # summed in two halves, as 2**17 weights just below 2**53 would overflow 64 bits
     low = weights & weights.dtype.type(min((1 << _HALF) - 1, np.iinfo(weights.dtype).max))
     if weights.dtype.itemsize < 8:
         return int(weights.sum(dtype=np.uint64))
@@ -222,7 +222,7 @@ def _exact_sum(weights: np.ndarray) -> int:
 
 
 class RecodedSource:
-    """The records of another source, each with other codes: one record in, one record out.
+    """The records of another source with new codes, one record for each original one.
 
     It has the fingerprint of that source, so that a ledger charges both to one account.
 
@@ -238,7 +238,7 @@ class RecodedSource:
         self._weighted = weighted
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, with the attributes named."""
+        """Yield all records in batches, with the named attributes."""
         for batch in self._source.batches(names, ordered):
             columns = {name: self._mapped(name, encoded) for name, encoded in batch.columns.items()}
             yield Batch(columns, batch.weights if self._weighted else None, batch.rows)
@@ -251,7 +251,7 @@ class RecodedSource:
 
     @property
     def layout(self) -> dict[str, str]:
-        """The columns of the source with a digest of each map, so that a ledger tells maps apart."""
+        """The columns of the source with a digest of each map, so that a ledger can distinguish maps."""
         return {**self._source.layout, **{name: self._described(name) for name in self._tables}}
 
     def _described(self, name: str) -> str:
@@ -306,17 +306,17 @@ def _as_missing(encoded: Encoded, domain: Domain, name: str) -> Encoded:
 
 
 def code_tables(before: Domain, after: Domain, codes: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return the tables of a `RecodedSource`, checked.
+    """Return the checked tables of a `RecodedSource`.
 
     Args:
         before: the domain of the source.
         after: the new domain, with the same attributes.
-        codes: for some attributes the code in `after` of each code in `before` [size].
+        codes: code in `after` of each code in `before` [size], by recoded attribute.
 
     Raises:
-        TypeError: codes that are no integers.
-        ValueError: other attributes, an unknown one, codes that do not fit, or an attribute of another size
-            without codes.
+        TypeError: codes are not integers.
+        ValueError: the attributes differ, one is unknown, codes do not fit, or an attribute changes size
+            without new codes.
     """
     if set(before) != set(after):
         raise ValueError("recode needs a domain with the same attributes; only sizes and labels may differ.")
