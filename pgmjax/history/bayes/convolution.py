@@ -144,7 +144,7 @@ def convolve(distribution: NoiseSum, step: float | None = None, gamma: float = G
 
 
 def _masses(noise: NoiseDistribution, size: float, length: int, step: float) -> np.ndarray:
-    """Return the masses of size x noise on the grid [length], each over a cell of one step around its point."""
+    """Return the masses of size x noise on the grid [length], each over one step around its point."""
     half = length // 2
     edges = (np.arange(half + 1) + 0.5) * (step / size)
     if noise.is_discrete:
