@@ -43,7 +43,8 @@ class Session:
     A query is answered from the history for free if the interval is short enough; otherwise with the least
     budget whose noise meets the accuracy. It is refused if all answers together would then cost more than the
     cap, cell by cell. Decisions depend on queries, distributions and noisy answers only. The whole cap is
-    charged to the table's account in the ledger when the session is first opened, as one run.
+    charged to the table's account in the ledger when the session is first opened, as one run, and the session
+    divides it.
 
     Several processes may have one session open at once. Every record is on disk before its noise is drawn,
     and every answer before it is returned.
