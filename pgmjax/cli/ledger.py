@@ -1,4 +1,4 @@
-"""`pgmjax ledger`: make the file that keeps tables' privacy budgets, look at it, verify it."""
+"""`pgmjax ledger`: create, show and verify the file that keeps the privacy budgets of tables."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _add_init(parts: Any) -> None:
     parser.add_argument("table", nargs="?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, ...")
     parser.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
     parser.add_argument("--name", required=True, metavar="NAME", help="what to call the table's account")
-    # kept as text: 0.1 is then one tenth and not its nearest float
+    # kept as text, so that 0.1 is exactly one tenth
     parser.add_argument("--epsilon", required=True, metavar="E", help="what all its releases may cost")
     parser.add_argument("--delta", default="0", metavar="D", help="0 (default) is pure differential privacy")
     parser.add_argument(
@@ -102,7 +102,7 @@ def _init(arguments: argparse.Namespace) -> None:
     promise: dict[str, Any] = {
         name: getattr(arguments, name) for name in ("epsilon", "delta", "relation", "measure", "research")
     }
-    budget_row(arguments.name, **promise)  # refused, if it must be, before a file is made
+    budget_row(arguments.name, **promise)  # reject bad arguments before a file is created
     table = demo.load() if arguments.demo else _table(arguments.table)
     made = not os.path.lexists(arguments.file)
     with Ledger.create(arguments.file) if made else Ledger.open(arguments.file) as ledger:
@@ -168,7 +168,7 @@ def _open(file: str) -> Ledger:
 
 
 def _table(text: str) -> pathlib.Path:
-    """Return the path of a table of a kind that releases can be made from; none of it is read."""
+    """Return the path of a table after checking its file type; the table is not read."""
     path = pathlib.Path(text)
     if not path.exists():
         raise ValueError(f"There is no table {text}.")

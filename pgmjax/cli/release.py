@@ -1,6 +1,6 @@
-"""`pgmjax release`: from a table to a folder with everything that may be published.
+"""`pgmjax release`: turn a table into a folder with everything that may be published.
 
-Options of a mechanism are words of the command line, NAME=VALUE, see `read_options`.
+Mechanism options are given on the command line as NAME=VALUE; see `read_options`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
 
 def _add_privacy(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("privacy")
-    # kept as text: 0.1 is then one tenth and not its nearest float
+    # kept as text, so that 0.1 is exactly one tenth
     group.add_argument("--epsilon", required=True, metavar="E", help="privacy budget, such as 1, 0.1 or 1/3")
     group.add_argument("--delta", default="0", metavar="D", help="0 (default) is pure differential privacy")
     group.add_argument(
@@ -104,7 +104,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("fit and output")
     group.add_argument("--steps", type=int, default=3000, metavar="N", help="most steps of the fit (3000)")
     group.add_argument("--solver", default=Estimator.solver, metavar="NAME", help="method of the fit")
-    # a release is fitted once: float64 costs little there and certifies a smaller gap
+    # a release is fitted only once: float64 costs little and certifies a smaller gap
     group.add_argument("--dtype", default="float64", choices=["float32", "float64"])
     group.add_argument("--rows", type=int, metavar="N", help="synthetic rows (the estimated total)")
     group.add_argument("--synthetic", default="parquet", choices=release_folder.SYNTHETIC_FORMATS)
@@ -114,7 +114,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Make the release and print where it lies and what was spent."""
+    """Make the release and print its location and the budget spent."""
     out = files.check_target(arguments.out)
     _check_combination(arguments)
     release_folder.check_packages()
@@ -149,7 +149,7 @@ def _release(
     out: pathlib.Path,
     ledger: Ledger | None,
 ) -> None:
-    """Measure, fit and write; what could fail for other reasons than these was tried before."""
+    """Measure, fit and write; anything else that could fail has been checked before."""
     show = _show(arguments)
     measurements: Sequence[LinearMeasurement] = ()
     try:
@@ -168,7 +168,7 @@ def _release(
             )
             process.check()
     except Exception as error:
-        process.check()  # a library may have made another error of it
+        process.check()  # a library may have turned an interrupt into another error
         measurements = error.measurements if isinstance(error, FitError) else measurements
         if not (mechanism.backend.drawn or measurements):
             raise
@@ -179,7 +179,7 @@ def _release(
 
 
 def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: Any, drawn: bool) -> None:
-    """Print the outcome; the release is there, whether or not somebody reads this."""
+    """Print the outcome; a failure to print does not affect the release."""
     if sys.stdout is None or (arguments.quiet and not arguments.json):
         return
     try:
@@ -195,7 +195,7 @@ def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, reco
 
 
 def _show(arguments: argparse.Namespace) -> bool | None:
-    """Return whether progress is shown: never without a standard error stream to show it on."""
+    """Return whether to show progress: False if quiet or without standard error, else None (automatic)."""
     return False if arguments.quiet or sys.stderr is None else None
 
 
@@ -206,7 +206,7 @@ def _domain(path: str) -> Domain:
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:
-    """Refuse options that do not go together, before anything is read."""
+    """Reject incompatible options before anything is read."""
     if arguments.demo == (arguments.table is not None):
         raise ValueError("Name a TABLE, or give --demo for the table that comes with the extra 'demo'.")
     if arguments.demo and (arguments.domain or arguments.no_header or arguments.weights):
@@ -260,7 +260,7 @@ def _data(arguments: argparse.Namespace, domain: Domain) -> Dataset:
         return demo.load()
     if not pathlib.Path(arguments.table).exists():
         raise ValueError(f"There is no table {arguments.table}.")
-    checks.optional("duckdb", extra="tables")  # a file is read late, when the budget is there to be charged
+    checks.optional("duckdb", extra="tables")  # the file is read late, when the budget is about to be charged
     try:
         return Dataset.read(
             arguments.table,
@@ -269,12 +269,12 @@ def _data(arguments: argparse.Namespace, domain: Domain) -> Dataset:
             weights=arguments.weights,
             max_weight=arguments.max_weight,
         )
-    except ValueError as error:  # in the words of this command
+    except ValueError as error:  # name this command's option instead
         raise ValueError(str(error).replace("header=False", "--no-header")) from error
 
 
 def _example(domain: Domain) -> str:
-    """A condition that can be asked: the first value of the first attribute."""
+    """A valid example condition: the first value of the first attribute."""
     first = domain.attribute(domain.attributes[0])
     return f"{first.name}={first.code_names()[0]}"
 
@@ -303,12 +303,12 @@ def _print(
 
 
 def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:
-    """Return a mechanism's options from words such as `rounds=10`.
+    """Parse mechanism options from arguments such as `rounds=10`.
 
-    A value is read as JSON where it is that (10, 0.5, true, null, ["a"]), otherwise it is text.
+    A value is parsed as JSON if possible (10, 0.5, true, null, ["a"]), and is text otherwise.
 
     Raises:
-        ValueError: a word without "=", an option named twice, or one that the mechanism does not have.
+        ValueError: an argument has no "=", an option is given twice, or the mechanism does not have it.
     """
     known = mechanisms.options(mechanism)
     found: dict[str, Any] = {}
