@@ -1,8 +1,8 @@
-"""An audit kit: test that a mechanism keeps what it claims, ours or your own.
+"""An audit kit: test that a mechanism keeps its privacy claims, ours or your own.
 
-Four layers, from the cheapest to the dearest:
+Four layers, from the cheapest to the most expensive:
 
-- L0, exact: the loss of finite channels, noise distributions and selections, worked out without sampling
+- L0, exact: the loss of finite channels, noise distributions and selections, computed without sampling
   (`exact`);
 - L1, replay: with the noise frozen, nothing but released numbers may differ between neighbours: of calls in
   `replay`, of a whole mechanism in `mechanism`, by the comparisons in `compare` and the costs in `claims`;
