@@ -234,7 +234,7 @@ def window(distribution: IntegerDistribution) -> tuple[int, np.ndarray]:
 
 
 def edges_of(expected: np.ndarray, draws: int) -> np.ndarray:
-    """Return bin edges from 0 to the number of values, with tails folded inward until bins expect enough."""
+    """Return bin edges from 0 to the number of values, tails folded inward until bins expect enough."""
     # a thousandth of the draws where that leaves bins: far p-values are then close to their word
     for least in (max(LEAST, expected.sum() / _MOST_BINS), LEAST):
         middle = int(np.argmax(expected))
@@ -248,7 +248,7 @@ def edges_of(expected: np.ndarray, draws: int) -> np.ndarray:
 
 
 def steps(expected: np.ndarray, least: float) -> np.ndarray:
-    """Return edges from the left, each bin expecting at least `least`; values after the last are left over."""
+    """Return edges from the left, each bin expecting at least `least`; the rest is left over."""
     reached = np.concatenate([[0.0], np.cumsum(expected)])
     edges = [0]
     while reached[-1] - reached[edges[-1]] >= least:
