@@ -43,7 +43,7 @@ def relations_do_not_mix() -> None:
 
 
 def noise_comes_before_counts(backend: NoiseBackend | None = None) -> None:
-    """A measurement's noise is drawn before its table is read, so that the time tells nothing about it.
+    """A measurement's noise is drawn before its table is read, so that timing reveals nothing about it.
 
     Raises:
         AuditFailure: the table is read before the noise is drawn.

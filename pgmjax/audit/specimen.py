@@ -122,7 +122,7 @@ def neighbours(
     A quarter of the pairs are random, a quarter nearly empty, and in a quarter all records are alike. In the
     last quarter, the differing record has the smallest or largest code of each attribute and, on one table,
     the largest weight; if it is replaced, then by the opposite codes. The number of records goes through 2
-    to 29, so that some pair lies on both sides of a threshold on it.
+    to 29, so that some pair straddles any threshold on it.
 
     Args:
         domain: the tables' domain.

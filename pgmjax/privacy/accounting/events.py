@@ -230,7 +230,7 @@ class GaussianEvent(Record):
     Args:
         rho: > 0, at least (squared L2 sensitivity) / (2 scale^2).
         shifts: as for `LaplaceEvent`.
-        scale: the float that was drawn with, None where unknown.
+        scale: the sampler's scale, a float; None if unknown.
 
     Raises:
         TypeError: shifts that are no sequence, or a number of a wrong type.
@@ -288,7 +288,7 @@ class StaircaseEvent(Record):
         epsilon: > 0, at least (the sum of ceil(move / width) over the answers) / scale.
         width: width of a stair, the shift that costs 1 / scale.
         shifts: as for `LaplaceEvent`, but required: their number of stairs does not follow from their sum.
-        scale: the float that was drawn with, None where unknown.
+        scale: the sampler's scale, a float; None if unknown.
 
     Raises:
         TypeError: shifts that are no sequence, or a number of a wrong type.
