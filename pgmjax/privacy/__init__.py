@@ -1,10 +1,10 @@
 """Differential privacy: budgets, noise, accounting, ledgers, and the one place where counts meet noise.
 
 `private_table` is that place, the choke point; `measuring`, `responding` and `threshold` are its parts, and
-`ratings` is the same for ratings. `sensitivity` is computed from queries, `scores` rate candidates; `scales`,
-`selection` and `response` give the distributions of the noise, and a `backend` draws it, securely (`opendp`)
-or repeatably (`seeded`). `budget` caps what a run spends, `accounting` says what accesses cost together, and
-a `ledger` keeps it for good. `tape` records and replays runs for tests; `exact` reads parameters.
+`ratings` does the same for ratings. `sensitivity` computes sensitivities from queries, `scores` rates
+candidates; `scales`, `selection` and `response` give the noise distributions, and a `backend` draws from
+them, securely (`opendp`) or repeatably (`seeded`). `budget` limits a run's spending, `accounting` computes
+the total cost of accesses, and `ledger` records it. `tape` replays runs for tests; `exact` reads parameters.
 """
 
 from pgmjax._internal.moved import serve_old_names

@@ -1,6 +1,6 @@
-"""A ledger's accounts: the budget of each table and the charges made to it, as the file holds them.
+"""A ledger's accounts: the budget of each table and the charges made to it, as stored in the file.
 
-What is promised about a table is checked before it is written down, see `budget_row`.
+The promise for a table is checked before it is recorded, see `budget_row`.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class Account:
     """The budget of one table, as it stood when it was asked for.
 
     Attributes:
-        name: what the operator calls it.
+        name: the account's name.
         measure: "pure" (epsilons are added), "zcdp" (rhos) or "renyi" (divergences at several orders).
         relation: which tables are neighbours.
-        epsilon: what is promised about all releases together.
-        delta: the same; 0 with the measure "pure".
-        cap: all that may be charged, in epsilon (pure), rho (zcdp) or Renyi divergence at `order`.
-        spent: all that has been charged, in the same unit.
-        order: the order of a Renyi account of which most is left; None otherwise.
-        research: whether noise that protects nobody is let in.
-        max_attempts: how often a charge may be tried without an answer.
+        epsilon: the epsilon promised for all releases together.
+        delta: the delta of the same promise; 0 with the measure "pure".
+        cap: the total that may be charged, in epsilon (pure), rho (zcdp) or Renyi divergence at `order`.
+        spent: the total charged so far, in the same unit.
+        order: for a Renyi account, the order with the largest remaining share of its cap; otherwise None.
+        research: whether insecure (repeatable) noise is accepted.
+        max_attempts: number of attempts allowed for a charge without a new answer.
         charges: the number of charges.
         digest: the keyed digest of the table.
         created: when it was registered, UTC.
@@ -81,7 +81,7 @@ class Account:
         return self.cap - self.spent
 
     def statement(self) -> str:
-        """Return sentences for somebody who answers for the data."""
+        """Return the promise and the spending as sentences, for whoever is responsible for the data."""
         promise = f"epsilon = {as_text(self.epsilon)}"
         if self.delta:
             promise += f" and delta = {as_text(self.delta)}"
@@ -117,20 +117,20 @@ class Account:
 
 @dataclasses.dataclass(frozen=True)
 class ChargeRecord:
-    """A charge in the books.
+    """A recorded charge.
 
     Attributes:
         id: its number in the ledger.
-        account: whose it is.
+        account: name of the account.
         number: its number in the account, from 1.
         key: the idempotency key.
-        events: what was done to the table.
-        secure: whether the noise protects.
-        cost: what it cost, in the account's unit.
-        total: all that was spent after it.
-        created: when, UTC.
-        attempts: how often it was tried.
-        answers: how many answers are stored.
+        events: the events charged, as `Event.to_dict` gives them.
+        secure: whether the noise is secure.
+        cost: its cost, in the account's unit.
+        total: the account's total including this charge, in the same unit.
+        created: time of the charge, UTC.
+        attempts: number of attempts.
+        answers: number of stored answers.
     """
 
     id: int
@@ -161,9 +161,9 @@ def accounts(
     """Return the accounts, with their meters, in the order of their registration.
 
     Args:
-        connection: in a transaction.
-        where: a column that must have a value, or "" for all.
-        value: the value.
+        connection: a connection in a transaction.
+        where: name of the column to filter by, or "" for all accounts.
+        value: the value that column must have.
     """
     today = database.format_of(connection) > 1
     condition = f" WHERE budget.{where} = :value" if where else ""
@@ -193,7 +193,7 @@ def charges(connection: sqlite3.Connection, meter: Meter, account: str) -> list[
 
 
 def totals_of(connection: sqlite3.Connection, account: str, meter: Meter) -> tuple[int, tuple[int, ...]]:
-    """Return how many charges an account has, and their sums."""
+    """Return the number of charges of an account, and their sums."""
     row = connection.execute(
         "SELECT number, totals FROM charge WHERE account = ? ORDER BY number DESC LIMIT 1", (account,)
     ).fetchone()
@@ -259,11 +259,11 @@ def budget_row(
     research: bool = False,
     max_attempts: int = 10,
 ) -> dict[str, Any]:
-    """Return the row of a table's budget, all but its digest and time; see `Ledger.register`.
+    """Return the row of a table's budget without its digest and time; see `Ledger.register`.
 
     Raises:
-        TypeError: an argument of the wrong type.
-        ValueError: numbers out of range, or a measure and a delta that do not go together.
+        TypeError: an argument has the wrong type.
+        ValueError: a number is out of range, or the measure and delta are inconsistent.
     """
     cap, risk = exact_epsilon(epsilon), exact_delta(delta)
     meter = Meter.for_promise(measure if measure is not None else "zcdp" if risk else "pure", cap, risk)
@@ -303,7 +303,7 @@ def definition_row(account: str, domain: Any, unit: Any, relation: Relation) -> 
 
 
 def word(name: str, value: Any) -> str:
-    """Return a name for the books: printable text on one line."""
+    """Return a checked name: printable text on one line."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, got {type(value).__name__}.")
     if not (value.isprintable() and value.strip() == value and 1 <= len(value) <= _LONGEST):
@@ -315,7 +315,7 @@ def word(name: str, value: Any) -> str:
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return a bool; what only looks like one is refused."""
+    """Return a checked bool; any other type raises TypeError."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be a bool, got {type(value).__name__}.")
     return value

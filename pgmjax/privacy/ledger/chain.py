@@ -4,8 +4,8 @@ Each row that is added is sealed together with all before it, under the ledger's
 the key to seal it again, and then the last link, the head, is another than the one noted elsewhere. In ledgers
 of 0.1.0 the links have no key up to the row of kind `upgrade`, which comes before the first new row.
 
-The ledger holds a digest of each table under a key that lies beside it. Who reads the ledger without the
-key cannot test a guess of a table against it.
+The ledger stores a digest of each table, keyed by a secret in the file next to it. A reader of the ledger
+without the key cannot test a guess of a table against its digest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OTHERS = 0o077
 
 
 def text_of(value: Any) -> str:
-    """Return JSON of which equal values have equal text; NaN and infinities are refused."""
+    """Return canonical JSON: equal values give equal text; NaN and infinities are refused."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
@@ -40,8 +40,8 @@ def digest_of(name: str, value: Any) -> str:
     """Return the SHA-256 of `text_of` a value.
 
     Raises:
-        TypeError: the value, called `name`, holds something that JSON has no form for.
-        ValueError: it holds a number that is not finite, or itself.
+        TypeError: the value, called `name` in the message, contains something JSON cannot represent.
+        ValueError: the value contains a non-finite number or itself.
     """
     try:
         text = text_of(value)
@@ -125,7 +125,7 @@ def now() -> str:
 
 
 def key_path(ledger: pathlib.Path) -> pathlib.Path:
-    """Return where the key of a ledger lies: FILE.key."""
+    """Return the path of a ledger's key: FILE.key."""
     return ledger.with_name(ledger.name + ".key")
 
 
@@ -133,7 +133,7 @@ def create_key(ledger: pathlib.Path) -> bytes:
     """Write a new key that only the owner may read, and return it.
 
     Raises:
-        LedgerError: there is one already, or it cannot be written.
+        LedgerError: the key file already exists or cannot be written.
     """
     path = key_path(ledger)
     if os.path.lexists(path):
@@ -158,10 +158,10 @@ def read_key(ledger: pathlib.Path, check: str) -> bytes:
 
     Args:
         ledger: the ledger's path.
-        check: what `key_check` gave for its key.
+        check: the result of `key_check` for its key.
 
     Raises:
-        LedgerError: it is not there, not this ledger's, or others may read it.
+        LedgerError: the key is missing, belongs to another ledger, or is readable by others.
     """
     path = key_path(ledger)
     if not path.is_file():
@@ -181,5 +181,5 @@ def read_key(ledger: pathlib.Path, check: str) -> bytes:
 
 
 def key_check(key: bytes) -> str:
-    """Return what tells one key from another and does not tell the key."""
+    """Return a value that identifies a key without revealing it."""
     return hmac.new(key, b"pgmjax ledger key check", hashlib.sha256).hexdigest()

@@ -74,11 +74,11 @@ class HeldTable:
 class LedgerJournal:
     """Keeps a run's charge and its answers in a ledger.
 
-    A run that was interrupted goes on where it stopped: steps that are stored are played back, free of
-    charge, and only the others are computed.
+    An interrupted run resumes where it stopped: stored steps are played back at no cost, and only the
+    others are computed.
 
     Args:
-        ledger: where the table's budget is kept.
+        ledger: the ledger with the table's budget.
         account: the table's account in it.
         key: the run's name: the same key and request are the same run.
         request: what the run is, in public terms; another request under the same key is refused.
@@ -109,10 +109,10 @@ class LedgerJournal:
         """Return the journal of a run on a table, which the ledger recognises by its fingerprint.
 
         Args:
-            ledger: where the table's budget is kept.
+            ledger: the ledger with the table's budget.
             data: the private table, or ratings.
-            key: the run's name; None names it by its request.
-            request: what the run is, in public terms.
+            key: the run's name. Default: the mechanism and a hash of the request.
+            request: public description of the run; needs an entry "mechanism" if `key` is None.
 
         Raises:
             ValueError: see `HeldTable.of`.
@@ -126,11 +126,11 @@ class LedgerJournal:
 
     @property
     def charge(self) -> Charge | None:
-        """The ledger's charge, once there is one."""
+        """The ledger's charge; None before `begin`."""
         return self._charge
 
     def receipt(self) -> dict[str, Any]:
-        """Return what a release says of its ledger: account, key, number of the charge, head of the chain."""
+        """Return the ledger's part of a release: account, key, number of the charge, head of the chain."""
         number = None if self._charge is None else self._charge.id
         return {
             "account": self._account.name,
@@ -143,14 +143,14 @@ class LedgerJournal:
         """Reserve the whole budget in the ledger, durably.
 
         Args:
-            run: whose journal this is: the first `PrivateTable` that begins, and no other.
-            budget: what the run may spend.
-            relation: which tables are neighbours.
-            secure: whether its noise is.
+            run: the owner of the journal: the first object to call `begin`, and no other afterwards.
+            budget: the run's budget.
+            relation: the neighbouring relation.
+            secure: whether its noise is secure.
 
         Raises:
-            ValueError: another run's journal, or a budget that no single cost stands for.
-            BudgetExceeded: the table's cap would be passed; nothing was charged.
+            ValueError: the journal belongs to another run, or the budget has unit "renyi".
+            BudgetExceeded: the table's cap would be exceeded; nothing was charged.
             LedgerError: the ledger refuses or cannot be written; nothing was charged.
         """
         if self._run is None:
@@ -172,7 +172,7 @@ class LedgerJournal:
             )
 
     def answer(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
-        """Return the next step's answer, from the ledger if it is there, else computed and stored.
+        """Return the next step's answer, from the ledger if stored there, otherwise computed and stored.
 
         Raises:
             LedgerError: the answer could not be stored; it is not shown.
@@ -182,7 +182,7 @@ class LedgerJournal:
         return _unpacked(self._charge.answer(step, request, lambda: _packed(compute())))
 
     def holds(self, request: Mapping[str, Any]) -> bool:
-        """Return whether the next step's answer is in the ledger, and is one to this request."""
+        """Return whether the ledger has the next step's answer to this request."""
         return self._charge is not None and self._charge.holds(self._step, request)
 
 

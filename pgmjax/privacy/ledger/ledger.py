@@ -1,8 +1,8 @@
 """The ledger: a durable account of what was spent on tables, across runs, processes and crashes.
 
-A release goes through five steps: reserve the budget, which is on disk before the table is touched;
-compute; store the answer, which is on disk before anybody sees it; show it. A crash at any moment
-leaves a charge without an answer at worst, and never an answer without a charge.
+A release reserves its budget, which is on disk before the table is read; computes the answer; stores it on
+disk; and only then shows it. A crash at any point leaves at worst a charge without an answer, never an
+answer without a charge.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from pgmjax.privacy.ledger.verify import Verification
 class Ledger:
     """An append-only file of budgets, charges and answers, for many threads and processes at once.
 
-    Make one with `create`, use one with `open`. Beside FILE lies FILE.key, a secret with which tables
-    are recognised; keep a copy of both, never put an old copy back, and note `head` elsewhere.
+    Create one with `create` and open an existing one with `open`. Next to FILE is FILE.key, the secret used
+    to recognise tables. Back up both, never restore an old copy, and note `head` elsewhere.
 
     Guarantees:
-        What is released for the charges of one account is together private as its promise says.
+        All releases for the charges of one account together satisfy its privacy promise.
         Every charge is on disk before its answer is computed, every answer before it is returned.
 
     Example:
@@ -65,14 +65,14 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, timeout: float = 30.0) -> Ledger:
-        """Make a ledger and its key, and open it.
+        """Create a ledger and its key, and open it.
 
         Args:
-            path: a file that does not exist, on a disk of this machine.
+            path: a file that does not exist, on a local disk.
             timeout: seconds to wait for other writers.
 
         Raises:
-            LedgerError: the file exists, or budgets could not be kept there.
+            LedgerError: the file exists, or a ledger cannot be kept there.
         """
         place = database.resolve(path)
         make_file(place, checks.number("timeout", timeout, above=0))
@@ -83,7 +83,7 @@ class Ledger:
         """Open a ledger.
 
         Raises:
-            LedgerError: no ledger, one of a later format, or one that cannot be written safely.
+            LedgerError: the file is not a ledger, has a later format, or cannot be written safely.
         """
         ledger = cls(LedgerFile(database.resolve(path), checks.number("timeout", timeout, above=0)))
         with ledger._file.reading() as connection:
@@ -96,7 +96,7 @@ class Ledger:
         return self._file.path
 
     def close(self) -> None:
-        """Close it; nothing is lost if this is never called."""
+        """Close the ledger; nothing is lost if this is never called."""
         self._file.close()
 
     def __enter__(self) -> Ledger:
@@ -112,13 +112,13 @@ class Ledger:
         """Return the keyed digest of a table, by which it is registered and found.
 
         Args:
-            table: a path of a file or folder, a mapping from name to integer codes [rows], or a
-                `Dataset`.
+            table: path of a file or folder, a mapping from name to integer codes [rows], or a `Dataset`
+                or other object with a `fingerprint` method.
 
         Raises:
-            TypeError: no table, a name that is no string, or codes that are not integers.
-            ValueError: a column that is not one-dimensional.
-            LedgerError: the key is missing, not this ledger's, or open to others.
+            TypeError: the argument is not a table, a name is not a string, or codes are not integers.
+            ValueError: a column is not one-dimensional.
+            LedgerError: the key is missing, belongs to another ledger, or is readable by others.
         """
         key = self._key()
         if isinstance(table, Mapping):
@@ -146,7 +146,7 @@ class Ledger:
         unit: str | None = None,
         other_people: bool = False,
     ) -> Account:
-        """Give a table its budget, for good: it can be neither raised nor given again.
+        """Register a table with a permanent budget, which can be neither raised nor registered again.
 
         This is an act of the table's holder, who has checked its records: `Dataset.validate`.
 
@@ -253,21 +253,21 @@ class Ledger:
         return self.account(name)
 
     def account(self, name: str) -> Account:
-        """Return an account as it stands.
+        """Return the current state of an account.
 
         Raises:
-            ValueError: there is none of that name.
+            ValueError: no account has that name.
         """
         with self._file.reading() as connection:
             return self._account(connection, name)[0]
 
     def accounts(self) -> list[Account]:
-        """Return all accounts, in the order of their registration."""
+        """Return all accounts, in order of registration."""
         with self._file.reading() as connection:
             return [account for account, _ in ledger_account.accounts(connection)]
 
     def find(self, digest: str) -> Account | None:
-        """Return the account of a table with a digest, None if it has none."""
+        """Return the account of the table with a digest, or None."""
         with self._file.reading() as connection:
             found = ledger_account.accounts(connection, "digest", word("digest", digest))
         return found[0][0] if found else None
@@ -301,32 +301,32 @@ class Ledger:
         relation: Relation | str,
         secure: bool,
     ) -> Charge:
-        """Charge an account; when this returns, the charge is on disk and stays, whatever happens then.
+        """Charge an account. When this returns, the charge is on disk and permanent.
 
-        The steps that the charge is then asked for are not held against its events: the ledger stores
-        what they answer and does not know what they do. That a run does no more than was charged is
-        kept by the run's own budget, as a `PrivateTable` with a `LedgerJournal` does.
+        The ledger stores the answers of the charge's steps but does not check them against its events. It
+        is the run's own budget that limits the run to what was charged, as in a `PrivateTable` with a
+        `LedgerJournal`.
 
         Args:
             account_name: the account.
-            key: names this run. A run that is repeated under the same key, after a crash or for its
+            key: name of the run. A run repeated under the same key, after a crash or to read its
                 answers, is not charged again.
-            request: what the run asks for: public, JSON-able, and the same in every repetition.
-            events: all that the run does to the table, in all of its steps.
-            relation: which tables are neighbours for these events; it must be the account's.
-            secure: whether the noise protects.
+            request: what the run asks for; public, JSON-able, and the same in every repetition.
+            events: everything the run does to the table, in all of its steps.
+            relation: the neighbouring relation of these events; must be the account's.
+            secure: whether the noise is secure.
 
         Returns:
-            The charge, to be asked for its answers.
+            The charge; its answers come from `Charge.answer`.
 
         Raises:
-            TypeError: an argument of the wrong type.
-            ValueError: no such account, another relation, insecure noise, or events that have no cost
-                in what the account counts.
-            BudgetExceeded: it would pass the cap; nothing was charged. Depends on public costs only.
-            IdempotencyConflict: the key stands for another request.
-            AttemptsExhausted: it was tried too often without an answer.
-            LedgerError: it could not be recorded; nothing was granted.
+            TypeError: an argument has the wrong type.
+            ValueError: no such account, another relation, insecure noise, or an event without a cost
+                in the account's unit.
+            BudgetExceeded: the cap would be exceeded; nothing was charged. Depends only on public costs.
+            IdempotencyConflict: the key was used for another request.
+            AttemptsExhausted: the charge was tried too often without an answer.
+            LedgerError: the charge could not be recorded; nothing was granted.
         """
         with self._file.reading() as connection:
             account, meter = self._account(connection, account_name)
@@ -334,10 +334,10 @@ class Ledger:
         return asked.make(self._file, meter)
 
     def charge(self, account_name: str, key: str) -> Charge:
-        """Return a charge that was made earlier, to be asked for what is stored under it.
+        """Return an earlier charge, to read its stored answers.
 
         Raises:
-            ValueError: no such account, or no charge of that key.
+            ValueError: no such account, or no charge with that key.
         """
         with self._file.reading() as connection:
             account, meter = self._account(connection, account_name)
@@ -357,7 +357,7 @@ class Ledger:
         raise ValueError(f"There is no charge of key {key!r} to account {account_name!r} in {self.path}.")
 
     def head(self) -> str:
-        """Return the last link of the chain, to be noted where a thief of the ledger cannot change it."""
+        """Return the last link of the chain, to be noted where writers of the ledger cannot change it."""
         with self._file.reading() as connection:
             return chain.head(connection)
 
@@ -365,10 +365,10 @@ class Ledger:
         """Look for damage, changed or missing rows and sums that do not add up.
 
         Args:
-            head: a head noted earlier; without one, an older copy put back is not noticed.
+            head: a head noted earlier. Without one, a restored older copy is not detected.
 
         Raises:
-            TypeError: a head that is no string.
+            TypeError: the head is not a string.
         """
         if head is not None and not isinstance(head, str):
             raise TypeError(
@@ -391,15 +391,15 @@ class Ledger:
 
 
 def make_file(path: pathlib.Path, timeout: float) -> None:
-    """Make an empty ledger and its key; both are on disk when this returns.
+    """Create an empty ledger and its key; both are on disk when this returns.
 
     Args:
         path: as `database.resolve` returns it.
-        timeout: seconds to wait for others.
+        timeout: seconds to wait for other writers.
 
     Raises:
-        LedgerError: there is a file already, or one that belongs to an earlier ledger; or the disk
-            failed, and neither file is left.
+        LedgerError: the file, or a file of an earlier ledger of that name, exists; or the disk failed,
+            in which case neither file is left.
     """
     for suffix in ("", "-wal", "-shm", "-journal"):
         found = path.with_name(path.name + suffix)

@@ -1,4 +1,4 @@
-"""Looking for what is wrong with a ledger: damage, changed and missing rows, sums that do not add up."""
+"""Verification of a ledger: damage, changed and missing rows, sums that do not add up."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Verification:
     """The findings of `Ledger.verify`.
 
     Attributes:
-        rows: how many rows were held against their links.
-        head: the last link, to be noted where nobody who can write the ledger can change it; "" if it
+        rows: number of rows checked against their links.
+        head: the last link, to be noted where nobody who can write to the ledger can change it; "" if it
             cannot be read.
-        faults: what is wrong, in words; empty if nothing was found.
+        faults: the faults found, as text; empty if none.
     """
 
     rows: int
@@ -33,16 +33,16 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """True if nothing was found."""
+        """True if no fault was found."""
         return not self.faults
 
     def raise_if_bad(self) -> None:
-        """Raise a `LedgerError` with the faults, if there are any."""
+        """Raise a `LedgerError` that lists the faults, if any."""
         if self.faults:
             raise LedgerError(f"The ledger is not to be trusted: {' '.join(self.faults)}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the outcome for JSON."""
+        """Return the findings as a JSON-able dict."""
         return {"ok": self.ok, "rows": self.rows, "head": self.head, "faults": list(self.faults)}
 
 
@@ -50,7 +50,7 @@ def verify(connection: sqlite3.Connection, head: str | None) -> Verification:
     """Check everything that can be checked, inside the caller's transaction.
 
     Args:
-        connection: in a reading transaction.
+        connection: a connection in a read transaction.
         head: a head noted earlier, which must be in the chain.
     """
     faults: list[str] = []
@@ -73,7 +73,7 @@ def verify(connection: sqlite3.Connection, head: str | None) -> Verification:
 
 
 def _faults(check: Callable[[], Iterator[str]]) -> list[str]:
-    """Run a check; that it cannot be run is a fault too."""
+    """Run a check and return its faults; a check that cannot run is a fault too."""
     found: list[str] = []
     try:
         found.extend(check())
@@ -156,7 +156,7 @@ def _unsealed(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _sums(connection: sqlite3.Connection) -> Iterator[str]:
-    """Add every account up again, from its costs."""
+    """Recompute the sums of every account from its costs."""
     for account, caps_text, research in connection.execute("SELECT account, caps, research FROM budget"):
         caps = json.loads(caps_text)
         sums, number = [0] * len(caps), 0
