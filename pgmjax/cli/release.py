@@ -19,6 +19,7 @@ from pgmjax._internal import checks, files
 from pgmjax.cli import process, spending
 from pgmjax.data import demo
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.definition import ROWS_OUTSIDE
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
@@ -26,6 +27,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.base import FitError
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.private_table import holder_log
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 from pgmjax.release import folder as release_folder
@@ -57,6 +59,12 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
     group.add_argument("--weights", metavar="NAME", help="column of record weights (whole numbers)")
     group.add_argument("--max-weight", type=int, metavar="N", help="public bound on a weight")
+    group.add_argument(
+        "--rows-outside",
+        choices=ROWS_OUTSIDE,
+        help="without --ledger, if records lie outside the domain: count them in the end bins (clip), count "
+        "their values as missing (missing), or leave them out (drop)",
+    )
     group.add_argument("--workload", metavar="FILE", help="JSON list of what to measure and answer")
     group.add_argument("--all-kway", type=int, metavar="K", help="instead: all marginals of K attributes")
     group.add_argument(
@@ -96,6 +104,11 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
         "(by default the name follows from what is asked)",
     )
     group.add_argument(
+        "--holder-log",
+        metavar="FILE",
+        help="with --ledger: where to write what errors withhold, for the table's holder alone",
+    )
+    group.add_argument(
         "--insecure-seed", type=int, metavar="N", help="repeatable noise that protects nothing: research only"
     )
 
@@ -124,7 +137,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.rows is not None and arguments.rows < 0:
         raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
     try:
-        with _ledger(arguments) as ledger:
+        with _ledger(arguments) as ledger, holder_log(arguments.holder_log):
             _release(arguments, mechanism, _data(arguments, domain), workload, out, ledger)
         record = release_folder.read(out).record
         _tell(arguments, domain, out, record, mechanism.backend.drawn)
@@ -219,6 +232,10 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         raise ValueError("Say what to measure: --workload FILE, or --all-kway K.")
     if arguments.key is not None and arguments.ledger is None:
         raise ValueError("--key names a run in a ledger: give --ledger FILE too.")
+    if arguments.ledger is not None and arguments.rows_outside is not None:
+        raise ValueError("--rows-outside is the holder's: with --ledger it was fixed by pgmjax ledger init.")
+    if arguments.ledger is None and arguments.holder_log is not None:
+        raise ValueError("--holder-log goes with --ledger: without one, you are the table's holder.")
     if arguments.max_cells is not None and arguments.workload is not None:
         raise ValueError("--max-cells goes with --all-kway: a workload file is measured whole.")
 
@@ -268,6 +285,7 @@ def _data(arguments: argparse.Namespace, domain: Domain) -> Dataset:
             header=not arguments.no_header,
             weights=arguments.weights,
             max_weight=arguments.max_weight,
+            rows_outside=arguments.rows_outside,
         )
     except ValueError as error:  # name this command's option instead
         raise ValueError(str(error).replace("header=False", "--no-header")) from error
@@ -299,6 +317,8 @@ def _print(
         print(f"  key      {kept['key']}\n  head     {kept['head']}")
     if arguments.demo:
         print(f"  table    {demo.TERMS}")
+    if not kept:
+        print("  holder   you: without --ledger, whoever runs this holds the table and may see its errors")
     print(report_text.cost(record))
 
 

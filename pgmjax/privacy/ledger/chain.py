@@ -1,8 +1,8 @@
 """The hash chain of a ledger, and the key with which its tables are recognised.
 
-Each row that is added is sealed together with all before it, under the ledger's key: who changes a row needs
-the key to seal it again, and then the last link, the head, is another than the one noted elsewhere. In ledgers
-of 0.1.0 the links have no key up to the row of kind `upgrade`, which comes before the first new row.
+Each added row is sealed together with all before it, under the ledger's key. Whoever changes a row needs the
+key to seal it again, and then the last link, the head, differs from the one noted elsewhere. In ledgers of
+0.1.0 the links have no key up to the row of kind `upgrade`, which comes before the first new row.
 
 The ledger stores a digest of each table, keyed by a secret in the file next to it. A reader of the ledger
 without the key cannot test a guess of a table against its digest.

@@ -54,8 +54,8 @@ class HeldTable:
         if found is None:
             raise ValueError(
                 f"The ledger {ledger.path} has no account for this table, or the table's file was changed. "
-                "Nothing was spent. Its holder adds it to the account of the same people (pgmjax ledger "
-                "add-version, or Ledger.add_version), or registers it (pgmjax ledger init, or Ledger.register)."
+                "Nothing was spent. The table's holder adds it to the account of the same people (pgmjax "
+                "ledger add-version, Ledger.add_version) or registers it (ledger init, Ledger.register)."
             )
         account, digest = found
         if isinstance(data, Dataset):
@@ -63,9 +63,9 @@ class HeldTable:
                 data = data.under(account.definition)
             elif all(charge.key != key for charge in ledger.charges(account.name)):
                 raise ValueError(
-                    f"Account {account.name!r} has no domain yet, and takes no new run. Nothing was spent. The "
-                    f"table's holder completes it: pgmjax ledger set-domain {ledger.path} {account.name} TABLE "
-                    "--domain FILE, or Ledger.set_domain."
+                    f"Account {account.name!r} has no domain yet, and takes no new run. Nothing was spent. "
+                    f"The holder of the table completes it: pgmjax ledger set-domain {ledger.path} "
+                    f"{account.name} TABLE --domain FILE, or Ledger.set_domain."
                 )
         known = account.versions.index(digest) + 2 if digest in account.versions else 1
         return cls(account, data, {} if known == 1 else {"version": known})
