@@ -102,7 +102,8 @@ def test_repeatable_noise_is_named_in_every_output(folder, capsys):
     for old in folder.glob("b.ledger*"):
         old.unlink()
     init = ["ledger", "init", folder / "b.ledger", folder / "t.csv", "--name", "small", "--epsilon", "2"]
-    assert main([*map(str, init), "--relation", "add-remove", "--research"]) == 0
+    init += ["--relation", "add-remove", "--domain", folder / "d.json"]
+    assert main([*map(str, init), "--research"]) == 0
     capsys.readouterr()
     assert ask(folder, *table(folder), "--insecure-seed", "7") == 0
     assert "for research only" in capsys.readouterr().out
