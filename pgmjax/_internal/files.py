@@ -12,6 +12,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import threading
@@ -25,6 +26,7 @@ import numpy as np
 
 # raised by code that uses damaged records or arrays
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
+_RESERVED = re.compile(r"\.[0-9a-f]{12}\.partial")
 _UNREADABLE = (*_DAMAGE, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
@@ -59,29 +61,105 @@ def reserve(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     """
     target = check_target(out)
     made = [parent for parent in target.parents if not parent.exists()]
-    folder = target.with_name(f".{uuid.uuid4().hex[:12]}.partial")
+    folder, held = _hidden(target), None
     try:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.mkdir()  # test whether the name itself is valid here: not too long, ...
             target.rmdir()
-            folder.mkdir()
+            while True:
+                folder.mkdir()
+                with contextlib.suppress(BlockingIOError, FileNotFoundError):
+                    held = lock(folder)
+                if folder.is_dir():
+                    break
+                unlock(held)  # a `sweep` of another process was faster than the lock
+                folder, held = _hidden(target), None
         except OSError as error:
             raise ValueError(f"{os.fspath(out)} cannot be made: {error.strerror}.") from error
         yield folder
         check_target(target)
         folder.rename(target)
     except BaseException:
-        with _undisturbed():
+        with undisturbed():
             shutil.rmtree(folder, ignore_errors=True)
             for parent in made:
                 with contextlib.suppress(OSError):
                     parent.rmdir()
         raise
+    finally:
+        unlock(held)
+
+
+def _hidden(target: pathlib.Path) -> pathlib.Path:
+    return target.with_name(f".{uuid.uuid4().hex[:12]}.partial")
+
+
+def lock(folder: pathlib.Path) -> int | None:
+    """Lock a folder for this process; the lock ends with `unlock`, and with the process however it ends.
+
+    Returns:
+        A handle for `unlock`; None where folders cannot be locked.
+
+    Raises:
+        BlockingIOError: it is locked already.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not on this system
+        return None
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        if isinstance(error, BlockingIOError):
+            raise
+        return None  # a file system without locks
+    return handle
+
+
+def unlock(handle: int | None) -> None:
+    """Release what `lock` returned."""
+    if handle is not None:
+        os.close(handle)
+
+
+def sweep(folder: pathlib.Path) -> None:
+    """Remove folders that `reserve` made in this one and that no process holds any more."""
+    for path in folder.glob(".*.partial") if folder.is_dir() else ():
+        if not _RESERVED.fullmatch(path.name) or not path.is_dir() or path.is_symlink():
+            continue
+        with contextlib.suppress(OSError):  # held, gone, or not ours
+            handle = lock(path)
+            if handle is not None:
+                shutil.rmtree(path, ignore_errors=True)
+                unlock(handle)
 
 
 @contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
+def replacing(path: pathlib.Path, mode: int | None = None) -> Iterator[pathlib.Path]:
+    """Give a file name to write to; what is there at the end is put on disk and takes the place of `path`.
+
+    Args:
+        path: the file, which holds its old or its new contents at any moment, or is not there.
+        mode: its permissions. Default: those of new files.
+    """
+    partial = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        os.close(os.open(partial, os.O_CREAT | os.O_WRONLY, 0o666 if mode is None else mode))
+        yield partial
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+        with contextlib.suppress(OSError):  # some file systems cannot
+            sync(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
     """Ignore Ctrl-C and SIGTERM during cleanup, so that a second one leaves nothing behind."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -170,7 +170,7 @@ class PrivateTable:
         cliques = [query.clique for query in queries]
         check_memory(self.domain, cliques)
         request = {"measure": [each.describe() for each in planned]}
-        self._charge([each.event for each in planned])
+        self._charge([each.event for each in planned], request)
         released = self._kept(request, lambda: np.concatenate(self._answer(planned, show_progress)))
         parts = np.split(released, np.cumsum([each.rows for each in planned])[:-1])
         return tuple(
@@ -241,8 +241,9 @@ class PrivateTable:
             draws,
         )
         check_memory(self.domain, list(score.cliques))
-        self._charge([planned.event] * planned.draws)
-        return self._kept({"select": planned.describe()}, lambda: self._chosen(planned))
+        request = {"select": planned.describe()}
+        self._charge([planned.event] * planned.draws, request)
+        return self._kept(request, lambda: self._chosen(planned))
 
     def respond(
         self,
@@ -307,7 +308,8 @@ class PrivateTable:
                 "The total weight of a weighted table is private: replacing a record may change its weight. "
                 "Leave the total to be estimated from the measurements."
             )
-        exact = np.array([self._records().count()], dtype=np.int64)
+        count = self._count() if self._journal is None else self._journal.public_count(self._count)
+        exact = np.array([count], dtype=np.int64)
         unmoved = Sensitivity(0, "l1", self._relation)
         return int(self._pass(tapes.Call("public count", (), None, unmoved, exact), lambda: exact)[0])
 
@@ -316,16 +318,19 @@ class PrivateTable:
         public = self._relation is Relation.REPLACE_ONE and not self._data.weighted
         return self.public_count() if public else None
 
+    def _count(self) -> int:
+        return self._records().count()
+
     def _weight_bound(self) -> int | None:
         return self._data.max_weight if self._data.weighted else None
 
-    def _charge(self, events: Sequence[Event]) -> None:
-        """Charge for a use of the counts, which comes next.
+    def _charge(self, events: Sequence[Event], request: Mapping[str, Any] | None = None) -> None:
+        """Charge for a use of the counts, which comes next; of a request whose answer is kept, for none.
 
         A table that is not valid costs nothing if nobody has registered it: then whoever asks holds it.
         """
         self._budget.require(events)
-        if not self._data.registered:
+        if not (self._data.registered or (request is not None and self._is_kept(request))):
             self._records()
         if self._journal is not None:
             self._journal.begin(self, self._budget, self._relation, self.secure)
@@ -458,4 +463,8 @@ class Journal(Protocol):
 
     def answer(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
         """Return the run's next answer, int64 [n]: the stored one, or one computed and stored now."""
+        ...
+
+    def public_count(self, count: Callable[[], int]) -> int:
+        """Return the public number of records: the kept one, or else that of `count`."""
         ...
