@@ -16,15 +16,15 @@ from typing import Any
 
 from pgmjax import mechanisms
 from pgmjax._internal import checks, files
-from pgmjax.cli import process, spending
+from pgmjax.cli import partial, process, spending
 from pgmjax.data import demo
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import ROWS_OUTSIDE
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.base import FitError
+from pgmjax.privacy import run_folder
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
@@ -48,7 +48,7 @@ def add_parser(commands: Any) -> None:
     _add_table(parser)
     _add_privacy(parser)
     _add_output(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, refuse=parser.error)
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
@@ -78,11 +78,10 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
 def _add_privacy(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("privacy")
     # kept as text, so that 0.1 is exactly one tenth
-    group.add_argument("--epsilon", required=True, metavar="E", help="privacy budget, such as 1, 0.1 or 1/3")
+    group.add_argument("--epsilon", metavar="E", help="privacy budget, such as 1, 0.1 or 1/3")
     group.add_argument("--delta", default="0", metavar="D", help="0 (default) is pure differential privacy")
     group.add_argument(
         "--relation",
-        required=True,
         choices=[relation.value for relation in Relation],
         help="which tables are neighbours; there is no default",
     )
@@ -115,35 +114,98 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("fit and output")
-    group.add_argument("--steps", type=int, default=3000, metavar="N", help="most steps of the fit (3000)")
-    group.add_argument("--solver", default=Estimator.solver, metavar="NAME", help="method of the fit")
-    # a release is fitted only once: float64 costs little and certifies a smaller gap
-    group.add_argument("--dtype", default="float64", choices=["float32", "float64"])
-    group.add_argument("--rows", type=int, metavar="N", help="synthetic rows (the estimated total)")
-    group.add_argument("--synthetic", default="parquet", choices=release_folder.SYNTHETIC_FORMATS)
-    group.add_argument("--out", required=True, metavar="DIR", help="folder to make; it must not exist")
+    # None where not given: a resumed run then takes what it began with
+    group.add_argument("--steps", type=int, metavar="N", help="most steps of the fit (3000)")
+    group.add_argument("--solver", metavar="NAME", help="method of the fit")
+    group.add_argument("--dtype", choices=["float32", "float64"], help="of the fit (float64)")
+    most = f"{release_folder.MOST_ROWS:,}"
+    group.add_argument(
+        "--rows", type=int, metavar="N", help=f"synthetic rows (the estimated total, at most {most})"
+    )
+    group.add_argument("--synthetic", choices=release_folder.SYNTHETIC_FORMATS, help="(parquet)")
+    group.add_argument(
+        "--out",
+        metavar="DIR",
+        help="folder to make; it must not exist. Until it is complete, the noisy answers are in DIR.partial",
+    )
+    group.add_argument(
+        "--resume",
+        metavar="DIR.partial",
+        help="instead of all of the above but "
+        + ", ".join(f"--{name}" for name in partial.RESUMABLE)
+        + ": go on with a release that did not end, at no cost",
+    )
     group.add_argument("--json", action="store_true", help="print one JSON object")
     group.add_argument("--quiet", action="store_true", help="print nothing and show no progress")
 
 
+# a release is fitted only once: float64 costs little and certifies a smaller gap
+_DEFAULTS = {"steps": 3000, "solver": Estimator.solver, "dtype": "float64", "synthetic": "parquet"}
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Make the release and print its location and the budget spent."""
-    out = files.check_target(arguments.out)
-    _check_combination(arguments)
+    kept = None if arguments.resume is None else pathlib.Path(arguments.resume)
+    _check_required(arguments)
+    if kept is None:
+        out = files.check_target(arguments.out)
+        _check_combination(arguments)
+        domain = demo.domain() if arguments.demo else _domain(arguments.domain)
+        workload = _workload(arguments, domain)
+    else:
+        arguments, out, domain, workload = partial.read(kept, arguments)
+    for name, value in _DEFAULTS.items():
+        if getattr(arguments, name) is None:
+            setattr(arguments, name, value)
     release_folder.check_packages()
-    domain = demo.domain() if arguments.demo else _domain(arguments.domain)
-    workload = _workload(arguments, domain)
     mechanism = _mechanism(arguments)
-    if arguments.rows is not None and arguments.rows < 0:
-        raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
+    _check_rows(arguments)
     try:
         with _ledger(arguments) as ledger, holder_log(arguments.holder_log):
-            _release(arguments, mechanism, _data(arguments, domain), workload, out, ledger)
+            data = _data(arguments, domain) if kept is None else _data_again(arguments, domain, kept)
+            files.sweep(out.parent)
+            _release(arguments, mechanism, data, workload, out, kept, ledger)
         record = release_folder.read(out).record
         _tell(arguments, domain, out, record, mechanism.backend.drawn)
     except KeyboardInterrupt:
-        said = spending.after_interrupt(mechanism, out, resumable=arguments.ledger is not None)
-        raise process.Interrupted(said) from None
+        raise process.Interrupted(_after_interrupt(arguments, out)) from None
+
+
+def _check_required(arguments: argparse.Namespace) -> None:
+    """Refuse a call that lacks what a new release needs, or gives a resumed one what it has already."""
+    if arguments.resume is None:
+        lacking = [f"--{name}" for name in ("epsilon", "relation", "out") if getattr(arguments, name) is None]
+        if lacking:
+            arguments.refuse(f"the following arguments are required: {', '.join(lacking)}")
+        return
+    allowed = {*partial.RESUMABLE, "resume", "run", "refuse"}
+    usual = {"delta": "0", "mechanism": "marginals", "option": [], "no_header": False, "demo": False}
+    for name, value in vars(arguments).items():
+        if name not in allowed and value != usual.get(name):
+            shown = "TABLE" if name == "table" else f"--{name.replace('_', '-')}"
+            raise ValueError(f"{shown} is kept in {arguments.resume}: leave it out with --resume.")
+
+
+def _check_rows(arguments: argparse.Namespace) -> None:
+    if arguments.rows is not None and arguments.rows < 0:
+        raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
+    if arguments.rows is None and arguments.weights is not None:
+        raise ValueError(
+            "--rows is missing: records have weights, so that their number is private and does not follow "
+            "from the total weight. Say how many synthetic rows to draw; nothing was spent."
+        )
+
+
+def _after_interrupt(arguments: argparse.Namespace, out: pathlib.Path) -> str:
+    """Return a message on the state after an interrupt: the release exists in full or not at all."""
+    kept = partial.path_of(out) if arguments.resume is None else pathlib.Path(arguments.resume)
+    if (out / "release.json").is_file():
+        return f"interrupted; the release is at {out}"
+    if partial.has_answers(kept):
+        return f"interrupted; {partial.promise(kept)}"
+    if arguments.ledger is not None:
+        return f"interrupted; nothing was written. {spending.AGAIN}"
+    return "interrupted; nothing was spent"
 
 
 def _ledger(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Ledger | None]:
@@ -160,16 +222,18 @@ def _release(
     data: Dataset,
     workload: Workload,
     out: pathlib.Path,
+    kept: pathlib.Path | None,
     ledger: Ledger | None,
 ) -> None:
     """Measure, fit and write; anything else that could fail has been checked before."""
-    show = _show(arguments)
-    measurements: Sequence[LinearMeasurement] = ()
+    show, release = _show(arguments), None
     try:
         with files.reserve(out) as folder:
             process.check()
-            release = mechanism.run(data, workload, ledger=ledger, key=arguments.key, show_progress=show)
-            measurements = release.measurements
+            kept = partial.make(out, arguments, data.domain, workload) if kept is None else kept
+            release = mechanism.run(
+                data, workload, ledger=ledger, key=arguments.key, show_progress=show, keep=kept
+            )
             process.check()
             release_folder.fill(
                 folder,
@@ -180,13 +244,19 @@ def _release(
                 show_progress=show,
             )
             process.check()
-    except Exception as error:
+        partial.settle(kept, out, mechanism, None)
+    except BaseException as error:
+        paid = kept is not None and partial.has_answers(kept)
+        if kept is not None:
+            partial.settle(kept, out, mechanism, error)
         process.check()  # a library may have turned an interrupt into another error
-        measurements = error.measurements if isinstance(error, FitError) else measurements
-        if not (mechanism.backend.drawn or measurements):
+        if not isinstance(error, Exception) or not (paid or mechanism.backend.drawn):
             raise
-        said = spending.after_failure(error, measurements, mechanism, workload, out)
-        if ledger is not None:
+        if not isinstance(error, FitError) and release is None and paid and not mechanism.backend.drawn:
+            raise  # refused before anything was computed
+        said = f"{spending.stage(error, release is not None)}. The budget is spent ({spending.price(mechanism)})"
+        said += f"; {partial.promise(kept)}" if paid and kept is not None else "."
+        if ledger is not None and not paid:
             said += f" {spending.AGAIN}"
         raise RuntimeError(said) from error
 
@@ -291,6 +361,14 @@ def _data(arguments: argparse.Namespace, domain: Domain) -> Dataset:
         raise ValueError(str(error).replace("header=False", "--no-header")) from error
 
 
+def _data_again(arguments: argparse.Namespace, domain: Domain, kept: pathlib.Path) -> Dataset:
+    """Return the table of a resumed run, which is opened only where its records are needed."""
+    begun = (kept / run_folder.RUN).is_file()
+    if arguments.ledger is not None or not begun:
+        return _data(arguments, domain)
+    return run_folder.DeferredTable(kept, lambda: _data(arguments, domain))
+
+
 def _example(domain: Domain) -> str:
     """A valid example condition: the first value of the first attribute."""
     first = domain.attribute(domain.attributes[0])
@@ -305,6 +383,8 @@ def _print(
     print(f"  report   {out / 'report.html'}")
     print(f"  ask it   pgmjax query {shlex.quote(arguments.out)} {shlex.quote(_example(domain))}")
     numbers = f"loss {report_text.number(fit['loss'])}, gap {report_text.number(fit['gap'])}"
+    if arguments.rows is None and record["total"] > release_folder.MOST_ROWS:
+        print(f"  rows     {release_folder.MOST_ROWS:,}, the most without --rows")
     print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
     if record["answered_by"] == "learner":
         print("  answers  by the trained model in predictor/, not by the engine's")

@@ -1,31 +1,25 @@
-"""Track the spending of a run, and save paid answers that did not become a release."""
+"""Track the spending of a run, and say what was spent where it did not become a release."""
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import json
-import os
 import pathlib
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from pgmjax._internal import files
 from pgmjax.cli import process
-from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from pgmjax.mechanisms.base import FitError
 from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.response import KaryResponse, UnaryResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionDistribution
-from pgmjax.queries.workload import Workload
-from pgmjax.release import folder as release_folder
-from pgmjax.release import tables
 
 AGAIN = "Run the same command again: it goes on under the same charge of the ledger, at no further cost."
-_LONGEST = 200  # bytes of a folder's name, of the 255 that file systems allow
 
 
 class WatchedBackend:
@@ -118,59 +112,27 @@ def price(mechanism: Any) -> str:
     return f"epsilon = {as_text(mechanism.epsilon)}{delta}"
 
 
-def after_interrupt(mechanism: Any, out: pathlib.Path, *, resumable: bool = False) -> str:
-    """Return a message on the state after an interrupt: the release exists in full or not at all."""
-    if (out / "release.json").is_file():
-        return f"interrupted; the release is at {out}"
-    if resumable:
-        return f"interrupted; nothing was written. {AGAIN}"
-    if mechanism.backend.drawn:
-        return f"interrupted; nothing was written; {price(mechanism)} counts as spent"
-    return "interrupted; nothing was spent"
+def stage(error: Exception, measured: bool) -> str:
+    """Return a message on the stage of a run that failed, and why."""
+    name = "fit" if isinstance(error, FitError) else "writing" if measured else "measuring"
+    reason = str(_cause(error)).strip().rstrip(".") or type(_cause(error)).__name__
+    return f"The {name} failed: {reason}"
 
 
-def after_failure(
-    error: Exception,
-    measurements: Sequence[LinearMeasurement],
-    mechanism: Any,
-    workload: Workload,
-    out: pathlib.Path,
-) -> str:
-    """Save the paid answers, if any, with `keep`, and return a message on what happened."""
-    stage = "fit" if isinstance(error, FitError) else "writing" if measurements else "measuring"
-    cause = error.__cause__ if isinstance(error, FitError) and error.__cause__ else error
-    reason = str(cause).strip().rstrip(".") or type(cause).__name__
-    said = f"The {stage} failed: {reason}. The budget is spent ({price(mechanism)})"
-    if not measurements:
-        return f"{said}."
-    try:
-        kept = keep(measurements, mechanism, workload, cause, out)
-    except (OSError, ValueError) as second:
-        return f"{said}, and the noisy answers could not be saved: {second}"
-    return f"{said}; the noisy answers are in {kept}"
+def _cause(error: BaseException) -> BaseException:
+    return error.__cause__ or error if isinstance(error, FitError) else error
 
 
-def keep(
-    measurements: Sequence[LinearMeasurement],
-    mechanism: Any,
-    workload: Workload,
-    error: BaseException,
-    out: pathlib.Path,
-) -> pathlib.Path:
-    """Save the noisy answers of a run that failed after measuring, next to its intended release folder.
+def record(folder: pathlib.Path, mechanism: Any, error: BaseException) -> None:
+    """Write `spent.json` into the folder of a run that ended early.
 
     Args:
-        measurements: the noisy answers, which are paid for and may be published if the noise is secure.
+        folder: the folder with the noisy answers, which may be published if the noise is secure.
         mechanism: the mechanism with its privacy parameters.
-        workload: the requested workload, which determines the queries of the answers.
         error: the error; only its class name is written.
-        out: intended folder of the release.
-
-    Returns:
-        The new folder, with `measurements.parquet` and `spent.json`.
     """
     numbers = {"epsilon": as_text(mechanism.epsilon), "delta": as_text(mechanism.delta)}
-    record = {
+    spent = {
         "format": "pgmjax-failed-release",
         "mechanism": mechanism.name,
         **numbers,
@@ -178,22 +140,7 @@ def keep(
         "spent": numbers,
         "secure": mechanism.backend.secure,
         "seed": mechanism.backend.seed,
-        "error": type(error).__name__,
-        "workload": workload.to_list(),
+        "error": type(_cause(error)).__name__,
     }
-    target = _free(out)
-    with release_folder.reserve(target) as folder:
-        marks: dict[str, Any] = {"secure": record["secure"], "seed": record["seed"]}
-        tables.write_measurements(measurements, folder / "measurements.parquet", **marks)
-        (folder / "spent.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    return target
-
-
-def _free(out: pathlib.Path) -> pathlib.Path:
-    """The first of NAME.failed, NAME.failed-2, ... that does not exist."""
-    name = out.name
-    while len(os.fsencode(name)) > _LONGEST:
-        name = name[:-1]
-    numbered = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
-    paths = (out.with_name(f"{name}.failed{number}") for number in numbered)
-    return next(path for path in paths if not os.path.lexists(path))
+    with contextlib.suppress(OSError), files.replacing(folder / "spent.json") as path:  # the answers matter
+        path.write_text(json.dumps(spent, indent=2) + "\n", encoding="utf-8")

@@ -39,6 +39,8 @@ from pgmjax.release.trained import TrainedRelease
 FORMAT = "pgmjax-release"
 FORMAT_VERSION = 1
 SYNTHETIC_FORMATS = ("parquet", "csv")
+MOST_ROWS = 10_000_000
+"""The most synthetic rows that are drawn where no number is given."""
 _KEYS = ("mechanism", "epsilon", "delta", "relation", "spent", "secure", "seed", "total", "versions", "fit")
 
 
@@ -57,7 +59,8 @@ def write(
     Args:
         release: the release returned by a mechanism.
         out: the folder to create; it must not exist.
-        synthetic_rows: number of rows to draw from the model. Default: the model's total, rounded.
+        synthetic_rows: number of rows to draw from the model. Default: the model's total, rounded, at most
+            10,000,000; there is none where records have weights.
         synthetic_format: "parquet" or "csv".
         synthetic_seed: seed for sampling the synthetic rows; it does not affect privacy noise.
         source: public description of the table, shown in the report.
@@ -71,6 +74,7 @@ def write(
         ValueError: the folder exists or an argument is out of range; nothing is written.
     """
     check_packages()
+    _rows_of(release, synthetic_rows)
     with reserve(out) as folder:
         fill(
             folder,
@@ -100,8 +104,7 @@ def fill(
         ValueError: an argument is out of range; nothing is written.
     """
     checks.choice("synthetic_format", synthetic_format, SYNTHETIC_FORMATS)
-    rows = round(release.model.total) if synthetic_rows is None else synthetic_rows
-    rows = checks.integer("synthetic_rows", rows, low=0)
+    rows = _rows_of(release, synthetic_rows)
     record = {**describe(release), **({"source": source} if source else {})}
     with Progress("writing", 4, show_progress) as progress:
         release.model.save(folder / "model")
@@ -122,6 +125,18 @@ def fill(
         progress.advance()
         (folder / "release.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         progress.advance()
+
+
+def _rows_of(release: Release, synthetic_rows: int | None) -> int:
+    """Return how many synthetic rows to draw."""
+    if synthetic_rows is not None:
+        return checks.integer("synthetic_rows", synthetic_rows, low=0)
+    if release.weighted:
+        raise ValueError(
+            "synthetic_rows is missing: records have weights, so that their number is private and does not "
+            "follow from the total weight. Say how many rows to draw; nothing was written."
+        )
+    return min(round(release.model.total), MOST_ROWS)
 
 
 def check_packages() -> None:
