@@ -1,4 +1,4 @@
-"""The folder DIR.partial, in which the noisy answers of `pgmjax release --out DIR` are kept until DIR is complete.
+"""The folder DIR.partial, in which the noisy answers of `pgmjax release` are kept until DIR is complete.
 
 Beside what `privacy.RunFolder` keeps, it has the arguments, the domain and the workload, so that `--resume`
 needs nothing else.
@@ -81,8 +81,9 @@ def _make_room(path: pathlib.Path) -> None:
     try:
         if has_answers(path):
             raise ValueError(
-                f"{path} holds the noisy answers of a release that did not end. Go on from them at no cost with "
-                f"{command(path)}, or remove that folder, which loses what was paid for them. Nothing was spent."
+                f"{path} holds the noisy answers of a release that did not end. Go on from them at no cost "
+                f"with {command(path)}, or remove that folder, which loses what was paid for them. "
+                "Nothing was spent."
             )
         if not (path / _ARGUMENTS).is_file() and set(os.listdir(path)) - {_DOMAIN, _WORKLOAD}:
             raise ValueError(f"{path} is not of pgmjax: move it, or name another --out. Nothing was spent.")
@@ -124,8 +125,8 @@ def read(
     merged["out"] = str(out)
     if os.path.lexists(out):
         raise ValueError(
-            f"{out} exists already. If it is the release of {path}, that folder can be removed; otherwise move "
-            "it, and resume again."
+            f"{out} exists already. If it is the release of {path}, that folder can be removed; otherwise "
+            "move it, and resume again."
         )
     return argparse.Namespace(**merged), out, Domain.read(path / _DOMAIN), Workload.read(path / _WORKLOAD)
 

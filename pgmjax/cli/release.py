@@ -254,7 +254,9 @@ def _release(
             raise
         if not isinstance(error, FitError) and release is None and paid and not mechanism.backend.drawn:
             raise  # refused before anything was computed
-        said = f"{spending.stage(error, release is not None)}. The budget is spent ({spending.price(mechanism)})"
+        said = (
+            f"{spending.stage(error, release is not None)}. The budget is spent ({spending.price(mechanism)})"
+        )
         said += f"; {partial.promise(kept)}" if paid and kept is not None else "."
         if ledger is not None and not paid:
             said += f" {spending.AGAIN}"

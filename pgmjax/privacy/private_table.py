@@ -453,8 +453,8 @@ class Journal(Protocol):
         """
         ...
 
-    def receipt(self) -> dict[str, Any]:
-        """Return a record of the run's charge."""
+    def receipt(self) -> dict[str, Any] | None:
+        """Return a record of the run's charge; None if there is none beyond the run."""
         ...
 
     def holds(self, request: Mapping[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """A run's journal in a folder: every noisy answer is on disk before it is used or shown.
 
-The folder holds `run.json` (what the run is, public), `answers/` (one file for each step, public once the noise
+The folder holds `run.json` (what the run is, public), `answers/` (one file for each step, public if the noise
 is secure) and `.table.json` (a key and the table's digest under it, for the table's holder alone).
 """
 
@@ -122,8 +122,8 @@ class RunFolder:
         if path.is_file():
             if _read(self.path).get("request_hash") != asked:
                 raise ValueError(
-                    f"{self.path} holds the answers to another request (mechanism, settings, domain, workload, "
-                    "privacy parameters or noise differ): name another folder. Nothing was spent."
+                    f"{self.path} holds the answers to another request (mechanism, settings, domain, "
+                    "workload, privacy parameters or noise differ): name another folder. Nothing was spent."
                 )
             if not isinstance(data, DeferredTable):
                 check_table(self.path, data)
@@ -184,9 +184,9 @@ class RunFolder:
             return values
         if found[0] != asked:
             raise ValueError(
-                f"Answer {step} in {self.path} is to another question than the run asks now. What an adaptive "
-                "mechanism asks depends on its fits: go on with the solver, the steps, the version and the "
-                "kind of machine that the run began with. Nothing was computed."
+                f"Answer {step} in {self.path} is to another question than the run asks now. What an "
+                "adaptive mechanism asks depends on its fits: go on with the solver, the steps, the version "
+                "and the kind of machine that the run began with. Nothing was computed."
             )
         values = found[1]
         if self._journal is not None and not np.array_equal(
@@ -298,9 +298,9 @@ def check_table(path: str | os.PathLike[str], data: Dataset) -> None:
         raise ValueError(f"{file} is missing or damaged: the run's table cannot be recognised.") from error
     if not same:
         raise TableChangedError(
-            f"The table is not the one that the run in {os.fspath(path)} began with, or was changed since. Put "
-            "that table back, or begin a new run in a new folder, which costs its own budget. Nothing was "
-            "computed."
+            f"The table is not the one that the run in {os.fspath(path)} began with, or was changed since. "
+            "Put that table back, or begin a new run in a new folder, which costs its own budget. Nothing "
+            "was computed."
         )
 
 

@@ -35,7 +35,9 @@ def test_a_run_is_played_back_without_its_table(mechanism, relation, tmp_path, m
     kept = tables.read(tmp_path / "run" / "measurements.parquet")["value"].to_numpy()
     for release in (first, again):
         assert np.array_equal(np.concatenate([m.flat_values() for m in release.measurements]), kept)
-    assert again.spent == first.spent and str(again.spent) == "epsilon 1, delta 0"  # charged as the first time
+    assert (
+        again.spent == first.spent and str(again.spent) == "epsilon 1, delta 0"
+    )  # charged as the first time
 
 
 def test_an_answer_is_on_disk_before_it_is_used(tmp_path, monkeypatch):
@@ -108,7 +110,7 @@ def test_another_question_at_a_step_is_refused(tmp_path, monkeypatch):
                 table.measure([marginal(["a"])], epsilons=[1])
                 continue
             monkeypatch.setattr(PrivateTable, "_answer", forbid)
-            with pytest.raises(ValueError, match="Answer 0 in .* is to another question"):
+            with pytest.raises(ValueError, match=r"Answer 0 in .* is to another question"):
                 table.measure([marginal(["b"])], epsilons=[1])
 
 

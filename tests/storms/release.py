@@ -1,4 +1,6 @@
-"""Kill `pgmjax release` at random moments and count what is lost: `python tests/storms/release.py KILLS [SEED]`.
+"""Kill `pgmjax release` at random moments and count what is lost.
+
+To be run on demand: `python tests/storms/release.py KILLS [SEED]`.
 
 Runs of marginals and AIM, with and without a ledger, end by SIGINT or SIGKILL after a random time or at a
 random step of writing, up to three times each, and are resumed until they are complete. Each process writes
@@ -49,7 +51,18 @@ def new_ledger(folder):
 def command(mechanism, ledger):
     """The words of a first call."""
     words = ["release", "t.csv", "--domain", "d.json", "--all-kway", "2", "--epsilon", "1", "--relation"]
-    words += ["add-remove", "--mechanism", mechanism, "--steps", "30", "--rows", "9", "--out", "out", "--quiet"]
+    words += [
+        "add-remove",
+        "--mechanism",
+        mechanism,
+        "--steps",
+        "30",
+        "--rows",
+        "9",
+        "--out",
+        "out",
+        "--quiet",
+    ]
     words += ["--option", "rounds=8", "--option", "steps=10"] if mechanism == "aim" else []
     return [*words, "--ledger", "l.ledger"] if ledger else words
 
