@@ -260,7 +260,9 @@ class Run:
     table: PrivateTable
     show_progress: bool | None = None
     folder: RunFolder | None = None
-    _measured: list[LinearMeasurement] = dataclasses.field(default_factory=list, repr=False, compare=False)
+    _measured: list[LinearMeasurement] = dataclasses.field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
 
     @property
     def budget(self) -> Budget:

@@ -10,7 +10,6 @@ import hmac
 import json
 import os
 import pathlib
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -133,7 +132,7 @@ class RunFolder:
                 raise ValueError(
                     f"{self.path} has {', '.join(others)} but no {RUN}: name a new folder. Nothing was spent."
                 )
-            key = secrets.token_bytes(32)
+            key = os.urandom(32)
             _write(self.path / TABLE, {"key": key.hex(), "table": data.identity(key)}, 0o600)
             heading = {"format": FORMAT, "format_version": FORMAT_VERSION, "request_hash": asked}
             _write(path, {**heading, "request": dict(request)})
