@@ -16,7 +16,7 @@ from pgmjax.cli import process
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from pgmjax.mechanisms.base import FitError
-from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.backend import NoiseBackend, is_secure, passes_on
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.response import KaryResponse, UnaryResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionDistribution
@@ -28,6 +28,7 @@ AGAIN = "Run the same command again: it goes on under the same charge of the led
 _LONGEST = 200  # bytes of a folder's name, of the 255 that file systems allow
 
 
+@passes_on
 class WatchedBackend:
     """Another backend's noise, unchanged, with a note whether any was drawn.
 
@@ -176,7 +177,7 @@ def keep(
         **numbers,
         "relation": mechanism.relation.value,
         "spent": numbers,
-        "secure": mechanism.backend.secure,
+        "secure": is_secure(mechanism.backend),
         "seed": mechanism.backend.seed,
         "error": type(error).__name__,
         "workload": workload.to_list(),

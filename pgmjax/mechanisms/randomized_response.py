@@ -58,7 +58,9 @@ class RandomizedResponse(Mechanism):
         e^epsilon_i / (e^epsilon_i + m - 1) of m categories. Optimal unary: a true bit is 1 with 1/2, another
         with 1 / (e^epsilon_i + 1). Symmetric: every bit tells the truth with
         e^(epsilon_i / 2) / (e^(epsilon_i / 2) + 1). Lies are rounded so that no answer costs more. The
-        number of records is public. The model is post-processing.
+        number of records is public. The model is post-processing. What `run` releases and what a ledger keeps
+        of it are counts of answers, the same for every order of the table; `perturb` keeps and releases the
+        order, which must be public.
 
     References:
         Wang, Ying and Zhang 2016 (the estimators of `local`); Wang, Blocki, Li and Jha 2017 (encodings).
@@ -108,7 +110,7 @@ class RandomizedResponse(Mechanism):
     def execute(self, run: Run) -> Release:
         """Have the records answer, count the answers over the workload's cliques, and fit a model to them.
 
-        The order of the table plays no part: only counts leave it.
+        The order of the table plays no part: only counts leave it, and a ledger keeps only them.
         """
         domain = run.request.domain
         asked = [entry.clique for entry in run.request.workload.entries if domain.size(entry.clique) > 1]
@@ -166,7 +168,7 @@ class RandomizedResponse(Mechanism):
         settings = {"mechanism": f"{self.name}-rows", **plan.describe()}
         table = self._open_table(data, Workload([list(names)]), settings, ledger, key)
         with contextlib.nullcontext() if out is None else reserve(out) as folder:
-            responses = self._respond(table, plan, list(plan.groups), show_progress)
+            responses = self._respond(table, plan, list(plan.groups), show_progress, row_order_is_public)
             columns = columns_of(responses, folder)
             made = PerturbedTable(
                 table.domain, columns, responses.rows, table.secure, table.seed, table.receipt()
@@ -201,7 +203,12 @@ class RandomizedResponse(Mechanism):
         return universes(domain, attributes, self.universe, encoding, self.share, self.epsilon)
 
     def _respond(
-        self, table: PrivateTable, plan: Universes, cliques: Sequence[Clique], show_progress: bool | None
+        self,
+        table: PrivateTable,
+        plan: Universes,
+        cliques: Sequence[Clique],
+        show_progress: bool | None,
+        row_order_is_public: bool = False,
     ) -> Responses:
         rows = table.public_count()
         predicted = plan.predicted_errors(table.domain, cliques, rows)
@@ -210,6 +217,7 @@ class RandomizedResponse(Mechanism):
             plan.groups,
             epsilons=plan.epsilons,
             encodings=plan.encodings,
+            row_order_is_public=row_order_is_public,
             show_progress=show_progress,
         )
 

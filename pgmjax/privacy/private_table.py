@@ -23,8 +23,8 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy import measuring, responding
 from pgmjax.privacy import tape as tapes
 from pgmjax.privacy.accounting.events import Event
-from pgmjax.privacy.backend import NoiseBackend, default_backend
-from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.backend import NoiseBackend, default_backend, is_secure
+from pgmjax.privacy.budget import Budget, SingleProcess
 from pgmjax.privacy.measuring import PlannedMeasurement, TableReadError
 from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
@@ -33,7 +33,7 @@ from pgmjax.queries import Query
 __all__ = ["PrivateTable", "TableReadError"]
 
 
-class PrivateTable:
+class PrivateTable(SingleProcess):
     """A table that answers only with noise, under a budget.
 
     Args:
@@ -67,6 +67,7 @@ class PrivateTable:
         journal: Journal | None = None,
         tape: tapes.Tape | None = None,
     ):
+        super().__init__()
         if not isinstance(data, Dataset):
             raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
         if not isinstance(budget, Budget):
@@ -107,7 +108,7 @@ class PrivateTable:
     @property
     def secure(self) -> bool:
         """True if what comes from here may be published: secure noise, and no tape running."""
-        return self._backend.secure and self._tape is None
+        return is_secure(self._backend) and self._tape is None
 
     def receipt(self) -> dict[str, Any] | None:
         """Return where the run's charge is kept, for the records; None where it is kept nowhere."""
@@ -237,6 +238,7 @@ class PrivateTable:
         *,
         epsilons: Sequence[Any],
         encodings: Sequence[str] | None = None,
+        row_order_is_public: bool = False,
         show_progress: bool | None = None,
     ) -> responding.Responses:
         """Have each record answer for itself, with randomised responses.
@@ -245,6 +247,9 @@ class PrivateTable:
             groups: lists of attributes; a record's category in a group is its cell, row-major.
             epsilons: one exact epsilon a group.
             encodings: for each group one of `privacy.responding.ENCODINGS`; None for "direct" for all.
+            row_order_is_public: True says that the order of the rows does not depend on private values. Only
+                then does a journal keep the responses themselves; otherwise they can be counted under it
+                (`Responses.counted`, `local.marginals_of`), and it keeps the counts.
             show_progress: None shows a bar in terminals only, False never.
 
         Returns:
@@ -259,7 +264,8 @@ class PrivateTable:
         Guarantees:
             The responses of one record for group i are epsilon_i-DP; all together cost the sum. They stand
             in the order of the table, which must not depend on private values: if it does, only what
-            is the same for every order of the responses, such as their histogram, may be released.
+            is the same for every order of the responses, such as their histogram, may be released, and
+            nothing else is kept in a journal unless `row_order_is_public` is True.
         """
         planned = responding.plan_responses(
             groups, epsilons, encodings, self.domain, self._relation, self._data.weighted, self._backend
@@ -268,10 +274,17 @@ class PrivateTable:
         gates = responding.Gates(
             self._withheld,
             None if self._journal is None else self._kept,
+            self._is_kept,
             None if self._tape is None else self._pass,
         )
         return responding.Responses(
-            planned, self._data, self.public_count(), self._backend, gates, show_progress
+            planned,
+            self._data,
+            self.public_count(),
+            self._backend,
+            gates,
+            show_progress,
+            row_order_is_public is True,
         )
 
     def public_count(self) -> int:
@@ -309,6 +322,7 @@ class PrivateTable:
 
     def _charge(self, events: Sequence[Event]) -> None:
         """Charge for a use of the counts, which comes next; a table that is not valid costs nothing."""
+        self._check_process()
         self._budget.require(events)
         self._data.validate()
         if self._journal is not None:

@@ -18,6 +18,7 @@ from pgmjax.data.counting import check_memory
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy import measuring, tape
 from pgmjax.privacy.accounting.events import Pure
+from pgmjax.privacy.budget import SingleProcess
 from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.selection import ThresholdNoise
@@ -32,7 +33,7 @@ class ThresholdLost(Error, ValueError):
     """A threshold test cannot go on: an interruption took its noisy threshold."""
 
 
-class ThresholdTest:
+class ThresholdTest(SingleProcess):
     """Tells for counts, one after the other, whether they lie far from a guess; ends with the first "far".
 
     Args:
@@ -68,6 +69,7 @@ class ThresholdTest:
     """
 
     def __init__(self, table: PrivateTable, threshold: int, epsilon: Any):
+        super().__init__()
         if not isinstance(table, PrivateTable):
             raise TypeError(f"table must be a PrivateTable, got {type(table).__name__}.")
         if table.weighted:
@@ -101,10 +103,12 @@ class ThresholdTest:
 
         Raises:
             ValueError: a query that does not fit, or a test that has ended.
+            RuntimeError: another process than the one that made the test.
             ThresholdLost: the test is that of another run, played back from a ledger, which keeps no secrets,
                 and this answer would need its noisy threshold: open another test, which costs as much.
             TableReadError: the table could not be read.
         """
+        self._check_process()
         if self._closed:
             raise ValueError("this threshold test has told a `far` and ended: open another one.")
         table = self._table

@@ -25,7 +25,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy import tape
 from pgmjax.privacy.accounting.events import Pure
-from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.backend import NoiseBackend, is_secure
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.chain import digest_of, text_of
@@ -127,7 +127,7 @@ def opened(
         raise ValueError("a session counts records, and this table has weights: leave the weights out.")
     if cap > _LARGEST_CAP:
         raise ValueError(f"cap must be at most {_LARGEST_CAP}, got {as_text(cap)}.")
-    secure = backend.secure and tape.active() is None
+    secure = is_secure(backend) and tape.active() is None
     header = {
         "kind": "session",
         "format": FORMAT,
