@@ -373,11 +373,9 @@ def open_npy(file: pathlib.Path, domain: Domain, weights: str | None) -> NpySour
 
 def _mapped(file: pathlib.Path, domain: Domain) -> np.ndarray:
     try:
-        codes = np.load(file, mmap_mode="r", allow_pickle=False)
+        codes = mapped(file)
     except (ValueError, OSError, EOFError):
-        codes = None
-    if not isinstance(codes, np.ndarray):
-        raise ValueError(f"{file} cannot be read as a .npy file.")
+        raise ValueError(f"{file} cannot be read as a .npy file.") from None
     if codes.ndim not in (1, 2) or (1 if codes.ndim == 1 else codes.shape[1]) != len(domain):
         raise ValueError(
             f"{file.name} must have a row a record and a column for each of the domain's {len(domain)} "

@@ -257,12 +257,16 @@ def read(folder: str | os.PathLike[str]) -> Predictor:
         ValueError: there is none, or it is damaged or of another version.
     """
     with FOLDER.reading(folder) as contents:
-        record = contents.record
-        parts = [
-            _part(contents.arrays(f"part-{number}.npz"), about, record["seed"])
-            for number, about in enumerate(record["parts"])
-        ]
-        return Predictor(Domain(record["domain"]), as_encoding(record["encoding"]), tuple(parts))
+        record, domain = contents.record, Domain(contents.record["domain"])
+        encoding, parts = as_encoding(record["encoding"]), []
+        for number, about in enumerate(record["parts"]):
+            stored = contents.arrays(f"part-{number}.npz")
+            width = encoding.dimensions(domain, as_clique(domain, about["clique"]))
+            rows, *others = (stored.header(name).shape for name in _TAUGHT)
+            if rows[1:] != (width,) or any(shape != rows[:1] for shape in others):
+                raise ValueError(f"the arrays of part-{number}.npz do not fit its record, or one another.")
+            parts.append(_part(dict(stored), about, record["seed"]))
+        return Predictor(domain, encoding, tuple(parts))
 
 
 def check_writable(learner: Learner, encoding: Encoding) -> None:

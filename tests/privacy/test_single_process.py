@@ -62,9 +62,9 @@ test = ThresholdTest(table(), 10, epsilon=1)
 answers = one.respond([["a"]], epsilons=[1])
 begun = iter(one.respond([["a"]], epsilons=[1]))
 uses = [
-    lambda: budget.charge(1),
     lambda: budget.require(1),
     lambda: budget.bind(REPLACE),
+    lambda: budget.charge(1),
     lambda: two.measure([marginal(["a"])], epsilons=[1]),
     lambda: test.far(Product({"a": point(1)}), 2),
     lambda: list(answers),

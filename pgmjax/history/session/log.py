@@ -207,7 +207,7 @@ def turn(path: pathlib.Path) -> Iterator[None]:
 
 def _read(payload: bytes) -> dict[str, Any] | None:
     try:
-        record = json.loads(payload)
+        record = parse_json(payload)
         return record if record["kind"] in KINDS else None
     except (ValueError, TypeError, KeyError):
         return None
