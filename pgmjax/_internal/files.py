@@ -4,8 +4,9 @@
 when complete. `read` opens a JSON file that names its format and version, and says what is wrong with it.
 `ArrayFolder` is a folder with such a file and arrays, as models, histories, tables and predictors are saved.
 
-Whoever wrote a file may mean harm: text is bounded before it becomes numbers (`parse_json`), and of arrays the
-headers are read and held against the record before memory is taken for what they promise (`StoredArrays`).
+Whoever wrote a file may mean harm: text is bounded before it becomes numbers (`parse_json`), and of arrays
+the headers are read, and held against the record, before memory is taken for what they promise
+(`StoredArrays`).
 """
 
 from __future__ import annotations
@@ -175,14 +176,14 @@ def read(path: pathlib.Path, what: str, name: str, version: int) -> dict[str, An
     try:
         record = parse_json(text)
     except ValueError as error:
-        reason = "it is not JSON." if isinstance(error, json.JSONDecodeError) else str(error)
-        raise ValueError(f"{path} is damaged: {reason} Make or copy it again.") from None
+        more = "." if isinstance(error, json.JSONDecodeError) else f" as pgmjax writes it: {error}"
+        raise ValueError(f"{path} is damaged: it is not JSON{more} Make or copy it again.") from None
     if not isinstance(record, dict) or record.get("format") != name:
         raise ValueError(f"{path} was not written by pgmjax or is not {what}: its format is not {name!r}.")
     if record.get("format_version") != version:
         raise ValueError(
-            f"{path} has format version {record.get('format_version')!r:.60}; expected {version}. Install the "
-            "version of pgmjax it names."
+            f"{path} has format version {record.get('format_version')!r:.60}; expected {version}. Install "
+            "the version of pgmjax it names."
         )
     return record
 
@@ -406,8 +407,8 @@ class StoredArrays(Mapping[str, np.ndarray]):
         needed, free = sum(member.file_size for member, _ in self._members.values()), available_bytes()
         if needed > free:
             raise ValueError(
-                f"{self._name} holds arrays of {readable_bytes(needed)}, and {readable_bytes(free)} of memory "
-                "are free."
+                f"{self._name} holds arrays of {readable_bytes(needed)}, and {readable_bytes(free)} of "
+                "memory are free."
             )
 
     def header(self, name: str) -> Header:

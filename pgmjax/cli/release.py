@@ -327,6 +327,6 @@ def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:
 
 def _value(text: str) -> Any:
     try:
-        return parse_json(text)
+        return files.parse_json(text)
     except ValueError:
         return text

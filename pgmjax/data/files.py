@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.files import mapped
 from pgmjax.data import fingerprint
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.domain import Domain

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import pathlib
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -135,12 +136,14 @@ def _told(arrays: files.StoredArrays, entries: list[dict[str, Any]]) -> dict[str
         if "matrix" in entry["query"]:
             kind, *shape = entry["query"]["matrix"]
             sizes["matrices_" + kind] += math.prod(shape)
-    for name, size in sizes.items():
+    told = {name: size for name, size in sizes.items() if size or name in arrays}
+    for name, size in told.items():
         if arrays.header(name).shape != (size,):
             raise ValueError(f"{name} is not as long as its record says.")
-    if "covariance" in arrays and arrays.header("covariance").shape != (sum_ := _rows(sizes), sum_):
+    answers = sizes["values_i"] + sizes["values_f"]
+    if "covariance" in arrays and arrays.header("covariance").shape != (answers, answers):
         raise ValueError("its covariance is not that of its answers.")
-    return {name: arrays[name] for name in sizes}
+    return {name: arrays[name] for name in told}
 
 
 class _Reader:

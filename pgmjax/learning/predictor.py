@@ -14,7 +14,7 @@ import numpy as np
 
 from pgmjax._internal import files
 from pgmjax._internal.moved import renamed
-from pgmjax.data.cliques import Clique
+from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.learning import as_learner
 from pgmjax.learning.base import FittedLearner, Learner

@@ -266,8 +266,8 @@ def marginals_of(
         return part.sums()
 
     asked = {"tally": [list(clique) for clique in wanted]}
-    streamed = isinstance(responses, Responses)
-    tally.take(responses.counted(asked, count) if streamed else count(responses.blocks()), responses.rows)
+    sums = responses.counted(asked, count) if isinstance(responses, Responses) else count(responses.blocks())
+    tally.take(sums, responses.rows)
     return tally.marginals()
 
 

@@ -45,9 +45,7 @@ def write(
 
 
 @contextlib.contextmanager
-def reading(
-    kind: ArrayFolder, folder: Any
-) -> Iterator[tuple[Domain, float, dict[str, Any], StoredArrays]]:
+def reading(kind: ArrayFolder, folder: Any) -> Iterator[tuple[Domain, float, dict[str, Any], StoredArrays]]:
     """Open the folder of a model: its domain, its total, `model.json` and `model.npz`.
 
     Raises:

@@ -249,8 +249,8 @@ class Responses(SingleProcess):
         """
         if self._gates.kept is not None and not self._ordered and not self._holds(0):
             raise ValueError(
-                "These responses would be kept in the ledger in the order of the table, which was not said to "
-                "be public: say respond(..., row_order_is_public=True) if it does not depend on private "
+                "These responses would be kept in the ledger in the order of the table, which was not said "
+                "to be public: say respond(..., row_order_is_public=True) if it does not depend on private "
                 "values, or have them counted (local.marginals_of, Responses.counted)."
             )
         self._begin()

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax._internal.files import parse_json
 
 _FORMAT, _VERSION = "pgmjax sweep", 1
 COLUMNS = {

@@ -10,7 +10,6 @@ it, under the same record.
 from __future__ import annotations
 
 import contextlib
-import json
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal.files import parse_json
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.history.history import History
