@@ -306,7 +306,7 @@ class Responses(SingleProcess):
         return {"respond": asked, "block": block, "records": records}
 
     def _holds(self, number: int) -> bool:
-        """Whether the next thing that the journal keeps is this block."""
+        """Return whether the next thing that the journal keeps is this block."""
         return self._gates.holds(self._request(number, self._length(number)))
 
     def _played(self, played: list[int]) -> Iterator[Block]:
