@@ -49,7 +49,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Audit and print what was found; fails if something was."""
+    """Audit and print the findings; raises RuntimeError if there are faults."""
     if arguments.pairs < 1:
         raise ValueError(f"--pairs must be at least 1, got {arguments.pairs}.")
     if arguments.runs is not None and (arguments.runs < 0 or arguments.runs == 1):
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _mechanisms(text: str) -> list[type[Any]]:
-    """The classes that an argument names."""
+    """The mechanism classes named by an argument."""
     known = mechanisms.names()
     if text == "all" or text in known:
         return list(known.values()) if text == "all" else [known[text]]
@@ -97,7 +97,7 @@ def _mechanisms(text: str) -> list[type[Any]]:
     try:
         mechanism = getattr(importlib.import_module(module), name)
         audit.AuditCase(mechanism, mechanisms.relations(mechanism)[0])
-    except Exception as error:  # whatever a module of somebody else raises
+    except Exception as error:  # user modules may raise anything
         raise argparse.ArgumentTypeError(f"{text}: {type(error).__name__}: {error}") from error
     return [mechanism]
 
