@@ -545,7 +545,9 @@ def test_what_only_calls_itself_secure_is_not(make, watched, tmp_path):
     marginals = Marginals(epsilon=1, relation="add-remove", backend=source)
     assert marginals.run(data, Workload([["a"]]), show_progress=False).secure is False
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
-        ledger.register("table", epsilon=1, relation="add-remove", digest=ledger.digest_of(data))
+        ledger.register(
+            "table", epsilon=1, relation="add-remove", digest=ledger.digest_of(data), domain=data.domain
+        )
         with pytest.raises(ValueError, match="takes secure noise only, and this noise can be repeated or"):
             marginals.run(data, Workload([["a"]]), ledger=ledger)
         with pytest.raises(ValueError, match="takes secure noise only"):

@@ -240,7 +240,9 @@ def sorted_books(tmp_path):
     data = Dataset.from_columns(DOMAIN, {"a": [0] * 60 + [2] * 40, "b": [0] * 100, "c": [1] * 50 + [3] * 50})
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
         digest = ledger.digest_of(data)
-        ledger.register("people", epsilon=200, relation="replace-one", digest=digest, research=True)
+        ledger.register(
+            "people", epsilon=200, relation="replace-one", digest=digest, research=True, domain=data.domain
+        )
         yield ledger, data
 
 
