@@ -53,7 +53,7 @@ def add_parser(commands: Any) -> None:
     _add_table(parser)
     _add_privacy(parser)
     _add_output(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, usage_error=parser.error)
     _DEFAULTS.update({action.dest: action.default for action in parser._actions})
 
 
@@ -145,7 +145,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments = _resumed(arguments)
     missing = [name for name in ("epsilon", "relation", "out") if getattr(arguments, name) is None]
     if missing:
-        raise ValueError(f"--{missing[0]} is missing: a release needs --epsilon, --relation and --out.")
+        arguments.usage_error(f"the following arguments are required: --{', --'.join(missing)}")
     out = files.check_target(arguments.out)
     _check_combination(arguments)
     release_folder.check_packages()
@@ -225,7 +225,7 @@ def _begun(arguments: argparse.Namespace, out: pathlib.Path) -> run_folder.RunFo
         folder = run_folder.RunFolder(partial)
     except OSError as error:
         raise ValueError(f"{out} cannot be made: {error.strerror}.") from error
-    stored = {name: value for name, value in vars(arguments).items() if name != "run"}
+    stored = {name: value for name, value in vars(arguments).items() if name not in ("run", "usage_error")}
     for name in ("table", "domain", "workload", "ledger", "holder_log", "out"):
         if stored[name] is not None:
             stored[name] = str(pathlib.Path(stored[name]).absolute())
@@ -274,7 +274,7 @@ def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
     if stored is None:
         raise ValueError(f"{arguments.resume} is no folder that an interrupted release left.")
     given = {name: value for name, value in vars(arguments).items() if value != _DEFAULTS.get(name)}
-    other = [name for name in given if name not in (*_OUTPUT, "resume", "run")]
+    other = [name for name in given if name not in (*_OUTPUT, "resume", "run", "usage_error")]
     if other:
         raise ValueError(
             f"--{other[0].replace('_', '-')} was decided when the run began: with --resume give options of "
@@ -458,6 +458,6 @@ def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text)
-    except json.JSONDecodeError:
+        return files.parse_json(text)
+    except ValueError:
         return text

@@ -13,7 +13,7 @@ import numpy as np
 from pgmjax.cli import process
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from pgmjax.mechanisms.base import FitError
-from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.backend import NoiseBackend, passes_on
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.response import KaryResponse, UnaryResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionDistribution
@@ -26,6 +26,7 @@ _LONGEST = 200  # bytes of a name, of the 255 that file systems allow
 AGAIN = "Run the same command again: it goes on under the same charge of the ledger, at no further cost."
 
 
+@passes_on
 class WatchedBackend:
     """A noise backend that forwards to another one and records whether noise was drawn.
 

@@ -19,8 +19,8 @@ from pgmjax.data.ratings import Ratings, check_pairs
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy.accounting.events import LaplaceEvent
-from pgmjax.privacy.backend import NoiseBackend, default_backend
-from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.backend import NoiseBackend, default_backend, is_secure
+from pgmjax.privacy.budget import Budget, SingleProcess
 from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.private_table import Journal
 
@@ -34,7 +34,7 @@ MEASURES = ("cosine", "pearson", "inner_product")
 PROTECTS = ("rating", "record")
 
 
-class PrivateRatings:
+class PrivateRatings(SingleProcess):
     """Ratings that answer only with noise, under a budget.
 
     Args:
@@ -68,6 +68,7 @@ class PrivateRatings:
         backend: NoiseBackend | None = None,
         journal: Journal | None = None,
     ) -> None:
+        super().__init__()
         if not isinstance(ratings, Ratings):
             raise TypeError(f"ratings must be pgmjax.data.ratings.Ratings, got {type(ratings).__name__}.")
         if Relation.parse(relation) is not Relation.REPLACE_ONE:
@@ -103,6 +104,11 @@ class PrivateRatings:
         """The source of noise."""
         return self._backend
 
+    @property
+    def secure(self) -> bool:
+        """True if what comes from here may be published: its noise is secure."""
+        return is_secure(self._backend)
+
     def similarities(self, pairs: Any, measure: str, *, epsilon: Any) -> NoisySimilarities:
         """Answer similarities of pairs of records, with discrete Laplace noise.
 
@@ -124,9 +130,10 @@ class PrivateRatings:
         epsilon = exact_epsilon(epsilon)
         distribution = self._backend.laplace(sensitivity, epsilon)
         events = [LaplaceEvent(epsilon, None, distribution.scale)]
+        self._check_process()
         self._budget.require(events)
         if self._journal is not None:
-            self._journal.begin(self, self._budget, Relation.REPLACE_ONE, self._backend.secure)
+            self._journal.begin(self, self._budget, Relation.REPLACE_ONE, self.secure)
         self._budget.charge(events)
 
         def compute() -> np.ndarray:

@@ -227,7 +227,7 @@ class SavedRelease:
         record = files.read(path, "a transcript of pgmjax", transcript.FORMAT, transcript.FORMAT_VERSION)
         try:
             return transcript.read(record, self.model.domain)
-        except (TypeError, ValueError) as error:
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged: {error}") from error
 
     def predictor(self) -> Predictor:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal.files import array_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
@@ -207,4 +208,4 @@ def _packed(values: np.ndarray) -> bytes:
 
 
 def _unpacked(payload: bytes) -> np.ndarray:
-    return np.load(io.BytesIO(payload), allow_pickle=False)
+    return array_of(payload)
