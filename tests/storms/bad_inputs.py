@@ -3,8 +3,8 @@
     python tests/storms/bad_inputs.py
 
 For every input the command must end with 0, 1 or 2, print at most one line on standard error, no traceback
-and none of the values in the table (which hold the word that is looked for), and leave nothing behind if it was
-refused. On a ledger, what is refused must be free. It prints every outcome, and exits with 1 on a fault.
+and none of the values in the table (they hold the word that is looked for), and leave nothing behind if it
+was refused. On a ledger, what is refused must be free. It prints every outcome, and exits with 1 on a fault.
 """
 
 import contextlib
