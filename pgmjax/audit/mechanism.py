@@ -71,8 +71,7 @@ def replay_mechanism(
         1.0
     """
     case = AuditCase(mechanism, Relation.parse(relation), epsilon, delta, seed, options)
-    tables = neighbours(domain, case.relation, pairs=pairs, max_weight=max_weight, seed=seed)
-    return replay_case(case, tables, workload)
+    return replay_case(case, case.tables(pairs, max_weight, domain), workload)
 
 
 def replay_case(
@@ -131,13 +130,22 @@ class AuditCase:
         options = {**getattr(self.mechanism, "audited_with", {}), **more, **self.options}
         if "estimator" in inspect.signature(self.mechanism).parameters:
             options.setdefault("estimator", short_fit())
-        return self.mechanism(
-            epsilon=self.epsilon,
-            relation=self.relation,
-            delta=self.delta,
-            backend=SeededBackend(self.seed if seed is None else seed, insecure=True),
-            **options,
-        )
+        options.setdefault("backend", SeededBackend(self.seed if seed is None else seed, insecure=True))
+        return self.mechanism(epsilon=self.epsilon, relation=self.relation, delta=self.delta, **options)
+
+    def tables(
+        self, pairs: int, max_weight: int | None = None, domain: Domain = DOMAIN
+    ) -> Iterable[tuple[Any, Any]]:
+        """Yield pairs of neighbouring tables: the mechanism's own (`neighbours`) if it is of no `Dataset`.
+
+        Args:
+            pairs: how many.
+            max_weight: records have weights up to this bound; None without.
+            domain: of the tables.
+        """
+        if hasattr(self.mechanism, "neighbours"):
+            return self.make().neighbours(pairs, self.seed)
+        return neighbours(domain, self.relation, pairs=pairs, max_weight=max_weight, seed=self.seed)
 
 
 def short_fit() -> Estimator:
