@@ -152,8 +152,8 @@ def _carried(number: int, call: Call, released: np.ndarray) -> np.ndarray:
     if not whole.all():
         row = int(np.flatnonzero(~whole)[0])
         raise NonInterferenceError(
-            f"Call {number} ({call.kind}) releases {int((~whole).sum()):,} of {whole.size:,} numbers without a "
-            f"draw of noise of their own, the first in row {row:,}."
+            f"Call {number} ({call.kind}) releases {int((~whole).sum()):,} of {whole.size:,} numbers without "
+            f"a draw of noise of their own, the first in row {row:,}."
         )
     if (np.diff(draws) <= 0).any():
         raise NonInterferenceError(

@@ -21,7 +21,7 @@ from pgmjax.data.dataset import Dataset
 from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
 from pgmjax.history.session.session import Session
-from pgmjax.mechanisms.base import PrivacyParameters
+from pgmjax.mechanisms.base import PrivacyParameters, check_table_and_workload
 from pgmjax.mechanisms.mldp_similarity import SimilarityMLDP
 from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.privacy.budget import BudgetExceeded
@@ -54,12 +54,13 @@ class TableCalls(PrivacyParameters):
     name: ClassVar[str] = "table-calls"
     summary: ClassVar[str] = "all calls of a private table"
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {"encoding": ENCODINGS}
+    audited_large: ClassVar[dict[str, Any]] = {}
 
     def run(
         self, data: Dataset, workload: Workload, *, ledger: Ledger | None = None, key: str | None = None
     ) -> tuple[Any, ...]:
         """Make the calls, the last of them beyond the budget."""
-        workload.validate(data.domain)
+        check_table_and_workload(data, workload)
         table = self._open_table(data, workload, {"mechanism": self.name}, ledger, key)
         unit, queries = table.budget.unit, [entry.query for entry in workload.entries]
         parts = table.budget.split([1] * 8)
@@ -164,7 +165,9 @@ class SessionQueries(PrivacyParameters):
         """Ask for rows of the workload's first query, buy its marginal, and ask for too much."""
         with fresh_ledger() as ledger:
             digest = ledger.digest_of(data)
-            ledger.register("t", epsilon=self.epsilon, relation=self.relation, digest=digest, research=True)
+            ledger.register(
+                "t", epsilon=2 * self.epsilon, relation=self.relation, digest=digest, research=True
+            )
             session = Session.open(
                 ledger, data, cap=self.epsilon, relation=self.relation, backend=self.backend
             )
@@ -209,8 +212,9 @@ class RatingsCalls(PrivacyParameters):
     audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
         "protect": PROTECTS,
         "measure": MEASURES,
-        "records": (_RECORDS, 730),  # of which there are more than 2^18 pairs
+        "records": (_RECORDS, 2),
     }
+    audited_large: ClassVar[dict[str, Any]] = {"records": 730}  # of which there are more than 2^18 pairs
 
     def neighbours(self, pairs: int, seed: int) -> Iterator[tuple[Ratings, Ratings]]:
         """Yield pairs of neighbouring tables, see `neighbouring_ratings`."""

@@ -356,6 +356,10 @@ class Mechanism(PrivacyParameters, abc.ABC):
     """One line for lists of mechanisms."""
     audited_with: ClassVar[Mapping[str, Any]] = {}
     """Settings with which audits on tiny tables run it."""
+    audited_values: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """Values of options that audits run through, where the option's type says too little."""
+    audited_large: ClassVar[Mapping[str, Any] | None] = {}
+    """Settings with which it measures a marginal of 2^18 cells and more; None where it does not."""
 
     def run(
         self,
