@@ -173,6 +173,8 @@ def audit_primitives() -> dict[str, str | None]:
         "decimals are exact": contracts.decimals_are_exact,
         "relations do not mix": contracts.relations_do_not_mix,
         "noise comes before counts": contracts.noise_comes_before_counts,
+        "large draws are fresh": contracts.large_draws_are_fresh,
+        "weights above their bound are refused": contracts.heavy_records_are_refused,
         "bad numbers are refused": primitives.bad_numbers_are_refused,
         "bad inputs are refused": contracts.bad_inputs_are_refused,
         "insecure noise says so": contracts.insecure_noise_says_so,
