@@ -67,10 +67,9 @@ class TableCalls(PrivacyParameters):
         each = [sum(parts[:4]) / len(queries)] * len(queries)
         told: list[Any] = [table.measure(queries, **_costs(unit, each), show_progress=False)]
         score = _distances(data, queries)
-        told.append(table.select(score, **{unit: parts[4]}))
-        told.append(
-            table.select_several(Counts(marginal([data.domain.attributes[0]])), 3, **{unit: parts[5] / 3})
-        )
+        costs: list[dict[str, Any]] = [{unit: parts[4]}, {unit: parts[5] / 3}]
+        told.append(table.select(score, **costs[0]))
+        told.append(table.select_several(Counts(marginal(data.domain.attributes[:1])), 3, **costs[1]))
         told.append(table.public_total())
         if unit == "epsilon" and not table.weighted:
             told.append(_threshold(table, parts[6]))

@@ -15,6 +15,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from pgmjax import mechanisms, random
@@ -49,11 +50,12 @@ DOMAINS = (DOMAIN, Domain({"a": 2, "b": 2, "c": 2}), Domain({"a": 40, "b": 3, "c
 KINDS = ("marginals", "ranges", "sums", "dense", "indicators")
 """The kinds of random workloads."""
 
-_EPSILONS = ("1", "1/3", "8")
+_EPSILONS = (Fraction(1), Fraction(1, 3), Fraction(8))
+_DELTAS = (Fraction(0), Fraction(1, 10**6))
 _SHARED = ("epsilon", "relation", "delta", "backend", "estimator")
 _TRIES = 40
 _PAIRS = 8
-_AT_LARGE = "50"  # an epsilon at which so many noisy cells are worth asking for
+_AT_LARGE = Fraction(50)  # an epsilon at which so many noisy cells are worth asking for
 
 
 def workload_of(kind: str, domain: Domain, seed: int = 0) -> Workload:
@@ -209,11 +211,15 @@ def cases(mechanism: type[Any], seed: int = 0) -> Iterator[MatrixCase]:
             yield from (each for each in pair if each is not None)
 
 
+def _deltas(mechanism: type[Any]) -> tuple[Fraction, ...]:
+    return _DELTAS if getattr(mechanism, "spends_delta", True) else _DELTAS[:1]
+
+
 def _answers(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
     accepted = mechanisms.takes_weights(mechanism)
     factors = {
         "relation": mechanisms.relations(mechanism),
-        "delta": (0, "1e-6") if getattr(mechanism, "spends_delta", True) else (0,),
+        "delta": _deltas(mechanism),
         "epsilon": _EPSILONS,
         "max_weight": (None, 3, 2**31 - 1) if accepted else (None,),
         "domain": DOMAINS,
@@ -233,7 +239,7 @@ def _large(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
         return
     relations = mechanisms.relations(mechanism)
     accepted = mechanisms.takes_weights(mechanism)
-    deltas = (0, "1e-6") if getattr(mechanism, "spends_delta", True) else (0,)
+    deltas = _deltas(mechanism)
     for number, domain in enumerate(LARGE[:1] if hasattr(mechanism, "neighbours") else LARGE):
         place = seed + len(mechanism.name) + number  # so that not all mechanisms have the same of these
         relation, delta = relations[place % len(relations)], deltas[place // 2 % len(deltas)]
@@ -245,7 +251,7 @@ def _large(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
 
 def _refused(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
     for number, relation in enumerate(mechanisms.relations(mechanism)):
-        case = AuditCase(mechanism, relation, 1, 0, seed)
+        case = AuditCase(mechanism, relation, seed=seed)
         weighted = 3 if mechanisms.takes_weights(mechanism) and number else None
         asked = refusals(case, WORKLOAD, levels(mechanism))
         for turn, (kind, run) in enumerate(asked):

@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -168,7 +169,7 @@ class _Visited:
         return [
             matrix.MatrixCase(
                 "weights",
-                AuditCase(mechanism, relation, epsilon=3),
+                AuditCase(mechanism, relation, epsilon=Fraction(3)),
                 wide,
                 matrix.workload_of(kind, wide),
                 max_weight=3,

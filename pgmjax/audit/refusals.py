@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pgmjax._internal.errors import Error
 from pgmjax.audit.frontends import fresh_ledger
 from pgmjax.audit.mechanism import AuditCase, short_fit
 from pgmjax.data.dataset import Dataset
@@ -27,10 +26,6 @@ from pgmjax.queries.workload import Workload
 Run = Callable[[Any], Any]
 
 _ACCOUNT = "audited"
-
-
-class RefusedRun(Error, RuntimeError):
-    """A run under a ledger that was refused: with its error's words and what the ledger says afterwards."""
 
 
 def refusals(
@@ -164,7 +159,7 @@ def _under_ledger(case: AuditCase, workload: Any, account: _Account, data: Any) 
                 result = made.run(data, workload, ledger=ledger, key=key)
             except Exception as error:
                 books = _books(ledger) if account.cap else None
-                raise RefusedRun(f"{type(error).__name__}: {error}; {books}") from error
+                raise RuntimeError(f"{type(error).__name__}: {error}; {books}") from error
             # what a release says of the ledger has the time in it
             told.append(result if isinstance(result, list | tuple | dict) else result.measurements)
         return told, _books(ledger)
