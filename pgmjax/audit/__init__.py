@@ -13,16 +13,16 @@ Four layers, from the cheapest to the dearest:
   `smoke`).
 
 `primitives` and `contracts` check the library as it is installed, `report` says what was found, `coverage`
-which code was run for it, `specimen` is a mechanism to audit and to break. `mutants` are bugs put in on purpose
-by `mutations`, each of which must be caught. Audit on made-up tables: a tape holds exact private numbers. All
-of it is testing and no proof.
+which code was run for it, `specimen` is a mechanism to audit and to break. `mutants` are bugs put in on
+purpose by `mutations`, each of which must be caught. Audit on made-up tables: a tape holds exact private
+numbers. All of it is testing and no proof.
 """
 
 from pgmjax._internal.moved import serve_old_names
 from pgmjax.audit import mutants
 from pgmjax.audit.blackbox import LowerBound, audit_blackbox, epsilon_lower_bound, mu_lower_bound
 from pgmjax.audit.compare import differences
-from pgmjax.audit.coverage import FileCoverage, Watch
+from pgmjax.audit.coverage import FileCoverage, LineCoverage
 from pgmjax.audit.draws import CountingBackend, check_draws
 from pgmjax.audit.exact import (
     channel_delta,
@@ -40,8 +40,8 @@ from pgmjax.audit.mechanism import AuditCase, replay_mechanism
 from pgmjax.audit.primitives import AuditFailure, Repetition, repeated
 from pgmjax.audit.replay import (
     CannotAuditError,
-    Outcome,
     Replayed,
+    ReplayedPair,
     check_outcome,
     check_pair,
     check_pairs,
@@ -61,17 +61,17 @@ __all__ = [
     "FileCoverage",
     "Goodness",
     "LargestLoss",
+    "LineCoverage",
     "LowerBound",
     "MatrixAudit",
     "MechanismAudit",
     "NoMeasurementsError",
     "NonInterferenceError",
-    "Outcome",
     "Repetition",
     "Replayed",
+    "ReplayedPair",
     "SelectAndMeasure",
     "Tape",
-    "Watch",
     "as_table",
     "audit_blackbox",
     "audit_matrix",

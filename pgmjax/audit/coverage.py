@@ -1,7 +1,8 @@
-"""Which lines of the code that spends an audit has reached: what it never ran it cannot speak of.
+"""Coverage of an audit: the lines of the code that spends which it has reached.
 
-Lines of functions are watched while a `with` block lasts, by `sys.monitoring` where Python has it and by a
-trace function elsewhere. Lines that run when a module is imported are not counted.
+Of what it never ran an audit cannot speak. Lines of functions are watched while a `with` block lasts, by
+`sys.monitoring` where Python has it and by a trace function elsewhere. Lines that run when a module is imported
+are not counted.
 """
 
 from __future__ import annotations
@@ -16,12 +17,10 @@ import types
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pgmjax
-
 PACKAGES = ("privacy", "mechanisms")
 """The packages that are watched: where counts meet noise, and what decides on it."""
 
-_ROOT = pathlib.Path(pgmjax.__file__).parent
+_ROOT = pathlib.Path(__file__).parent.parent
 _NAME = "pgmjax audit"
 
 
@@ -47,7 +46,7 @@ class FileCoverage:
         return self.reached / self.lines if self.lines else 1.0
 
 
-class Watch:
+class LineCoverage:
     """Notes which lines of some packages run, in all threads, while the `with` block lasts.
 
     Args:
@@ -55,7 +54,7 @@ class Watch:
 
     Example:
         >>> from pgmjax.privacy import Budget
-        >>> with Watch(["privacy"]) as watch:
+        >>> with LineCoverage(["privacy"]) as watch:
         ...     budget = Budget(1)
         >>> found = {each.path: each for each in watch.report()}
         >>> found["privacy/budget.py"].reached > 5, "Budget.charge" in found["privacy/budget.py"].unreached
@@ -68,7 +67,7 @@ class Watch:
         self._left: dict[types.CodeType, set[int] | None] = {}
         self._stack = contextlib.ExitStack()
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> LineCoverage:
         self._stack.enter_context(_monitored(self) if sys.version_info >= (3, 12) else _traced(self))
         return self
 
@@ -95,7 +94,7 @@ class Watch:
 
 
 @contextlib.contextmanager
-def _traced(watch: Watch) -> Iterator[None]:
+def _traced(watch: LineCoverage) -> Iterator[None]:
     """Look at every line of the watched functions that has not run yet, by a trace function."""
 
     def line(frame: types.FrameType, event: str, _: Any) -> Any:
@@ -122,7 +121,7 @@ def _traced(watch: Watch) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _monitored(watch: Watch) -> Iterator[None]:
+def _monitored(watch: LineCoverage) -> Iterator[None]:
     """Look at every line once: what is watched no more costs nothing."""
     monitoring: Any = sys.monitoring  # type: ignore[attr-defined, unused-ignore]
     free = [number for number in range(6) if monitoring.get_tool(number) is None]

@@ -1,4 +1,4 @@
-"""What else stands before the choke point: front-ends that are no release, made so that audits can run them.
+"""Front-ends of the choke point that are no release, made so that audits can run them.
 
 Each class is called and run as a mechanism is, and returns everything public that it has seen. `TABLE` are
 those of tables, `RATINGS` those of ratings, which have neighbouring tables of their own.

@@ -29,8 +29,8 @@ from pgmjax.privacy.tape import NonInterferenceError, Tape
 
 __all__ = [
     "CannotAuditError",
-    "Outcome",
     "Replayed",
+    "ReplayedPair",
     "check_outcome",
     "check_pair",
     "check_pairs",
@@ -81,7 +81,7 @@ def _watched(run: Callable[[_Table], Any], table: _Table) -> _Run:
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class ReplayedPair:
     """The outcome of a run on two neighbouring tables, the same on both.
 
     Attributes:
@@ -174,7 +174,7 @@ def check_pair(run: Callable[[_Table], Any], first: _Table, second: _Table) -> T
     return outcome.tape
 
 
-def check_outcome(run: Callable[[_Table], Any], first: _Table, second: _Table) -> Outcome:
+def check_outcome(run: Callable[[_Table], Any], first: _Table, second: _Table) -> ReplayedPair:
     """Check that only released numbers differ between two tables, be it that a run is refused on both.
 
     Args:
@@ -202,7 +202,7 @@ def check_outcome(run: Callable[[_Table], Any], first: _Table, second: _Table) -
                 f"Call {number} ({call.kind}) released {released.dtype} for {call.exact.dtype}: noise on "
                 "floating-point numbers shows which number it was added to; both must be int64."
             )
-    return Outcome(tape, error)
+    return ReplayedPair(tape, error)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -200,11 +200,11 @@ def as_table(audits: Sequence[MechanismAudit]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def coverage_table(covered: Sequence[FileCoverage], *, most: int = 20) -> str:
+def coverage_table(coverage: Sequence[FileCoverage], *, most: int = 20) -> str:
     """Return what was reached as a text: a line for each file, with functions of which no line was run.
 
     Args:
-        covered: from `coverage.Watch.report`.
+        coverage: from `coverage.LineCoverage.report`.
         most: how many of a file's functions are named.
 
     Example:
@@ -212,10 +212,10 @@ def coverage_table(covered: Sequence[FileCoverage], *, most: int = 20) -> str:
         5 of 10 lines of functions were reached.
          50%  privacy/exact.py     not reached: split
     """
-    reached, lines = sum(each.reached for each in covered), sum(each.lines for each in covered)
-    width = max((len(each.path) for each in covered), default=0) + 4
+    reached, lines = sum(each.reached for each in coverage), sum(each.lines for each in coverage)
+    width = max((len(each.path) for each in coverage), default=0) + 4
     said = [f"{reached:,} of {lines:,} lines of functions were reached."]
-    for each in covered:
+    for each in coverage:
         if each.lines:
             names = ", ".join(each.unreached[:most])
             more = f" and {len(each.unreached) - most} more" if len(each.unreached) > most else ""

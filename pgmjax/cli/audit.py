@@ -77,7 +77,7 @@ class _Findings:
         primitives: what each check of the installed noise found, None where nothing.
         matrix: of settings and refusals, None if there was no time for it.
         searched: the largest privacy losses.
-        covered: the lines that matrix and primitives reached.
+        coverage: the lines that matrix and primitives reached.
         seeded: what was said against each seeded bug, None where it was missed.
     """
 
@@ -85,7 +85,7 @@ class _Findings:
     primitives: dict[str, str | None]
     matrix: audit.MatrixAudit | None = None
     searched: Sequence[audit.LargestLoss] = ()
-    covered: Sequence[audit.FileCoverage] = ()
+    coverage: Sequence[audit.FileCoverage] = ()
     seeded: dict[str, str | None] = dataclasses.field(default_factory=dict)
 
     @property
@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> None:
         )
         for case in cases
     ]
-    watch = audit.Watch() if arguments.coverage and arguments.seconds else None
+    watch = audit.LineCoverage() if arguments.coverage and arguments.seconds else None
     found = _Findings(audits, {})
     with contextlib.nullcontext() if watch is None else watch:
         found.primitives = audit.audit_primitives()
@@ -133,7 +133,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.seconds:
         each = arguments.seconds * (1 - _MATRIX) / len(cases)
         found.searched = [audit.largest_loss(case, seconds=each) for case in cases]
-    found.covered = () if watch is None else watch.report()
+    found.coverage = () if watch is None else watch.report()
     found.seeded = {mutant.name: _caught(mutant) for mutant in audit.mutants.ALL if arguments.mutants}
     if arguments.json:
         print(json.dumps(_record(found)))
@@ -195,8 +195,8 @@ def _record(found: _Findings) -> dict[str, Any]:
     if found.matrix is not None:
         record["matrix"] = found.matrix.to_dict()
         record["search"] = [each.to_dict() for each in found.searched]
-    if found.covered:
-        record["coverage"] = [{**dataclasses.asdict(each), "share": each.share} for each in found.covered]
+    if found.coverage:
+        record["coverage"] = [{**dataclasses.asdict(each), "share": each.share} for each in found.coverage]
     if found.seeded:
         record["mutants"] = {
             name: {"caught": said is not None, "by": said} for name, said in found.seeded.items()
@@ -215,9 +215,9 @@ def _print(found: _Findings) -> None:
         print("\nlargest privacy loss found by search")
         for each in found.searched:
             print(each)
-    if found.covered:
+    if found.coverage:
         print("\ncoverage of privacy and mechanisms by primitives and matrix")
-        print(report.coverage_table(found.covered))
+        print(report.coverage_table(found.coverage))
     if found.seeded:
         print("\nseeded bugs")
     for name, said in found.seeded.items():
