@@ -1,14 +1,14 @@
-"""Pallas kernels of the log-space matrix product: on-line log-sum-exp, forward and backward.
+"""Pallas kernels for the log-space matrix product: online log-sum-exp, forward and backward.
 
-A program owns a block of the result, keeps it in registers, and walks along the summed index: a vector
-of each table is loaded, their outer sum is formed, exponentiated and added up. No array over
-(m, k, n) exists, and memory is read a few times at most: the exponential units bound the speed. The
-forward kernel takes tiles of k and rescales its sum once a tile, when the running maximum moves.
+Each program keeps one block of the result in registers and iterates over the summed index: it loads a vector
+of each table, forms their outer sum, exponentiates it and accumulates. No array over (m, k, n) is formed, and
+memory is read a few times at most, so the exponential units limit the speed. The forward kernel processes k
+in tiles and rescales its sum once per tile, by the change of the running maximum.
 
-Both gradients are one kernel with the roles of the tables exchanged. All tables are handed over so that
-loads run along memory, which costs a transposition of the smaller operands.
+Both gradients use the same kernel with the roles of the tables exchanged. Tables are passed in the layout
+that makes loads contiguous, which requires transposing the smaller operands.
 
-These kernels have been interpreted on the CPU and lowered for CUDA, but not yet been measured on a GPU:
+These kernels have been interpreted on the CPU and lowered for CUDA, but not yet measured on a GPU.
 `inference.ops` uses them only inside `kernels.switch.using_kernels()`.
 """
 
@@ -21,9 +21,9 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plgpu
 
-TILE = 8  # entries of the summed index between two looks at the running maximum
-BLOCK = 32  # rows and columns of a program's block; 16 where there would be too few programs
-PROGRAMS = 256  # about two a multiprocessor
+TILE = 8  # entries of the summed index between updates of the running maximum
+BLOCK = 32  # rows and columns of a program's block; 16 if there would be too few programs
+PROGRAMS = 256  # about two per multiprocessor
 WARPS = 4
 
 
@@ -40,12 +40,12 @@ def log_matmul_exp(
     Args:
         left: log values [b, m, k]; finite or minus infinity.
         right: log values [b, k, n] of the same type.
-        block: rows and columns of a program's block, a power of two of at least 16; chosen by size if None.
-        warps: groups of 32 threads that share a block.
-        interpret: run on any device as plain JAX operations, for tests.
+        block: rows and columns of a program's block, a power of two >= 16. Default: chosen by size.
+        warps: number of warps (of 32 threads) per block.
+        interpret: whether to run on any device as plain JAX operations, for tests.
 
     Returns:
-        Log values [b, m, n]; minus infinity where no k has a finite term.
+        Log values [b, m, n]; minus infinity if no k has a finite term.
     """
     batch, rows, inner = left.shape
     columns = right.shape[2]
@@ -78,15 +78,15 @@ def log_matmul_exp_backward(
         left: log values [b, m, k].
         right: log values [b, k, n].
         out: the forward result [b, m, n].
-        weight: what every entry of `out` counts [b, m, n].
-        block: as for `log_matmul_exp`.
-        warps: as for `log_matmul_exp`.
-        interpret: as for `log_matmul_exp`.
+        weight: weight of every entry of `out` [b, m, n].
+        block: as in `log_matmul_exp`.
+        warps: as in `log_matmul_exp`.
+        interpret: as in `log_matmul_exp`.
 
     Returns:
-        The gradients by left [b, m, k] and right [b, k, n]; zero for terms of minus infinity.
+        The gradients with respect to left [b, m, k] and right [b, k, n]; zero for terms of minus infinity.
     """
-    # entries without any term hand on nothing; no number minus infinity is NaN then
+    # entries without any finite term contribute 0; this avoids NaN from minus infinity minus itself
     out = jnp.where(out == -jnp.inf, jnp.inf, out)
     transposed = left.swapaxes(1, 2), right.swapaxes(1, 2), out.swapaxes(1, 2), weight.swapaxes(1, 2)
     run = functools.partial(_weighted, block=block, warps=warps, interpret=interpret)
@@ -95,7 +95,7 @@ def log_matmul_exp_backward(
 
 
 def block_size(batch: int, rows: int, columns: int) -> int:
-    """Rows and columns of a block: large for reuse, unless the device would be left idle."""
+    """Rows and columns of a block: large for reuse, unless that leaves too few programs for the device."""
     return BLOCK if batch * pl.cdiv(rows, BLOCK) * pl.cdiv(columns, BLOCK) >= PROGRAMS else BLOCK // 2
 
 
@@ -126,7 +126,7 @@ def _weighted(
 
 
 def _entry(*shape: int) -> pl.BlockSpec:
-    """One entry of the batch, whole: programs load what they need of it."""
+    """Block spec for one whole entry of the batch; programs load the parts they need."""
     return pl.BlockSpec((None, *shape), lambda b, i, j: (b, 0, 0))
 
 
@@ -177,7 +177,7 @@ def _backward_kernel(kept_ref, other_ref, out_ref, weight_ref, result_ref, *, bl
 
 
 def _vector(ref, index, start, block, size, inside, fill):
-    """A part of row `index` of a table, with a fill where it ends."""
+    """A part of row `index` of a table, padded with `fill` beyond its end."""
     mask = (start + jnp.arange(block) < size) & inside
     return plgpu.load(ref.at[index, pl.ds(start, block)], mask=mask, other=fill)
 

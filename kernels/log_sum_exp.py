@@ -1,9 +1,8 @@
-"""A fused log-sum-exp over any axes of a sum of tables aligned by broadcasting: tried, used by nothing.
+"""A fused log-sum-exp over any axes of a broadcast sum of tables: an experiment, not used.
 
-A program owns a vector of result cells and walks along the summed cells; every table is read where its
-own axes point, so that neither the sum nor a broadcast table is ever stored. The running maximum and
-sum make it one pass, where XLA's fused form makes two. `docs/decisions/0013-fused-log-sum-exp.md` says
-why it is not used.
+Each program computes a vector of result cells and iterates over the summed cells. Every table is read through
+its own strides, so neither the sum nor a broadcast table is ever stored. The running maximum and sum take one
+pass, where XLA's fused form takes two. See `docs/decisions/0013-fused-log-sum-exp.md` for why it is not used.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plgpu
 
-CELLS = 256  # result cells of a program
+CELLS = 256  # result cells per program
 
 
 def log_sum_exp(tables: Sequence[jax.Array], axes: tuple[int, ...], *, interpret: bool = False) -> jax.Array:
     """Log-sum-exp over some axes of the broadcast sum of tables.
 
     Args:
-        tables: log values of one type and rank, whose shapes broadcast against each other.
+        tables: log values of the same type and rank, with shapes that broadcast against each other.
         axes: axes of the broadcast shape to sum out, none negative.
-        interpret: run on any device as plain JAX operations, for tests.
+        interpret: whether to run on any device as plain JAX operations, for tests.
 
     Returns:
-        Log values over the other axes; minus infinity where no summed cell is finite.
+        Log values over the remaining axes; minus infinity if no summed cell is finite.
     """
     shape = jnp.broadcast_shapes(*(table.shape for table in tables))
     kept = [axis for axis in range(len(shape)) if axis not in axes]
@@ -53,15 +52,15 @@ def log_sum_exp(tables: Sequence[jax.Array], axes: tuple[int, ...], *, interpret
 
 
 def _strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of the axes in memory; 0 along an axis that is broadcast."""
+    """Return the strides of the axes in memory; 0 along a broadcast axis."""
     return tuple(0 if size == 1 else math.prod(shape[axis + 1 :]) for axis, size in enumerate(shape))
 
 
 def _offset(cell, axes, shape, strides):
-    """Return the position in a table of the cell of a flat index over some axes."""
+    """Return the offset in a table of a cell given by a flat index over some axes."""
     offset = jnp.zeros_like(cell)
     for axis in reversed(axes):
-        # none is negative, and the sign's correction in `%` does not lower for CUDA
+        # operands are nonnegative, and the sign correction in `%` does not lower for CUDA
         offset = offset + jax.lax.rem(cell, jnp.int32(shape[axis])) * strides[axis]
         cell = jax.lax.div(cell, jnp.int32(shape[axis]))
     return offset

@@ -1,4 +1,4 @@
-"""The switch that lets operations use GPU kernels: off unless somebody turns it on."""
+"""The switch for GPU kernels; off by default."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 import jax
 
-# part of the key of JAX's caches: a function compiled with the switch off is compiled anew when it is on
+# part of the key of JAX's caches: a function compiled with the switch off is compiled again when it is on
 _SWITCH: Any = jax.make_user_context(False)
 
 
 def using_kernels(on: bool = True) -> AbstractContextManager[None]:
-    """A context in which operations run on GPU kernels where there is one, or do not.
+    """A context in which operations use GPU kernels where one exists, or do not use them.
 
-    Outside any such context kernels are off: none has been measured on a GPU against XLA yet, and
-    only what is measured faster becomes a default. On other devices the switch has no effect.
+    Outside any such context kernels are off: none has been measured on a GPU against XLA yet, and only
+    kernels that are measured to be faster become a default. On other devices the switch has no effect.
 
     Args:
-        on: whether to use kernels inside.
+        on: whether to use kernels in the context.
 
     Example:
         >>> with using_kernels():
@@ -35,6 +35,6 @@ def kernels_in_use(platform: str | None = None) -> bool:
     """Return whether operations traced now use kernels: switched on, and the device is a GPU.
 
     Args:
-        platform: the device's platform; JAX's default one if None.
+        platform: platform of the device. Default: JAX's default backend.
     """
     return bool(_SWITCH.value) and (platform or jax.default_backend()) in ("gpu", "cuda")

@@ -113,7 +113,7 @@ def online(counts, setting, cap, least, number, seed):
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, Ledger.create(pathlib.Path(folder) / "b.ledger") as ledger:
         rules = {"epsilon": cap, "relation": "add-remove", "research": True}
-        ledger.register("t", digest=ledger.digest_of(data), **rules)
+        ledger.register("t", digest=ledger.digest_of(data), domain=data.domain, **rules)
         backend = SeededBackend([*SETTINGS].index(setting) + 10 * seed + int(counts[0]) * 100, insecure=True)
         session = pj.history.Session.open(ledger, data, cap=cap, relation="add-remove", backend=backend)
         if setting == "unbounded":

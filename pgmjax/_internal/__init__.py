@@ -1,7 +1,6 @@
-"""Helpers that know nothing of the field, below all other packages.
+"""General helpers, the lowest layer of the package.
 
-Argument checks are in `checks`, the base of all exceptions in `errors`, new folders and JSON files in
-`files`, the memory at hand in `memory`, progress bars in `progress`, tables for notebooks in `html`. `jit`
-compiles programs, `sharding` shares work between devices, `worker` runs one worker thread beside its caller.
-`moved` serves the module paths of 0.1.0.
+`checks` has argument checks, `errors` the base exception, `files` new folders and JSON files, `memory` the
+available memory, `progress` progress bars, `html` tables for notebooks. `jit` compiles programs, `sharding`
+distributes work over devices, `worker` runs one worker thread. `moved` serves the module paths of 0.1.0.
 """

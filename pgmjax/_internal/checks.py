@@ -1,6 +1,6 @@
-"""Argument checks with one form of message: what was expected, what came, what to do.
+"""Argument checks with uniform messages: what was expected, what was given, what to do.
 
-Messages describe structure (names, shapes, counts) and never hold a value of the data.
+Messages describe structure (names, shapes, counts) and never contain data values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def optional(module: str, extra: str) -> ModuleType:
-    """Import an optional dependency, or say which extra brings it.
+    """Import an optional dependency.
 
     Raises:
         ImportError: the module is not installed; the message names the command that installs it.
@@ -29,7 +29,7 @@ def optional(module: str, extra: str) -> ModuleType:
 
 
 def integer(name: str, value: Any, low: int | None = None, high: int | None = None) -> int:
-    """Return `value` as an int; refuse bools, floats and values outside low..high."""
+    """Return `value` as an int; reject bools, floats and values outside low..high."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be an integer, got {type(value).__name__}.")
     result = int(value)
@@ -40,7 +40,7 @@ def integer(name: str, value: Any, low: int | None = None, high: int | None = No
 
 
 def several(name: str, value: Any, of: str) -> tuple[Any, ...]:
-    """Return the members of a list or other sequence; refuse one thing alone, text and mappings."""
+    """Return the members of an iterable as a tuple; reject single objects, text and mappings."""
     if not isinstance(value, str | bytes | Mapping):
         try:
             members = iter(value)
@@ -59,7 +59,7 @@ def number(
     at_least: float | None = None,
     below: float | None = None,
 ) -> float:
-    """Return `value` as a finite float within the stated bounds; refuse bools, NaN and infinities."""
+    """Return `value` as a finite float within the given bounds; reject bools, NaN and infinities."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
     try:
@@ -78,7 +78,7 @@ def number(
 
 
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """Return `value` if it is one of the allowed words."""
+    """Return `value` if it is one of the allowed values."""
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
     return value

@@ -1,8 +1,8 @@
 """Files and folders that this library writes and reads back.
 
-`reserve` makes a new folder that is there in full or not at all: it is written beside its place and renamed
-when complete. `read` opens a JSON file that names its format and version, and says what is wrong with it.
-`ArrayFolder` is a folder with such a file and arrays, as models, histories, tables and predictors are saved.
+`reserve` makes a new folder that exists in full or not at all: it is written next to its location and renamed
+when complete. `read` reads a JSON file with a format name and version, and explains what is wrong with it.
+`ArrayFolder` is a folder with such a file and arrays, used to save models, histories, tables and predictors.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from typing import Any
 
 import numpy as np
 
-# raised by whoever uses a record or arrays that are not what was written
+# raised by code that uses damaged records or arrays
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
 _UNREADABLE = (*_DAMAGE, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 def check_target(out: str | os.PathLike[str]) -> pathlib.Path:
-    """Check that a folder can be made here; to be called before anything is spent.
+    """Check that a folder can be created; call this before any budget is spent.
 
     Args:
-        out: the folder to be made. Folders above it are made as needed when it is written.
+        out: the folder to create. Missing parent folders are created when it is written.
 
     Raises:
-        ValueError: something is there already, or the folder above cannot be written to.
+        ValueError: the path exists, or its nearest existing parent is not a writable folder.
     """
     target = pathlib.Path(out).absolute()
     if os.path.lexists(target):
@@ -48,13 +48,14 @@ def check_target(out: str | os.PathLike[str]) -> pathlib.Path:
 
 @contextlib.contextmanager
 def reserve(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
-    """Give an empty folder that becomes `out` at the end, or vanishes with all that was made for it.
+    """Yield an empty folder that becomes `out` on success and is removed on failure.
 
     Args:
-        out: the folder to be made; it must not exist.
+        out: the folder to create; it must not exist.
 
     Raises:
-        ValueError: the folder exists, or cannot be made under this name; said before the block runs.
+        ValueError: the folder exists or cannot be created. This is checked before the block runs and again
+            before the rename.
     """
     target = check_target(out)
     made = [parent for parent in target.parents if not parent.exists()]
@@ -62,7 +63,7 @@ def reserve(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     try:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.mkdir()  # whether the name itself is possible: too long, not allowed here, ...
+            target.mkdir()  # test whether the name itself is valid here: not too long, ...
             target.rmdir()
             folder.mkdir()
         except OSError as error:
@@ -81,7 +82,7 @@ def reserve(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Ignore Ctrl-C and SIGTERM for a moment, so that an impatient second one leaves nothing behind."""
+    """Ignore Ctrl-C and SIGTERM during cleanup, so that a second one leaves nothing behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -94,7 +95,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def sync(folder: pathlib.Path) -> None:
-    """Put a folder's entries on disk, where the system lets a folder be opened."""
+    """Sync the entries of a folder to disk (POSIX only)."""
     if os.name != "posix":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -105,16 +106,16 @@ def sync(folder: pathlib.Path) -> None:
 
 
 def read(path: pathlib.Path, what: str, name: str, version: int) -> dict[str, Any]:
-    """Read a file that this library wrote, or say what is wrong with it.
+    """Read a JSON file written by this library.
 
     Args:
         path: the file.
-        what: what it should be, in words, such as "a model of pgmjax".
-        name: the format's name, under the key `format`.
-        version: the only version that is read, under the key `format_version`.
+        what: expected content, for error messages, such as "a model of pgmjax".
+        name: name of the format, under the key `format`.
+        version: the only supported version, under the key `format_version`.
 
     Raises:
-        ValueError: it is no JSON, of another program, or of another version.
+        ValueError: the file is not JSON, or has another format or version.
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -132,16 +133,16 @@ def read(path: pathlib.Path, what: str, name: str, version: int) -> dict[str, An
 
 @dataclasses.dataclass(frozen=True)
 class ArrayFolder:
-    """A kind of folder with a JSON record and files of arrays, readable without this library; no pickle.
+    """A folder format: a JSON record and array files, readable without this library; no pickle.
 
     Attributes:
-        record: name of the record's file, such as "model.json".
-        what: such a folder in words, such as "a model of pgmjax".
-        format: the format's name, under the record's key `format`.
+        record: file name of the record, such as "model.json".
+        what: description for error messages, such as "a model of pgmjax".
+        format: name of the format, under the record's key `format`.
         version: the only version that is written and read, under the record's key `format_version`.
-        missing: raised where a file is not there.
-        indent: of the record's text; None writes it on one line.
-        newline: whether that text ends with one.
+        missing: exception raised for missing files.
+        indent: JSON indentation of the record; None writes it on one line.
+        newline: whether the record ends with a newline.
     """
 
     record: str
@@ -153,16 +154,14 @@ class ArrayFolder:
     newline: bool = False
 
     def write(self, folder: Any, fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-        """Write a folder's files, each in full or not at all.
+        """Write the files of a folder, each in full or not at all.
 
-        All are on disk under other names before the first is renamed, and the record comes last. Inside
-        `reserve` the folder is new.
+        All are on disk under temporary names before the first is renamed; the record is renamed last.
 
         Args:
-            folder: path, made where it is missing; files of these names in it are replaced.
-            fields: what the record holds beside its format and version.
-            arrays: for each file name the arrays of an .npz by their names, the one array of an .npy, or
-                bytes.
+            folder: path, created if missing; existing files of these names are replaced.
+            fields: content of the record in addition to its format and version.
+            arrays: content of each file: a mapping of named arrays (.npz), one array (.npy), or bytes.
         """
         heading = {"format": self.format, "format_version": self.version}
         text = json.dumps({**heading, **fields}, indent=self.indent) + "\n" * self.newline
@@ -191,11 +190,11 @@ class ArrayFolder:
 
     @contextlib.contextmanager
     def reading(self, folder: Any) -> Iterator[Contents]:
-        """Open a folder; what its reader raises in the block is told as damage of the folder.
+        """Open a folder; errors raised while reading it in the block are reported as damage.
 
         Raises:
-            missing: the record is not there, or a file that the block asks for.
-            ValueError: the record is of another program or version, or something in the folder is damaged.
+            missing: the record, or a file requested in the block, does not exist.
+            ValueError: the record has another format or version, or the folder is damaged.
         """
         folder = pathlib.Path(folder)
         path = folder / self.record
@@ -213,11 +212,11 @@ class ArrayFolder:
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """A folder's record, and its arrays by the names of their files.
+    """The record of a folder, and access to its array files.
 
     Attributes:
         folder: path.
-        record: what its JSON holds.
+        record: parsed content of the record.
     """
 
     folder: pathlib.Path
@@ -227,7 +226,7 @@ class Contents:
         """The path of a file.
 
         Raises:
-            FileNotFoundError: it is not there.
+            FileNotFoundError: the file does not exist.
         """
         if not (self.folder / name).is_file():
             raise FileNotFoundError(
@@ -236,13 +235,13 @@ class Contents:
         return self.folder / name
 
     def arrays(self, name: str) -> dict[str, np.ndarray]:
-        """All arrays of an .npz by their names."""
+        """All arrays of an .npz file, by name."""
         path = self.path(name)
         with _readable(name), np.load(path, allow_pickle=False) as stored:
             return dict(stored)
 
     def mapped(self, name: str) -> np.ndarray:
-        """The array of an .npy, read from the file where it is used."""
+        """The array of an .npy file, memory-mapped."""
         path = self.path(name)
         with _readable(name):
             array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -255,16 +254,16 @@ def _readable(name: str) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise
-    except _UNREADABLE as error:  # NumPy would advise to unpickle it
+    except _UNREADABLE as error:  # NumPy's message would suggest unpickling it
         raise ValueError(f"{name} is damaged, or not a file of plain arrays.") from error
 
 
 def float_array(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the float64 array of a name.
+    """Return the float64 array of the given name.
 
     Raises:
-        KeyError: there is none.
-        ValueError: it has another shape or type.
+        KeyError: no such array exists.
+        ValueError: the array has another shape or type.
     """
     array = arrays[name]
     if array.shape != shape or array.dtype != np.float64:

@@ -1,4 +1,4 @@
-"""Small tables of HTML for notebooks, which inherit the page's colours and font; all text is escaped."""
+"""Small HTML tables for notebooks, which inherit the page's colours and font. All text is escaped."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from itertools import islice
 from typing import Any
 
 MOST_ROWS = 30
-# translucent grey lines are seen on white and on black; `inherit` undoes a notebook's striped tables
+# translucent grey lines show on white and on black; `inherit` overrides a notebook's striped tables
 _LINE = "border-bottom:1px solid rgba(128,128,128,.35)"
 _CELL = f"padding:2px 14px 2px 0;background:inherit;color:inherit;vertical-align:top;{_LINE}"
 
 
 def card(title: str, facts: Mapping[str, Any], *parts: str) -> str:
-    """A heading, facts behind one another, and parts below that are HTML already.
+    """A heading with a line of facts, followed by parts that are already HTML.
 
     Args:
-        title: what it is.
-        facts: name and value; numbers are written with their thousands apart.
-        parts: HTML of this module's making.
+        title: heading.
+        facts: names and values, formatted by `text`.
+        parts: HTML made by this module.
 
     Example:
         >>> "<b>Domain</b>" in card("Domain", {"cells": 1700}) and "1,700" in card("Domain", {"cells": 1700})
@@ -32,12 +32,12 @@ def card(title: str, facts: Mapping[str, Any], *parts: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]], count: int) -> str:
-    """A table of the first rows; the number of those left out stands below it.
+    """A table of the first rows, with the number of omitted rows below.
 
     Args:
         header: names of the columns.
-        rows: their values; numbers stand to the right, None for an empty cell.
-        count: the number of rows there are.
+        rows: values of each row; columns of numbers are right-aligned, None gives an empty cell.
+        count: total number of rows.
 
     Example:
         >>> "&lt;b&gt;" in table(["name"], [["<b>"]], 1)
@@ -53,12 +53,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]], count: int) -> s
 
 
 def note(words: str) -> str:
-    """A paragraph of words."""
+    """A paragraph of text."""
     return f'<div style="max-width:56em;margin:4px 0">{escape(words)}</div>'
 
 
 def text(value: Any) -> str:
-    """A value as it is read: thousands apart, at most six digits behind the first."""
+    """A value as text: thousands separators, floats to six significant digits."""
     if value is None:
         return ""
     if isinstance(value, bool):

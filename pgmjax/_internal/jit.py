@@ -1,4 +1,4 @@
-"""Compile programs: `jax.jit`, with what makes a cold start short on a CPU."""
+"""Compile programs: `jax.jit` with options that shorten compilation on a CPU."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ CPU_OPTIONS = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_l
 
 
 def jit(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]:
-    """Compile like `jax.jit`, looking up the backend at the first call and not before.
+    """Compile like `jax.jit`, but look up the backend only at the first call.
 
     Args:
-        function: what to compile.
-        settings: those of `jax.jit`.
+        function: function to compile.
+        settings: keyword arguments of `jax.jit`.
     """
 
     @functools.cache
@@ -36,16 +36,16 @@ def jit(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]:
 
 
 def precision(dtype: str) -> Any:
-    """Context in which arrays of a dtype can be made, without a change of global flags."""
+    """Context in which arrays of a dtype can be created, without changing global flags."""
     return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
 
 def options(backend: str, *, long_run: bool = False) -> dict[str, Any] | None:
-    """XLA's options for a backend, as `jax.jit` takes them; None where its own stand.
+    """XLA compiler options for a backend, as accepted by `jax.jit`; None for the defaults.
 
     Args:
-        backend: as JAX names it.
-        long_run: keep LLVM's higher optimisation levels, for programs that run much longer than they
+        backend: name of the JAX backend.
+        long_run: keep LLVM's higher optimisation levels, for programs that run much longer than they take to
             compile.
     """
     if backend != "cpu":
@@ -58,7 +58,7 @@ def options(backend: str, *, long_run: bool = False) -> dict[str, Any] | None:
 
 @functools.cache
 def _known() -> dict[str, Any]:
-    """Those of the options that this release of XLA still has."""
+    """The options in `CPU_OPTIONS` that the installed XLA supports."""
     return {name: value for name, value in CPU_OPTIONS.items() if _is_taken({name: value})}
 
 
@@ -71,5 +71,5 @@ def _is_taken(compiler_options: dict[str, Any]) -> bool:
 
 
 def cache_size(function: Callable[..., Any]) -> int:
-    """Number of programs that a function made by `jit` has compiled."""
+    """Number of programs compiled for a function made by `jit`."""
     return function.compiled(jax.default_backend())._cache_size()  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The memory that this process may still take, and sizes in words."""
+"""Memory available to this process, and byte counts as text."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pathlib
 
 
 def available_bytes() -> int:
-    """Memory that this process may still take on the host, in bytes.
+    """Host memory still available to this process, in bytes.
 
-    The least of what the system has free, the control group's limit and the process's own.
+    The minimum of the system's available memory and what the control group's and the process's limits leave.
     """
     limits = [_meminfo(), _cgroup(), _rlimit()]
     return min((limit for limit in limits if limit is not None), default=2**63 - 1)
@@ -54,7 +54,7 @@ def _rlimit() -> int | None:
 
 
 def readable_bytes(count: float) -> str:
-    """A number of bytes in words, such as `1.5 GiB`."""
+    """A number of bytes as text, such as `1.5 GiB`."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.3g} {unit}"

@@ -1,8 +1,8 @@
-"""The module paths of 0.1.0: one table from old to new, and a finder that serves it.
+"""The module paths of 0.1.0: tables from old to new names, and a finder that serves them.
 
-An old path imports, and unpickles, as a module that loads nothing until one of its names is asked for; then
-the name is looked up where it is now, and says so in one `DeprecationWarning`. What stayed, or took
-the name of an old module, answers to what they had in 0.1.0 by `serve_old_names`.
+An old path can be imported and unpickled as a module that loads nothing until one of its names is accessed.
+The name is then looked up in its new place, with one `DeprecationWarning`. Modules that kept their path, or
+took the path of an old module, serve the names they had in 0.1.0 through `serve_old_names`.
 """
 
 from __future__ import annotations
@@ -562,7 +562,7 @@ MODULES: dict[str, str] = {
     "workload_entry": "queries.workload",
     "workloads": "queries.workload",
 }
-"""Where the names of each module are that moved; several places are separated by a blank."""
+"""New places of the names of each moved module; several places are separated by a blank."""
 
 _PREFIX = "pgmjax."
 _WARNED: set[str] = set()
@@ -571,7 +571,7 @@ _WARNED: set[str] = set()
 def _find(old: str, name: str) -> Any:
     """Return what was `pgmjax.OLD.NAME` in 0.1.0: a name, with a warning the first time, or else a submodule.
 
-    The warning is for the line that made a `__getattr__` call this.
+    The warning is attributed to the line whose attribute access called `__getattr__`.
     """
     path = f"{old}.{name}" if old else name
     if name == "__all__" and old in MODULES:
@@ -579,12 +579,12 @@ def _find(old: str, name: str) -> Any:
     if not name.startswith("__") and path not in GONE:
         first, *rest = RENAMED.get(path, name).split(".")
         for owner in _places(old):
-            try:  # by vars: a package asks here for what it does not have itself
+            try:  # by vars: getattr on a package would come back here
                 found = functools.reduce(getattr, rest, vars(owner)[first])
             except (KeyError, AttributeError):
                 continue
             if isinstance(found, types.ModuleType) and path in MODULES:
-                continue  # a submodule of today that has the name of the old one
+                continue  # a current submodule with the name of the old one
             stays = vars(sys.modules["pgmjax"]).get(old) is owner  # such as pgmjax.losses
             if (not stays or path in RENAMED) and path not in _WARNED:
                 new = ".".join([owner.__name__, first, *rest])
@@ -598,13 +598,13 @@ def _find(old: str, name: str) -> Any:
 
 
 def _places(old: str) -> Iterator[types.ModuleType]:
-    """The modules that have the names of an old one now, or itself if it stayed; each is loaded in turn."""
+    """The modules that now hold the names of an old one, or itself if it did not move; imported lazily."""
     places = MODULES[old].split() if old in MODULES else [old]
     return (importlib.import_module((_PREFIX + place).rstrip(".")) for place in places)
 
 
 def _public_names(old: str) -> set[str]:
-    """Names that `from pgmjax.OLD import *` gives: at least those of 0.1.0 that still exist."""
+    """The names that `from pgmjax.OLD import *` imports: at least those of 0.1.0 that still exist."""
     names = {path.rpartition(".")[2] for path in RENAMED if path.rpartition(".")[0] == old}
     for owner in _places(old):
         names.update(name for name, value in vars(owner).items() if _is_own(owner, value) and name[0] != "_")
@@ -613,20 +613,20 @@ def _public_names(old: str) -> set[str]:
 
 
 def _is_own(owner: types.ModuleType, value: Any) -> bool:
-    """Return whether a module does not merely import a value, as far as the value tells."""
+    """Return whether a value is defined in a module rather than imported, as far as can be determined."""
     if isinstance(value, types.ModuleType) or value is annotations:
         return False
     return not hasattr(value, "__qualname__") or value.__module__ == owner.__name__
 
 
 class _Moved(types.ModuleType):
-    """A module of 0.1.0 that is elsewhere now."""
+    """A module of 0.1.0 that has moved."""
 
     def __getattr__(self, name: str) -> Any:
         return _find(self.__name__.removeprefix(_PREFIX), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set what is set, but for old submodules, which `import` sets: `_find` prefers a function."""
+        """Set an attribute, except old submodules, which `import` sets: `_find` prefers a function."""
         if not isinstance(value, _Moved):
             super().__setattr__(name, value)
 
@@ -637,7 +637,7 @@ class _Moved(types.ModuleType):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the modules of the table, after everything else that finds modules."""
+    """Finds the old modules; it comes last among the finders."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
@@ -652,20 +652,20 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return _Moved(spec.name, "A module of pgmjax 0.1.0; its names are elsewhere now.")
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Nothing is loaded before it is asked for."""
+        """Load nothing: names are looked up when accessed."""
 
 
 _FINDER = _Finder()
 
 
 def serve_old_names(package: str, old: str | None = None) -> None:
-    """Let a package or module have, beside its own names, those of 0.1.0 that moved; it calls this last.
+    """Serve the moved names of 0.1.0 in addition to a module's own; to be called at the end of the module.
 
-    It is called instead of defining `__getattr__`, so that type checkers still know what a package has not.
+    Call this instead of defining `__getattr__`, so that type checkers still detect missing names.
 
     Args:
-        package: its `__name__`.
-        old: what it was called in 0.1.0, without `pgmjax.`; None where it was called the same.
+        package: `__name__` of the package or module.
+        old: its path in 0.1.0, without `pgmjax.`. Default: the same as now.
     """
     module = sys.modules[package]
     was = package.removeprefix("pgmjax").removeprefix(".") if old is None else old
@@ -677,7 +677,7 @@ def serve_old_names(package: str, old: str | None = None) -> None:
         return _find(was, name)
 
     vars(module)["__getattr__"] = __getattr__
-    # `import` sets no attribute for what it finds in sys.modules: names that are an old submodule's too stay
+    # `import` sets no attribute for modules found in sys.modules, so names shared with old submodules stay
     for name in vars(module):
         spec = _FINDER.find_spec(f"{package}.{name}")
         if spec is not None and spec.name not in sys.modules:
@@ -687,10 +687,10 @@ def serve_old_names(package: str, old: str | None = None) -> None:
 def renamed(**names: str) -> Callable[[Any], Any]:
     """Keep the old names of a function's arguments or of a dataclass's fields working, with a warning.
 
-    Of a class they stay keywords of the constructor, attributes, and names in pickles.
+    For a class, the old names work as constructor keywords, as attributes and in pickles.
 
     Args:
-        names: new names by old ones.
+        names: new name for each old name.
     """
 
     def decorate(thing: Any) -> Any:
@@ -739,7 +739,7 @@ def _warn_of(old: str, new: str) -> None:
 
 
 def install() -> None:
-    """Serve the old paths; called once, by `pgmjax/__init__.py`."""
+    """Install the finder for old paths; called once, by `pgmjax/__init__.py`."""
     if _FINDER not in sys.meta_path:
         sys.meta_path.append(_FINDER)
     serve_old_names("pgmjax")

@@ -1,4 +1,4 @@
-"""A progress bar for long work: in a terminal or notebook, silent where output is piped."""
+"""A progress bar for long computations, shown in terminals and notebooks but not if output is piped."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pgmjax._internal import checks
 
 
 class Progress:
-    """A bar that appears after a second of work, or never where nobody would see it.
+    """A progress bar that appears after one second, and only in terminals and notebooks.
 
     Args:
-        label: what is being done.
+        label: text in front of the bar.
         total: number of units, if known.
-        show: None shows a bar in terminals and notebooks only; False never does.
+        show: False never shows a bar. Default: shown in terminals and notebooks only.
     """
 
     def __init__(self, label: str, total: int | None = None, show: bool | None = None):
@@ -27,11 +27,11 @@ class Progress:
                 tqdm = checks.optional("tqdm.auto", extra="report").tqdm
         except ImportError:
             return
-        # disable=None is tqdm's word for "only where the output is a terminal or notebook"
+        # for tqdm, disable=None means: only if the output is a terminal or notebook
         self._bar = tqdm(desc=label, total=total, disable=None, delay=1.0, leave=False)
 
     def advance(self, units: int = 1, note: str = "") -> None:
-        """Move the bar on by some units, with a short note behind it."""
+        """Advance the bar by some units, with an optional note after it."""
         if self._bar is not None:
             if note:
                 self._bar.set_postfix_str(note, refresh=False)

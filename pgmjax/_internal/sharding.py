@@ -1,6 +1,6 @@
-"""Work shared between the devices of a mesh: rows of a batch, or slices of one contraction.
+"""Distribution of work over the devices of a mesh: rows of a batch, or slices of one contraction.
 
-Any mesh will do, of one process or many; all its axes count as one. Every process of the mesh calls
+Any mesh works, of one process or many; all its axes are treated as one. Every process of the mesh must call
 the same functions in the same order with the same arguments.
 """
 
@@ -15,10 +15,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 
 def check(mesh: Any) -> Mesh | None:
-    """Return a mesh, whose axes the compiler may use as it likes, or None.
+    """Return a mesh with automatic axes (the compiler chooses the sharding), or None.
 
     Raises:
-        TypeError: something else.
+        TypeError: `mesh` is neither a mesh nor None.
     """
     if mesh is not None and not isinstance(mesh, Mesh):
         raise TypeError(
@@ -29,17 +29,17 @@ def check(mesh: Any) -> Mesh | None:
 
 
 def row_sharding(mesh: Mesh) -> NamedSharding:
-    """Sharding of arrays with a leading axis of rows: split along it over the mesh."""
+    """Sharding for arrays with a leading axis of rows, split along it over the mesh."""
     return NamedSharding(mesh, PartitionSpec(mesh.axis_names))
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
-    """Sharding of arrays that every device of a mesh holds in full."""
+    """Sharding for arrays that every device of a mesh holds in full."""
     return NamedSharding(mesh, PartitionSpec())
 
 
 def padded(count: int, mesh: Mesh | None) -> int:
-    """The next number of rows that the devices of a mesh can share evenly.
+    """The smallest number of rows >= `count` that divides evenly among the devices of a mesh.
 
     Example:
         >>> padded(5, None)
@@ -52,17 +52,17 @@ def padded(count: int, mesh: Mesh | None) -> int:
 def over_rows(
     mesh: Mesh, function: Callable[..., Any], rows_in: Sequence[bool], rows_out: Sequence[bool]
 ) -> Callable[..., Any]:
-    """A function of batches run on every device for its own rows.
+    """Map a function over the rows of a batch, each device working on its own rows.
 
     Args:
         mesh: the devices.
-        function: works on any number of rows, each for itself.
-        rows_in: for each argument whether its arrays have a leading axis of rows; the others are whole
-            on every device.
+        function: function of any number of rows, which treats each row independently.
+        rows_in: for each argument, whether its arrays have a leading axis of rows; other arguments are
+            replicated on every device.
         rows_out: the same for each result.
 
     Returns:
-        A function of the whole arrays, whose rows must be a multiple of the devices.
+        A function of the whole arrays, whose number of rows must be a multiple of the number of devices.
     """
     rows, whole = PartitionSpec(mesh.axis_names), PartitionSpec()
     return jax.shard_map(
@@ -77,18 +77,18 @@ def over_rows(
 def over_slices(
     mesh: Mesh | None, run_one_slice: Callable[[jax.Array], tuple[jax.Array, Any]], count: int
 ) -> tuple[jax.Array, Any]:
-    """Sum over slices of one model, shared between the devices of a mesh.
+    """Sum over slices of one model, distributed over the devices of a mesh.
 
     With Z the sum of `exp(value)` over the slices, the result is log Z and the sum of
-    `exp(value) / Z * tables`: log-partition and marginals of the whole, where a slice gives its own.
-    Call it inside `jit`. Tables that every slice gives whole are summed; for one that holds only a part
-    `run_one_slice` returns it in its place in a table of zeros. Going backwards through it keeps the sums
-    after every slice and computes the slices again.
+    `exp(value) / Z * tables`. If each slice returns its own log-partition and marginals, these are the
+    log-partition and marginals of the whole model. Call it inside `jit`. If a slice covers only part of a
+    table, `run_one_slice` returns that part within a table of zeros. Differentiation keeps the sums after
+    every slice and recomputes the slices.
 
     Args:
-        mesh: the devices; None runs all slices on one.
-        run_one_slice: from the number of a slice (an int32 scalar on the device) to its value, a scalar
-            (minus infinity for a slice that is impossible), and a tree of tables.
+        mesh: the devices; None runs all slices on one device.
+        run_one_slice: maps the index of a slice (an int32 scalar on the device) to its value, a scalar (minus
+            infinity for an impossible slice), and a tree of tables.
         count: number of slices.
 
     Returns:
@@ -102,7 +102,7 @@ def over_slices(
             top, total, sums = held
             i = first + k
             value, tables = again(jnp.minimum(i, count - 1))
-            value = jnp.where(i < count, value, -jnp.inf)  # beyond the last: nothing is added
+            value = jnp.where(i < count, value, -jnp.inf)  # past the last slice: adds nothing
             higher = jnp.maximum(top, value)
             safe = jnp.where(jnp.isfinite(higher), higher, 0)
             old, new = jnp.exp(top - safe), jnp.exp(value - safe)
@@ -110,7 +110,7 @@ def over_slices(
 
         zero = jnp.zeros(kinds[0].shape, kinds[0].dtype)
         sums = jax.tree.map(lambda kind: jnp.zeros(kind.shape, kind.dtype), kinds[1])
-        # a number of turns that is known when it is compiled, or there is no way backwards
+        # the number of iterations must be static for reverse-mode differentiation
         return jax.lax.fori_loop(0, number, add, (zero - jnp.inf, zero, sums))
 
     def whole(top: jax.Array, total: jax.Array, sums: Any) -> tuple[jax.Array, Any]:
@@ -125,7 +125,7 @@ def over_slices(
     def share_of_device() -> tuple[jax.Array, Any]:
         first = jax.lax.axis_index(names).astype(jnp.int32) * each
         top, total, sums = some(first, each)
-        highest = jax.lax.pmax(jax.lax.stop_gradient(top), names)  # a shift: the result has no slope in it
+        highest = jax.lax.pmax(jax.lax.stop_gradient(top), names)  # a shift that cancels in the result
         scale = jnp.exp(top - jnp.where(jnp.isfinite(highest), highest, 0))
         total, sums = jax.lax.psum(jax.tree.map(lambda x: x * scale, (total, sums)), names)
         return whole(highest, total, sums)

@@ -1,9 +1,9 @@
-"""A thread that works beside its caller; an interrupt never leaves the two waiting for each other.
+"""A worker thread that cannot deadlock with its caller after an interrupt.
 
-An interrupt may come between any two instructions of the caller, also just after it has taken a lock of
-Python's `threading` or `concurrent.futures`. The lock then stays taken, the thread waits for it for ever, and
-the caller for the thread (seen with a `ThreadPoolExecutor`). So nothing is shared here but two queues
-written in C, which hold no lock while Python code runs.
+An interrupt may arrive between any two instructions of the caller, even just after it has acquired a lock of
+Python's `threading` or `concurrent.futures`. The lock then stays held, the thread waits for it forever, and
+the caller for the thread (observed with a `ThreadPoolExecutor`). Therefore caller and thread share only two
+queues written in C, which hold no lock while Python code runs.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _END = object()
 
 
 class WorkerThread:
-    """One thread that does one job while the caller prepares the next; to be used in a `with`.
+    """One thread that runs a job while the caller prepares the next; use it in a `with` block.
 
     Args:
-        work: what is done with each job; its result is handed back.
+        work: function applied to each job; `finish` returns its result.
 
     Example:
         >>> with WorkerThread(lambda number: 2 * number) as worker:
@@ -33,15 +33,15 @@ class WorkerThread:
     def __init__(self, work: Callable[[Any], Any]):
         self._jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        # a daemon: should an interrupt come while it starts, nobody waits for it at the end of the program
+        # a daemon, so that the program does not wait for it at exit if an interrupt arrives while it starts
         threading.Thread(target=_serve, args=(work, self._jobs, self._done), daemon=True).start()
 
     def start(self, job: Any) -> None:
-        """Hand a job over and return at once."""
+        """Submit a job and return at once."""
         self._jobs.put(job)
 
     def finish(self) -> Any:
-        """Wait for the job that was handed over first and return its result, or raise its error."""
+        """Wait for the earliest unfinished job and return its result, or raise its error."""
         result, error = self._done.get()
         if error is not None:
             raise error
@@ -54,11 +54,11 @@ class WorkerThread:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._jobs.put(_END)
-        while self._done.get() is not _END:  # jobs under way are done first
+        while self._done.get() is not _END:  # submitted jobs are finished first
             pass
 
     def __del__(self) -> None:
-        self._jobs.put(_END)  # where an interrupt came before the `with` was entered or left
+        self._jobs.put(_END)  # if an interrupt came before the `with` was entered or left
 
 
 def _serve(work: Callable[[Any], Any], jobs: queue.SimpleQueue[Any], done: queue.SimpleQueue[Any]) -> None:
@@ -67,5 +67,5 @@ def _serve(work: Callable[[Any], Any], jobs: queue.SimpleQueue[Any], done: queue
             done.put((work(job), None))
         except BaseException as error:
             done.put((None, error))
-        del job  # not kept until the next one comes
+        del job  # do not keep it alive until the next one
     done.put(_END)

@@ -1,7 +1,8 @@
-"""To and from other libraries: mbi, contingency tables of OpenDP, Arrow tables. None of them is needed here.
+"""Conversion to and from other libraries: mbi, OpenDP contingency tables, Arrow tables.
 
-`mbi` takes lists of `mbi.LinearMeasurement` and gives back what mbi's users work with; `opendp` reads the
-contingency tables that OpenDP releases; `arrow` makes Arrow tables of rows, marginals and measurements.
+`mbi` takes lists of `mbi.LinearMeasurement` and returns mbi-like models; `opendp` reads contingency tables
+released by OpenDP; `arrow` converts rows, marginals and measurements. None of these libraries is needed to
+import this package.
 """
 
 from pgmjax._internal.moved import serve_old_names

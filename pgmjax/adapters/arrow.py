@@ -1,8 +1,8 @@
-"""Arrow tables out and in: rows of a model, its marginals, and the noisy answers of a release.
+"""Conversion to and from Arrow tables: rows of a model, its marginals, and the noisy answers of a release.
 
-Tables go out as `pyarrow.Table`, which has the Arrow C stream interface, so polars, pandas and DuckDB read
-them without a copy; anything with that interface (`__arrow_c_stream__`) comes in. Private tables come in
-through `Dataset.from_frame`.
+The output is a `pyarrow.Table`, which has the Arrow C stream interface, so polars, pandas and DuckDB read it
+without a copy. Any object with that interface (`__arrow_c_stream__`) is accepted as input. Private tables are
+read with `Dataset.from_frame` instead.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _COLUMNS = ("clique", "row", "value", "stddev", "noise")
 
 
 def rows_to_arrow(columns: Mapping[str, Any], domain: Domain, decode: bool = True) -> Any:
-    """Return rows of codes, such as `model.sample` draws, as an Arrow table.
+    """Return rows of codes, such as those from `model.sample`, as an Arrow table.
 
     Args:
-        columns: for each attribute its codes [rows].
-        domain: what the codes stand for.
-        decode: labels, bins as text, and null where a value is missing; otherwise the codes.
+        columns: codes [rows] of each attribute.
+        domain: the domain of the codes.
+        decode: whether to return labels, bins as text, and null for missing values, instead of codes.
 
     Raises:
-        ValueError: an unknown attribute, or a code outside its size.
+        ValueError: an attribute is unknown, or a code is out of range.
 
     Example:
         >>> domain = Domain({"sex": {"labels": ["F", "M"], "missing": True}})
@@ -52,19 +52,19 @@ def rows_to_arrow(columns: Mapping[str, Any], domain: Domain, decode: bool = Tru
 
 
 def rows_from_arrow(table: Any, domain: Domain) -> dict[str, np.ndarray]:
-    """Return the codes of rows that are no secret, such as synthetic ones of another library.
+    """Return the codes of public rows, such as synthetic rows of another library.
 
     Args:
-        table: of labels, numbers or codes as the domain describes them; other columns are left out.
-        domain: the attributes.
+        table: table of labels, numbers or codes, as described by the domain; other columns are ignored.
+        domain: the domain.
 
     Returns:
-        For each attribute that has a column its codes [rows], as `model.check_rows` and `model.complete` take
-        them.
+        Codes [rows] of each attribute that has a column, in the form that `model.check_rows` and
+        `model.complete` accept.
 
     Raises:
-        TypeError: no table, or a column of a type that its attribute does not take.
-        ValueError: no column of the domain, or values outside it; they are counted and not shown.
+        TypeError: `table` is not a table, or a column has a type that its attribute does not accept.
+        ValueError: no column is in the domain, or values are outside it; they are counted, not shown.
 
     Example:
         >>> import pyarrow
@@ -93,15 +93,15 @@ def rows_from_arrow(table: Any, domain: Domain) -> dict[str, np.ndarray]:
 
 
 def marginal_to_arrow(model: GraphicalModel, clique: Clique, decode: bool = True) -> Any:
-    """Return a model's marginal as an Arrow table: a column an attribute, then `count`; a row for each cell.
+    """Return a model's marginal as an Arrow table: one column per attribute, then `count`; one row per cell.
 
     Args:
         model: the model.
         clique: attribute names.
-        decode: labels, bins as text, and null for the missing bucket; otherwise codes.
+        decode: whether to return labels, bins as text, and null for the missing bucket, instead of codes.
 
     Raises:
-        ValueError: an unknown attribute, one called `count`, or a table larger than memory.
+        ValueError: an attribute is unknown or called `count`, or the marginal does not fit in memory.
 
     Example:
         >>> model = GraphicalModel.from_potentials(Domain({"sex": {"labels": ["F", "M"]}}), {}, total=10)
@@ -122,9 +122,7 @@ def measurements_to_arrow(measurements: Sequence[LinearMeasurement]) -> Any:
     """Return noisy answers in the layout of a release's `measurements.parquet`.
 
     Columns: clique (list of names), row, value, stddev, noise and scale (of the discrete distribution, null
-        where it
-    is not known). What was asked is not among them: `measurements_from_arrow` needs the queries of all but
-    whole marginals.
+    if unknown). Queries are not included; `measurements_from_arrow` needs those other than whole marginals.
     """
     return measurements_table(list(measurements))
 
@@ -133,15 +131,14 @@ def measurements_from_arrow(table: Any, queries: Sequence[Any] | None = None) ->
     """Return the noisy answers of a table in the layout of `measurements.parquet`.
 
     Args:
-        table: with the columns clique, row, value, stddev and noise, and scale where distributions are known.
-            A measurement begins where `row` is 0.
-        queries: what was asked, one a measurement: None for a whole marginal, or anything that
-            `LinearMeasurement` takes; None alone where all are whole marginals.
+        table: table with the columns clique, row, value, stddev and noise, and optionally scale. A new
+            measurement starts wherever `row` is 0.
+        queries: one query per measurement: None for a whole marginal, or anything that `LinearMeasurement`
+            accepts. Default: all are whole marginals.
 
     Raises:
-        TypeError: no table.
-        ValueError: columns that are missing, rows that are not numbered 0, 1, ..., or another number of
-            queries.
+        TypeError: `table` is not a table.
+        ValueError: columns are missing, rows are not numbered 0, 1, ..., or the number of queries is wrong.
 
     Example:
         >>> given = LinearMeasurement(("sex",), [10, 7], stddev=2.0)
@@ -179,14 +176,14 @@ def _measurement(part: Any, query: Any) -> LinearMeasurement:
 
 
 def _distribution(part: Any, noise: str) -> DiscreteNoise | None:
-    """The distribution of a measurement's noise, where its scale is there."""
+    """The noise distribution of a measurement, or None unless its scale alone determines it."""
     scale = part.column("scale")[0].as_py() if "scale" in part.column_names else None
     only_scale = noise in CONTINUOUS  # the columns hold no other parameter
     return None if scale is None or not only_scale else read_noise(noise, {"scale": scale})
 
 
 def _table(table: Any) -> Any:
-    """Anything with the Arrow C stream interface as an Arrow table."""
+    """Any object with the Arrow C stream interface, as an Arrow table."""
     arrow = checks.optional("pyarrow", extra="tables")
     if isinstance(table, arrow.Table):
         return table

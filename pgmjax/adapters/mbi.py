@@ -1,9 +1,9 @@
-"""To and from mbi (Private-PGM): measurements in, models out. mbi is not needed.
+"""Conversion to and from mbi (Private-PGM): measurements in, models out. mbi itself is not needed.
 
-Objects are taken for what they have, not for their class: a measurement has `noisy_measurement`, `clique`,
-`stddev` and `query`, a domain `attributes` and `shape`. So mbi 2.0.0, mbi 1.1.0 and objects of one's own all
-do. An mbi measurement calls its query as a function; `measurement` finds out which query of this library that
-is.
+Objects are accepted by their attributes, not their class: a measurement has `noisy_measurement`, `clique`,
+`stddev` and `query`, a domain has `attributes` and `shape`. Objects of mbi 2.0.0, of mbi 1.1.0 and your own
+all work. The query of an mbi measurement is a function; `measurement` determines the equivalent query of this
+library.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ __all__ = [
 ]
 
 _FIELDS = ("noisy_measurement", "clique", "stddev")
-_IMPOSSIBLE = 200.0  # nats below the smallest potential: mbi's message passing takes no minus infinity
+_IMPOSSIBLE = 200.0  # nats below the smallest potential: mbi's message passing cannot handle minus infinity
 
 MOST_CELLS = 4096
-"""The most cells of a marginal whose query is found out cell by cell."""
+"""Largest number of cells of a marginal whose query matrix is determined cell by cell."""
 
 _TOLERANCE = 1e-5  # queries may compute in float32
 
 
 def domain_from_mbi(domain: Any) -> Domain:
-    """Return mbi's domain as one of this library, with its labels where they are text, numbers or bools.
+    """Convert mbi's domain to one of this library, keeping labels that are text, numbers or bools.
 
     Raises:
-        TypeError: an object without `attributes` and `shape`, or names that are not strings.
-        ValueError: another number of sizes or labels than of attributes.
+        TypeError: the object has no `attributes` or no `shape`, or names are not strings.
+        ValueError: the numbers of attributes, sizes and labels differ.
 
     Example:
         >>> domain_from_mbi(MbiDomain(("a", "b"), (2, 3)))
@@ -85,21 +85,22 @@ def _attribute(name: Any, size: Any, labels: Sequence[Any] | None) -> Attribute:
 def from_mbi(
     domain: Any, measurements: Iterable[Any], noise: str = "gaussian"
 ) -> tuple[Domain, list[LinearMeasurement]]:
-    """Return mbi's domain and measurements as those of this library.
+    """Convert mbi's domain and measurements to those of this library.
 
-    A query is kept where it is a marginal or a weighting of its cells (2.0.0: `DatavectorQuery`,
-    `WeightedQuery`); any other function is asked of one cell after the other, up to 4,096 of them, and must
-    be linear. A measurement on no attributes is one of the total.
+    A query is converted directly if it is a marginal or a positive weighting of its cells (2.0.0:
+    `DatavectorQuery`, `WeightedQuery`). Any other function must be linear; its matrix is determined by
+    evaluating it on one cell at a time, up to 4,096 cells. A measurement on no attributes is of the total.
 
     Args:
-        domain: with `attributes` and `shape`.
-        measurements: with `noisy_measurement`, `clique`, `stddev` and, where it is not the marginal, `query`.
-        noise: `gaussian` or `laplace`: mbi's measurements do not say. `stddev` is taken for a standard
-            deviation, never for the scale of a Laplace distribution.
+        domain: object with `attributes` and `shape`.
+        measurements: objects with `noisy_measurement`, `clique`, `stddev` and, unless they measure the whole
+            marginal, `query`.
+        noise: `gaussian` or `laplace`, which mbi's measurements do not record. `stddev` is always taken as a
+            standard deviation, never the scale of a Laplace distribution.
 
     Raises:
-        TypeError: objects without these.
-        ValueError: numbers or queries that cannot be taken over.
+        TypeError: an object lacks one of these attributes.
+        ValueError: numbers or queries cannot be converted.
 
     Example:
         >>> from types import SimpleNamespace
@@ -140,27 +141,28 @@ def estimate(
     noise: str = "gaussian",
     mbi_module: Any = None,
 ) -> Any:
-    """Fit a model where mbi's `MirrorDescent().estimate` (2.0.0) or `mirror_descent` (1.1.0) did.
+    """Fit a model, as a replacement for mbi's `MirrorDescent().estimate` (2.0.0) or `mirror_descent` (1.1.0).
 
     Args:
         domain: mbi's domain.
         measurements: mbi's measurements.
-        known_total: the number of records; None estimates it from the measurements.
+        known_total: number of records. Default: estimated from the measurements.
         constraints: mbi's `Constraint` objects, or `pgmjax.StructuralZeros`.
-        iters: solver steps at most; the fit ends when it is certified to be near enough to the optimum.
-        warm_start: a model to start from: mbi's, one that this returned, or a `GraphicalModel`.
-        potentials: the same, by the name that mbi 1.1.0 has for it: a clique vector.
-        estimator: how to fit; None for `Estimator(max_steps=iters, progress=False)`.
-        noise: `gaussian` or `laplace`; only losses that ask for it make a difference.
-        mbi_module: the imported `mbi`, to get an `mbi.MarkovRandomField`; None gives an `MbiModel`.
+        iters: maximum number of solver steps; the fit stops earlier once it is certified to be close enough
+            to the optimum.
+        warm_start: model to start from: mbi's, one returned by this function, or a `GraphicalModel`.
+        potentials: same as `warm_start`, under its name in mbi 1.1.0: a clique vector.
+        estimator: the estimator. Default: `Estimator(max_steps=iters, progress=False)`.
+        noise: `gaussian` or `laplace`; it matters only for losses that depend on the noise distribution.
+        mbi_module: the imported `mbi`, to return an `mbi.MarkovRandomField`. Default: return an `MbiModel`.
 
     Returns:
         An object with `project`, `domain`, `total`, `cliques`, `potentials`, `marginals`, `synthetic_data`;
         an `MbiModel` also has `model` and `fit`.
 
     Raises:
-        TypeError: objects that are not what they should be.
-        ValueError: as `Estimator.fit`.
+        TypeError: an argument has the wrong type.
+        ValueError: both `warm_start` and `potentials` are given; otherwise as in `Estimator.fit`.
 
     Example:
         >>> from types import SimpleNamespace
@@ -196,16 +198,17 @@ def _zeros(constraint: Any) -> StructuralZeros:
 
 
 def model_from_mbi(model: Any, domain: Any = None) -> GraphicalModel:
-    """Return mbi's `MarkovRandomField`, or a clique vector of its potentials, as a `GraphicalModel`.
+    """Convert mbi's `MarkovRandomField`, or a clique vector of its potentials, to a `GraphicalModel`.
 
     Args:
-        model: with `potentials` and `total`, or with `cliques` and a factor (`values`) for each; its
-            natural-log potentials. A `GraphicalModel` or an `MbiModel` is taken as it is.
-        domain: of the result, with the same attributes and sizes; None for the model's own.
+        model: object with `potentials` and `total`, or a clique vector with `cliques`, `domain` and a factor
+            (`values`) for each clique. Potentials are natural logarithms. A `GraphicalModel` or an `MbiModel`
+            is also accepted.
+        domain: domain of the result, with the same attributes and sizes. Default: the model's own.
 
     Raises:
-        TypeError: another object.
-        ValueError: potentials that do not fit the domain.
+        TypeError: the object is none of these.
+        ValueError: the potentials do not fit the domain.
     """
     model = model.model if isinstance(model, MbiModel) else model
     if isinstance(model, GraphicalModel):
@@ -224,7 +227,7 @@ def model_from_mbi(model: Any, domain: Any = None) -> GraphicalModel:
 
 
 def _as_table(clique: tuple[str, ...], factor: Any) -> np.ndarray:
-    """A factor's values with their axes in the order of a clique."""
+    """The values of a factor, axes in the order of the clique."""
     names = tuple(factor.domain.attributes)
     return np.asarray(factor.values, np.float64).transpose([names.index(name) for name in clique])
 
@@ -232,18 +235,18 @@ def _as_table(clique: tuple[str, ...], factor: Any) -> np.ndarray:
 def to_mbi(
     model: GraphicalModel, *, mbi_module: Any = None, domain: Any = None, constraints: Sequence[Any] = ()
 ) -> Any:
-    """Return a model as an object that mbi's users know.
+    """Convert a model to an mbi model or a stand-in for one.
 
     Args:
         model: the model.
-        mbi_module: the imported `mbi`, to get an `mbi.MarkovRandomField` of its own factors; cells that the
-            model holds impossible then have a potential 200 nats below the smallest. None gives an
+        mbi_module: the imported `mbi`, to return an `mbi.MarkovRandomField` with its own factors. Impossible
+            cells then have a potential 200 nats below the smallest finite one. Default: return an
             `MbiModel`.
-        domain: mbi's domain of the result; None makes one.
-        constraints: mbi's own, for a model that was fitted under them.
+        domain: mbi domain of the result. Default: a new one.
+        constraints: the mbi constraints that the model was fitted under.
 
     Raises:
-        TypeError: not a model.
+        TypeError: `model` is not a `GraphicalModel`.
 
     Example:
         >>> domain = Domain({"a": 2, "b": 3})
@@ -281,7 +284,7 @@ def _possible(table: np.ndarray) -> np.ndarray:
 
 
 def _real(mbi_module: Any, tables: MbiCliqueVector) -> Any:
-    """Mbi's own clique vector; adding to its zeros makes arrays of the type that mbi computes in."""
+    """Mbi's own clique vector. Adding to its zeros gives arrays of the type that mbi computes with."""
     factors = {}
     for clique, factor in tables.tables.items():
         zeros = mbi_module.Factor.zeros(factor.domain)
@@ -292,18 +295,18 @@ def _real(mbi_module: Any, tables: MbiCliqueVector) -> Any:
 def measurement(
     domain: MbiDomain, clique: tuple[str, ...], values: np.ndarray, stddev: Any, query: Any, noise: str
 ) -> LinearMeasurement:
-    """Return one measurement.
+    """Convert one measurement.
 
     Args:
-        domain: all attributes.
-        clique: those of the marginal; none of them for a total.
-        values: the noisy answers [rows].
-        stddev: of their noise.
-        query: None or mbi's identity for every cell, its weighted cells, or any linear function of a factor.
-        noise: the family of the noise's distribution.
+        domain: domain with all attributes.
+        clique: attributes of the marginal; empty for a total.
+        values: noisy answers [rows].
+        stddev: standard deviation of their noise.
+        query: None or mbi's identity (all cells), mbi's weighted cells, or any linear function of a factor.
+        noise: family of the noise distribution.
 
     Raises:
-        ValueError: a query that is not linear, or one of an unknown kind over too many cells.
+        ValueError: the query is not linear, or it is of an unknown kind and has too many cells.
     """
     if not clique:
         total = values.reshape(-1) / _scale_of_total(query)
@@ -322,7 +325,7 @@ def measurement(
 
 
 def _is_identity(query: Any) -> bool:
-    """Return whether it is mbi's marginal: `DatavectorQuery()` in 2.0.0, `Factor.datavector` in 1.1.0."""
+    """Return whether a query is mbi's marginal: `DatavectorQuery()` (2.0.0), `Factor.datavector` (1.1.0)."""
     if query is None or query is MbiFactor.datavector:
         return True
     own = getattr(query, "__module__", type(query).__module__) or ""
@@ -331,7 +334,7 @@ def _is_identity(query: Any) -> bool:
 
 
 def _scale_of_total(query: Any) -> float:
-    """Return the coefficient that a query gives to the total, from a table of 1 over no attributes."""
+    """Return a query's coefficient of the total: its answer to the number 1 as a table with no attributes."""
     if _is_identity(query):
         return 1.0
     answer = _asked(query, MbiFactor(MbiDomain((), ()), np.array(1.0)), ())
@@ -341,7 +344,7 @@ def _scale_of_total(query: Any) -> float:
 
 
 def _matrix(domain: MbiDomain, query: Callable[[Any], Any]) -> np.ndarray:
-    """The matrix [rows, cells] of a linear function, asked of one cell after the other."""
+    """The matrix [rows, cells] of a linear function, evaluated one cell at a time."""
     clique, cells = domain.attributes, domain.size()
     if cells > MOST_CELLS:
         raise ValueError(

@@ -1,7 +1,7 @@
-"""Objects that answer as those of mbi do where its users touch them, without mbi and in NumPy's float64.
+"""Stand-ins for mbi's objects, without mbi and in NumPy float64.
 
-They hold what `mbi` 2.0.0 and 1.1.0 have in common. What they lack (arithmetic of factors, oracles) the real
-objects have: `adapters.mbi.to_mbi(model, mbi_module=mbi)`.
+They provide the common interface of `mbi` 2.0.0 and 1.1.0. For what they lack (factor arithmetic, oracles),
+use the real objects: `adapters.mbi.to_mbi(model, mbi_module=mbi)`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pgmjax.model.graphical import GraphicalModel
 
 @dataclasses.dataclass(frozen=True)
 class MbiDomain:
-    """Stand-in for `mbi.Domain`: names and sizes; equal if these are.
+    """Stand-in for `mbi.Domain`: names and sizes, compared by these alone.
 
     Attributes:
-        attributes: the names, in order.
-        shape: the sizes, in order.
-        labels: for each attribute its values, or None.
+        attributes: attribute names, in order.
+        shape: attribute sizes, in order.
+        labels: values of each attribute, or None.
 
     Example:
         >>> domain = MbiDomain.fromdict({"a": 2, "b": 3})
@@ -41,47 +41,47 @@ class MbiDomain:
 
     @classmethod
     def fromdict(cls, config: Mapping[str, int]) -> MbiDomain:
-        """Make a domain of sizes by name."""
+        """Make a domain from a mapping of names to sizes."""
         return cls(tuple(config), tuple(config.values()))
 
     @property
     def config(self) -> dict[str, int]:
-        """Sizes by name."""
+        """Mapping of names to sizes."""
         return dict(zip(self.attributes, self.shape, strict=True))
 
     def project(self, attributes: Any) -> MbiDomain:
-        """Return the domain of some attributes, in the order given."""
+        """Return the domain of the given attributes, in the given order."""
         places = self.axes(_names(attributes))
         labels = None if self.labels is None else tuple(self.labels[place] for place in places)
         return MbiDomain(_names(attributes), tuple(self.shape[place] for place in places), labels)
 
     def marginalize(self, attributes: Any) -> MbiDomain:
-        """Return the domain without some attributes."""
+        """Return the domain without the given attributes."""
         gone = _names(attributes)
         return self.project(tuple(name for name in self.attributes if name not in gone))
 
     def axes(self, attributes: Sequence[str]) -> tuple[int, ...]:
-        """Return the places of some attributes.
+        """Return the axis index of each given attribute.
 
         Raises:
-            ValueError: an attribute that is not there.
+            ValueError: an attribute is not in the domain.
         """
         return tuple(self.attributes.index(name) for name in attributes)
 
     def size(self, attributes: Any = None) -> int:
-        """Return the number of cells over some attributes, or over all."""
+        """Return the number of cells over the given attributes. Default: all."""
         return math.prod(self.shape if attributes is None else self.project(attributes).shape)
 
     def supports(self, attributes: Any) -> bool:
-        """Return whether all of some attributes are there."""
+        """Return whether the domain contains all given attributes."""
         return set(_names(attributes)) <= set(self.attributes)
 
     def contains(self, other: Any) -> bool:
-        """Return whether all attributes of another domain are there."""
+        """Return whether the domain contains all attributes of another domain."""
         return self.supports(tuple(other.attributes))
 
     def canonical(self, attributes: Sequence[str]) -> tuple[str, ...]:
-        """Return some attributes in the order of the domain."""
+        """Return the given attributes in the order of the domain."""
         return tuple(name for name in self.attributes if name in attributes)
 
     def __contains__(self, name: object) -> bool:
@@ -99,37 +99,37 @@ class MbiDomain:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MbiFactor:
-    """Stand-in for `mbi.Factor`: a table over some attributes.
+    """Stand-in for `mbi.Factor`: a table over a set of attributes.
 
     Attributes:
-        domain: the attributes of its axes.
-        values: [size of each attribute], float64.
+        domain: domain of its axes.
+        values: float64 array, one axis per attribute.
     """
 
     domain: Any
     values: np.ndarray
 
     def datavector(self, flatten: bool = True) -> np.ndarray:
-        """Return the values, row-major [cells], or in their shape."""
+        """Return the values, flattened row-major [cells] or in their shape."""
         return self.values.reshape(-1) if flatten else self.values
 
     def project(self, attributes: Any) -> MbiFactor:
-        """Return the sums over all other attributes, axes in the order given."""
+        """Sum over all other attributes; axes in the given order."""
         names = _names(attributes)
         kept = self.sum(tuple(name for name in self.domain.attributes if name not in names))
         return kept.transpose(names)
 
     def sum(self, attributes: Any = None) -> MbiFactor:
-        """Return the sums over some attributes, or over all."""
+        """Sum over the given attributes. Default: all."""
         gone = tuple(self.domain.attributes) if attributes is None else _names(attributes)
         return MbiFactor(self.domain.marginalize(gone), self.values.sum(axis=self.domain.axes(gone)))
 
     def transpose(self, attributes: Sequence[str]) -> MbiFactor:
-        """Return the same table with its axes in another order."""
+        """Return the same table with its axes in the given order."""
         return MbiFactor(self.domain.project(attributes), self.values.transpose(self.domain.axes(attributes)))
 
     def supports(self, attributes: Any) -> bool:
-        """Return whether the table has all of some attributes."""
+        """Return whether the table has all given attributes."""
         return bool(self.domain.supports(attributes))
 
     def __float__(self) -> float:
@@ -143,9 +143,9 @@ class MbiCliqueVector:
     """Stand-in for `mbi.CliqueVector`: one factor per clique.
 
     Attributes:
-        domain: all attributes.
+        domain: domain with all attributes.
         cliques: the cliques.
-        tables: the factor of each clique.
+        tables: factor of each clique.
     """
 
     domain: Any
@@ -156,14 +156,14 @@ class MbiCliqueVector:
         return self.tables[clique]
 
     def supports(self, attributes: Any) -> bool:
-        """Return whether some attributes lie in one clique."""
+        """Return whether some clique contains all given attributes."""
         return any(set(_names(attributes)) <= set(clique) for clique in self.cliques)
 
     def project(self, attributes: Any) -> MbiFactor:
-        """Return the table over some attributes of one clique.
+        """Return the table over the given attributes, from the smallest clique that contains them.
 
         Raises:
-            ValueError: no clique has them all.
+            ValueError: no clique contains all of them.
         """
         names = _names(attributes)
         held = [clique for clique in self.cliques if set(names) <= set(clique)]
@@ -172,7 +172,7 @@ class MbiCliqueVector:
         return self.tables[min(held, key=self.domain.size)].project(names)
 
     def size(self) -> int:
-        """Return the number of cells of all tables."""
+        """Return the total number of cells of all tables."""
         return sum(self.domain.size(clique) for clique in self.cliques)
 
 
@@ -181,8 +181,8 @@ class MbiDataset:
     """Stand-in for `mbi.Dataset`: columns of codes.
 
     Attributes:
-        data: for each attribute its codes [rows].
-        domain: the attributes.
+        data: codes [rows] of each attribute.
+        domain: the domain.
     """
 
     data: dict[str, np.ndarray]
@@ -194,7 +194,7 @@ class MbiDataset:
 
     @property
     def df(self) -> Any:
-        """The rows as a pandas DataFrame, as mbi 1.1.0 gives them."""
+        """The rows as a pandas DataFrame, as in mbi 1.1.0."""
         return checks.optional("pandas", extra="demo").DataFrame(self.data)
 
     @property
@@ -204,22 +204,22 @@ class MbiDataset:
 
     @property
     def weights(self) -> np.ndarray:
-        """One for every row [rows]."""
+        """Weights [rows], all equal to one."""
         return np.ones(self.records)
 
     def datavector(self, flatten: bool = True) -> np.ndarray:
-        """Return the counts of all cells of the domain, row-major [cells], or in their shape."""
+        """Return the counts of all cells of the domain, flattened row-major [cells] or in their shape."""
         return self.project(tuple(self.domain.attributes)).datavector(flatten)
 
     def project(self, attributes: Any) -> MbiFactor:
-        """Return the counts over some attributes."""
+        """Return the counts over the given attributes."""
         domain = self.domain.project(_names(attributes))
         cells = np.ravel_multi_index([self.data[name] for name in domain.attributes], tuple(domain.shape))
         counts = np.bincount(cells, minlength=domain.size()).astype(np.float64)
         return MbiFactor(domain, counts.reshape(domain.shape))
 
     def supports(self, attributes: Any) -> bool:
-        """Return whether there are columns for all of some attributes."""
+        """Return whether all given attributes have columns."""
         return bool(self.domain.supports(attributes))
 
 
@@ -229,9 +229,9 @@ class MbiModel:
 
     Attributes:
         domain: the domain given to the estimation, or an `MbiDomain`.
-        model: the model with all that it can do here.
-        fit: how it was fitted, with its certificate; None where it was not fitted here.
-        constraints: what it was fitted under, as given.
+        model: the underlying model of this library.
+        fit: the fit with its certificate; None if the model was not fitted here.
+        constraints: the constraints it was fitted under, as given.
     """
 
     domain: Any
@@ -256,30 +256,30 @@ class MbiModel:
 
     @property
     def marginals(self) -> MbiCliqueVector:
-        """Expected counts of its cliques."""
+        """Expected counts of each clique."""
         tables = tuple(self.model.marginal(clique) for clique in self.cliques)
         return vector(self.domain, CliqueVector(self.cliques, tables))
 
     def project(self, attributes: Any) -> MbiFactor:
-        """Return the expected counts of any attributes, in a clique of the model or not."""
+        """Return the expected counts over any attributes, whether or not they share a clique."""
         names = _names(attributes)
         table = self.model.marginal(names) if names else np.array(self.total)
         return MbiFactor(self.domain.project(names), table)
 
     def supports(self, attributes: Any) -> bool:
-        """Return whether the model has all of some attributes."""
+        """Return whether the model has all given attributes."""
         return bool(self.domain.supports(attributes))
 
     def synthetic_data(self, rows: int | None = None, method: str = "round", seed: int = 0) -> MbiDataset:
-        """Draw synthetic rows; unlike mbi's, equal seeds give equal rows.
+        """Draw synthetic rows. Unlike in mbi, equal seeds give equal rows.
 
         Args:
-            rows: how many; the total by default, and one at least.
-            method: `round` (dealt as evenly as whole numbers allow) or `sample` (independent rows).
-            seed: of the draw.
+            rows: number of rows, at least one. Default: the total.
+            method: `round` (rows allotted as evenly as whole numbers allow) or `sample` (independent rows).
+            seed: seed of the draw.
 
         Raises:
-            ValueError: another method.
+            ValueError: unknown method.
         """
         words = {"round": "round", "sample": "multinomial"}
         method = words[checks.choice("method", method, tuple(words))]
@@ -288,7 +288,7 @@ class MbiModel:
 
 
 def vector(domain: Any, tables: CliqueVector) -> MbiCliqueVector:
-    """Return tables as mbi's clique vector."""
+    """Return a clique vector as its mbi stand-in."""
     pairs = tables.items()
     factors = {clique: MbiFactor(domain.project(clique), np.asarray(table)) for clique, table in pairs}
     return MbiCliqueVector(domain, tables.cliques, factors)

@@ -1,7 +1,7 @@
-"""Contingency tables that OpenDP released: their keys as a domain, their marginals as measurements.
+"""OpenDP contingency tables: their keys as a domain, their marginals as measurements.
 
-A table is taken for what it has (`keys`, `marginals`), so that neither OpenDP nor mbi is needed to read one.
-To let OpenDP fit its own tables here, give its algorithms `adapters.mbi.estimate` as their `estimator`.
+Any object with `keys` and `marginals` is accepted, so neither OpenDP nor mbi needs to be installed. To have
+OpenDP fit its tables with this library, pass `adapters.mbi.estimate` as the `estimator` of its algorithms.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from pgmjax.measurements.linear import LinearMeasurement
 def from_contingency_table(table: Any, noise: str = "gaussian") -> tuple[Domain, list[LinearMeasurement]]:
     """Return the domain and the noisy answers of an OpenDP `ContingencyTable`.
 
-    A column's keys become labels. A null that stands last becomes the missing bucket, which is also where
-    OpenDP counts values that are no keys; a null elsewhere becomes a label `null`. Keys of other types
-    (dates) become text, and so do the ranges of columns with cuts, which are open to the left.
+    The keys of a column become labels. A null key in last place becomes the missing bucket, which is where
+    OpenDP also counts values that are not keys; a null elsewhere becomes a label `null`. Keys of other types
+    (dates) become text, and so do the ranges of columns with cuts, which are open on the left.
 
     Args:
-        table: with `keys`, a series by column, and `marginals`, of mbi measurements.
-        noise: `gaussian` where the table was released under zCDP, `laplace` under pure differential privacy;
-            the table itself only has standard deviations, those of the continuous distributions.
+        table: object with `keys` (one series per column) and `marginals` (mbi measurements).
+        noise: `gaussian` if the table was released under zCDP, `laplace` under pure differential privacy. The
+            table itself only has standard deviations, those of the continuous distributions.
 
     Returns:
-        The domain and the measurements, as they were released. Counts of keys that were found privately
-        passed a threshold first, and are a little too large on average.
+        The domain and the measurements, as released. Counts of keys that were discovered privately had to
+        exceed a threshold, so they are slightly too large on average.
 
     Raises:
-        TypeError: an object without keys or marginals.
-        ValueError: marginals that do not fit the keys.
+        TypeError: the object has no keys or no marginals.
+        ValueError: the marginals do not fit the keys.
 
     Example:
         >>> from types import SimpleNamespace
@@ -61,7 +61,7 @@ def _attribute(name: str, keys: list[Any]) -> Attribute:
     kept = keys[:-1] if last else keys
     labels = [_label(key) for key in kept]
     if len(set(map(str, labels))) < len(labels):
-        return Attribute(name, len(keys))  # keys that read the same, such as 1 and "1"
+        return Attribute(name, len(keys))  # keys that are equal as text, such as 1 and "1"
     return Attribute(name, len(keys), tuple(labels), missing=last)
 
 
@@ -73,7 +73,7 @@ def _label(key: Any) -> str | int | float | bool:
 
 
 def _flat(marginals: Any) -> list[Any]:
-    """All measurements of a table: OpenDP has its own multimap of them, or a dictionary by clique."""
+    """All measurements of a table, from OpenDP's own multimap or from a dictionary by clique."""
     if hasattr(marginals, "flatten"):
         return list(marginals.flatten())
     if not isinstance(marginals, Mapping):

@@ -1,21 +1,21 @@
-"""An audit kit: test that a mechanism keeps what it claims, ours or your own.
+"""An audit kit: test that a mechanism keeps its privacy claims, ours or your own.
 
-Four layers, from the cheapest to the dearest:
+Four layers, from the cheapest to the most expensive:
 
-- L0, exact: the loss of finite channels, noise distributions and selections, worked out without sampling
+- L0, exact: the loss of finite channels, noise distributions and selections, computed without sampling
   (`exact`);
 - L1, replay: with the noise frozen, nothing but released numbers may differ between neighbours: of calls in
   `replay`, of a whole mechanism in `mechanism`, by the comparisons in `compare` and the costs in `claims`;
-  in many settings and in refusals (`matrix`, `refusals`), on neighbours found by `search`, of what is no
-  mechanism in `frontends`; and every released number carries one draw of its own (`draws`);
-- L2, goodness of fit: noise as it is drawn follows the distribution that is claimed (`goodness`);
-- L3, black box: a lower bound of epsilon from many runs, a smoke alarm (`blackbox`, of a whole mechanism
-  `smoke`).
+  in many settings and in refusals (`matrix`, `refusals`), on neighbours found by `search`, for front-ends
+  other than mechanisms (`frontends`); and every released number has one draw of its own (`draws`);
+- L2, goodness of fit: drawn noise follows the claimed distribution (`goodness`);
+- L3, black box: a lower bound on epsilon from many runs, a smoke test (`blackbox`; `smoke` for a whole
+  mechanism).
 
 `primitives` and `contracts` check the library as it is installed, `report` says what was found, `coverage`
 which code was run for it, `specimen` is a mechanism to audit and to break. `mutants` are bugs put in on
 purpose by `mutations`, each of which must be caught. Audit on made-up tables: a tape holds exact private
-numbers. All of it is testing and no proof.
+numbers. All of it is testing, not proof.
 """
 
 from pgmjax._internal.moved import serve_old_names

@@ -1,13 +1,12 @@
-"""Black-box lower bounds: what outputs alone prove about epsilon or mu, whatever the mechanism does.
+"""Black-box lower bounds on epsilon or mu, from the outputs of any mechanism.
 
-A bound above the claim proves a bug, up to the false-alarm level. A bound below it proves little: a
-composed algorithm hides a factor of two from any number of runs that can be afforded. Use it on
-primitives and on tiny cases, as a smoke alarm beside the exact and the replayed audits.
+A bound above the claim proves a bug, up to the false-alarm level. A bound below it proves little: for a
+composed algorithm, no affordable number of runs finds a factor of two. Use it on primitives and on tiny
+cases, as a smoke test next to the exact and replay audits.
 
-Which outputs count as an event is free to be chosen from the data, as long as the outputs that test
-it are others: events are chosen on one half of the outputs and counted on the other. Numbers are cut by a
-threshold, both ways; outputs that come again and again are ordered by how much likelier the first neighbour
-makes them, and cut there. The limits of an event's probability are exact.
+An event may be chosen from the data as long as other outputs test it: events are chosen on one half of the
+outputs and counted on the other. Numeric events are thresholds, in both directions; outputs with few
+distinct values are ordered by likelihood ratio and cut there. Confidence limits are exact.
 
 References:
     Clopper and Pearson 1934, "The use of confidence or fiducial limits illustrated in the case of the
@@ -40,9 +39,9 @@ class LowerBound:
     """A lower bound on epsilon, proven from outputs.
 
     Attributes:
-        value: the loss is at least this, with confidence 1 - alpha; at least 0.
+        value: the bound on the loss, with confidence 1 - alpha; >= 0.
         measure: "epsilon" or "mu".
-        event: the outputs that tell the neighbours apart, in words.
+        event: description of the outputs that distinguish the neighbours.
         likelier: "first" or "second", the neighbour under which the event is likelier.
         draws: outputs per neighbour, both halves together (the smaller number).
         alpha: probability that the bound is above the truth.
@@ -58,7 +57,7 @@ class LowerBound:
     delta: float = 0.0
 
     def exceeds(self, claimed: float) -> bool:
-        """Say whether the outputs prove that the claim is wrong."""
+        """Return whether the outputs prove that the claim is wrong."""
         return self.value > claimed
 
 
@@ -77,13 +76,13 @@ def epsilon_lower_bound(
         second: independent outputs on its neighbour [m].
         alpha: probability that the bound is above the true epsilon.
         delta: the delta of the claim; 0 for pure differential privacy.
-        seed: shuffles the outputs before they are halved; one half chooses the event, one tests it.
+        seed: seed of the shuffle before the outputs are halved; one half chooses the event, one tests it.
 
     Returns:
         The bound, in nats.
 
     Raises:
-        ValueError: a parameter out of range, fewer than two outputs, or NaN among them.
+        ValueError: a parameter is out of range, there are fewer than two outputs, or an output is NaN.
 
     References:
         Clopper and Pearson 1934 (confidence limits); Ding et al. 2018, "Detecting violations of
@@ -124,7 +123,7 @@ def mu_lower_bound(
         seed: shuffles the outputs before they are halved.
 
     Returns:
-        The bound: normal quantile of the event's probability under one neighbour less that under the
+        The bound: the normal quantile of the event's probability under one neighbour minus that under the
         other. Continuous Gaussian noise of scale s on an answer that moves by d has mu = d / s. The
         discrete Gaussian has a larger one: 2.488 at s = 0.5 and d = 1, 1.046 at s = d = 1, 1.0004 at
         s = d = 10. Its rho, d^2 / (2 s^2), is as stated.
@@ -171,8 +170,8 @@ def audit_blackbox(
     """Run a mechanism many times on two neighbouring tables and bound its epsilon from below.
 
     Args:
-        run: takes a table and a trial number, which is another one for every run and may seed a
-            repeatable backend; returns a number, an array or something hashable.
+        run: called with a table and a trial number, which is unique to each run and may seed a repeatable
+            backend; returns a number, an array or something hashable.
         first: a made-up table.
         second: its neighbour.
         trials: runs per table; 10,000 find a factor of two at an epsilon of 1 to 2.
@@ -224,18 +223,18 @@ def _best_of_both(
 def _worth(
     bound: Callable[..., np.ndarray], of: int, of_other: int, held: np.ndarray, other: np.ndarray
 ) -> np.ndarray:
-    """The bound that the choosing halves would give, were they allowed to."""
+    """Return the bound computed on the choosing halves, used only to rank events."""
     return bound(held, of, other, of_other)
 
 
 @dataclasses.dataclass(frozen=True)
 class Outputs:
-    """Outputs on two neighbours as numbers, each in halves that choose and test.
+    """Outputs on two neighbours as numbers, each split into a choosing and a testing half.
 
     Attributes:
         choosing: two arrays [n // 2], [m // 2].
         testing: two arrays with the rest.
-        labels: for outputs that are no numbers, what each code stands for.
+        labels: for non-numeric outputs, the output of each code; otherwise None.
     """
 
     choosing: Counts
@@ -267,11 +266,11 @@ class Outputs:
         """Choose an event on the first halves and count it in the second ones.
 
         Args:
-            value: how good events are that hold for so many of the first and so many of the second
-                choosing half; arrays [events] to an array [events].
+            value: merit of events, given how many outputs of the first and of the second choosing half
+                they contain; maps two arrays [events] to an array [events].
 
         Returns:
-            The event in words, and how many outputs of each testing half it holds for.
+            The event as text, and the number of outputs in it in each testing half.
         """
         values, where = np.unique(np.concatenate(self.choosing), return_inverse=True)
         parts = np.split(where, [self.choosing[0].size])
@@ -304,7 +303,7 @@ class Outputs:
 
 
 def _as_numbers(first: Any, second: Any) -> tuple[np.ndarray, np.ndarray, list[Any] | None]:
-    """Scalars as they are; rows of a matrix and other hashable outputs as codes with labels."""
+    """Return scalars unchanged; rows of a matrix and other hashable outputs as codes with labels."""
     one, other = _numbers(first), _numbers(second)
     if one is not None and other is not None:
         if np.any(np.isnan(one)) or np.any(np.isnan(other)):
@@ -334,18 +333,18 @@ def _hashable(value: Any) -> Any:
 
 
 def at_least(held: np.ndarray, of: int, alpha: float) -> np.ndarray:
-    """Return the limit from below: above the probability with probability alpha at most.
+    """Return the lower confidence limit, above the true probability with probability at most alpha.
 
     Args:
-        held: how often the event was seen [events].
-        of: in how many draws.
-        alpha: the probability of an error.
+        held: number of draws in the event [events].
+        of: total number of draws.
+        alpha: the error probability.
     """
     special = checks.optional("scipy.special", extra="privacy")
     return np.where(held > 0, special.betaincinv(np.maximum(held, 1), of - held + 1, alpha), 0.0)
 
 
 def at_most(held: np.ndarray, of: int, alpha: float) -> np.ndarray:
-    """Return the limit from above: below the probability with probability alpha at most; see `at_least`."""
+    """Return the upper confidence limit, too low with probability at most alpha; see `at_least`."""
     special = checks.optional("scipy.special", extra="privacy")
     return np.where(held < of, special.betainccinv(held + 1, np.maximum(of - held, 1), alpha), 1.0)

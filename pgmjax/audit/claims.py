@@ -1,4 +1,4 @@
-"""The cost of calls by their sensitivities and noise scales alone, against a mechanism's claim."""
+"""The cost of calls from their sensitivities and noise scales alone, compared with a mechanism's claim."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _ROUNDING = 1e-9
 def check_claims(
     calls: Sequence[Call], table: Any, epsilon: Any = None, rho: Any = None, delta: Any = 0
 ) -> tuple[float | None, float]:
-    """Return what calls cost, as `cost`, and refuse more than is claimed.
+    """Return the cost of calls, as `cost` does, and raise if it exceeds the claim.
 
     Args:
-        calls: of one run.
-        table: what it was run on; its public parts make the account of (epsilon, delta) sharper.
-        epsilon: what is claimed, None if nothing is.
-        rho: what is claimed in zCDP, None if nothing is.
-        delta: with more than 0, the epsilon may also be kept to by rho or by Renyi divergences.
+        calls: the calls of one run.
+        table: the table of the run; its public parts make the (epsilon, delta) account tighter.
+        epsilon: the claimed epsilon; None for no claim.
+        rho: the claimed rho; None for no claim.
+        delta: if > 0, the epsilon may also be met by rho or by Renyi divergences.
 
     Raises:
-        NonInterferenceError: the calls cost more, or as `cost`.
+        NonInterferenceError: the calls cost more than claimed, or as for `cost`.
     """
     spent = cost(calls)
     epsilon = None if epsilon is None else exact_epsilon(epsilon)
@@ -48,13 +48,13 @@ def check_claims(
 
 
 def cost(calls: Iterable[Call]) -> tuple[float | None, float]:
-    """Return what calls cost in all: pure epsilon (None where a call has none) and rho.
+    """Return the total cost of calls: pure epsilon (None if a call has none) and rho.
 
-    Worked out from each call's sensitivity and noise scale alone, whatever was charged for it.
+    Computed from each call's sensitivity and noise scale alone, regardless of what was charged.
 
     Raises:
-        NonInterferenceError: a distribution whose sensitivity is stated in another norm than it needs, or an
-            exact number that is handed out although it is not the same for all neighbours.
+        NonInterferenceError: a sensitivity is not in the norm that the distribution needs, or an exact
+            number with nonzero sensitivity is released without noise.
     """
     epsilon: float | None = 0.0
     rho = 0.0
@@ -105,12 +105,12 @@ def loss(tape: Tape) -> tuple[float | None, float]:
 
 
 def _paid(call: Call) -> bool:
-    """Return whether a call costs nothing: the first question of a threshold test pays for all of them."""
+    """Return whether a call is free: the first question of a threshold test pays for all of them."""
     return isinstance(call.distribution, ThresholdNoise) and bool(call.parameters[-1])
 
 
 def _norm(call: Call) -> str:
-    """The norm that a call's distribution needs its sensitivity in."""
+    """Return the norm of sensitivity that a call's distribution needs."""
     if isinstance(call.distribution, ResponseDistribution):
         return RECORDS
     norms: dict[type, str] = {DiscreteLaplace: "l1", DiscreteGaussian: "l2_squared"}
@@ -150,7 +150,7 @@ def _text(spent: float | None) -> str:
 
 
 def _approximate_epsilon(calls: Sequence[Call], table: Any, delta: Any) -> float:
-    """The epsilon at delta of all calls, by the Renyi divergences of the distributions they have."""
+    """Return the epsilon at delta of all calls, from the Renyi divergences of their distributions."""
     if not calls:
         return 0.0
     account = RenyiAccount(calls[0].sensitivity.relation)

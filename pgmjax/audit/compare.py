@@ -1,8 +1,7 @@
-"""Comparison of two results in everything that a reader could see, bit for bit.
+"""Bit-for-bit comparison of two results in everything visible to a reader.
 
-`parts_of` takes a value apart by its type, never by what the value says of itself: no `==`, no
-`__array__`, no iterator of a subclass is asked. Tables and arrays of other libraries are taken apart without
-importing these libraries.
+`parts_of` decomposes a value by its type and never calls the value's own `==`, `__array__` or a subclass's
+iterator. Tables and arrays of other libraries are decomposed without importing these libraries.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from typing import Any
 import numpy as np
 
 BY_IDENTITY = (enum.Enum, type, types.BuiltinFunctionType, types.ModuleType, types.CodeType)
-"""What is the same only where it is the same object."""
+"""Types whose values are equal only if they are the same object."""
 
 _BY_STATEMENT = 1 << 9  # the flag of classes that are made when a program runs
 
@@ -41,17 +40,17 @@ def differences(first: Any, second: Any, name: str = "result") -> list[str]:
     """Return the names of the parts in which two results differ, arrays and floats bit for bit.
 
     Looks into dataclasses, attributes, slots, mappings (their keys in order, with their types), sequences,
-    sets, arrays of NumPy and JAX, tables of pandas, Arrow and Polars, and functions; never asks `==` of
-    what it looks into. Values that a `functools.cached_property` keeps are left out. Classes and members
-    of enumerations are the same only if they are the same object.
+    sets, arrays of NumPy and JAX, tables of pandas, Arrow and Polars, and functions; never uses the `==` of
+    these objects. Values cached by `functools.cached_property` are ignored. Classes and enumeration members
+    are equal only if they are the same object.
 
     Args:
         first: a result.
-        second: the other one.
-        name: what the result is called in the names of its parts.
+        second: the other result.
+        name: name of the result in the names of its parts.
 
     Raises:
-        TypeError: a part whose contents are out of sight, such as a generator.
+        TypeError: the contents of a part cannot be inspected, such as those of a generator.
 
     Example:
         >>> differences({"a": [1, 2.0]}, {"a": [1, -2.0]})
@@ -63,7 +62,7 @@ def differences(first: Any, second: Any, name: str = "result") -> list[str]:
 
 
 def _walk(name: str, first: Any, second: Any, seen: dict[tuple[int, int], Any]) -> list[str]:
-    """`seen` holds the pairs that were looked into, so that cycles end and no identity is used again."""
+    """Compare iteratively; `seen` keeps visited pairs alive, so that cycles end and no id is reused."""
     found = []
     waiting = [(name, first, second)]
     while waiting:
@@ -98,9 +97,9 @@ class Parts:
     """The parts of a value, by name.
 
     Attributes:
-        inside: each part with what to write behind the value's name.
-        frame: parts that must agree before those inside can be compared one by one, such as lengths.
-        mark: what no longer falls into parts, to be compared as it is.
+        inside: each part with the suffix of its name.
+        frame: parts that must agree before those inside can be compared one by one, such as shapes.
+        mark: indivisible content, compared directly.
     """
 
     inside: tuple[Part, ...] = ()
@@ -112,10 +111,10 @@ class Parts:
 
 
 def parts_of(value: Any) -> Parts:
-    """Return what a value consists of.
+    """Return the parts of a value.
 
     Raises:
-        TypeError: its contents are out of sight, as those of generators and of most classes written in C.
+        TypeError: its contents cannot be inspected, as for generators and most classes written in C.
     """
     for base in type(value).__mro__:
         library = LIBRARIES.get(base.__module__.partition(".")[0])
@@ -135,7 +134,7 @@ def parts_of(value: Any) -> Parts:
 
 
 def _in_sight(base: type) -> bool:
-    """Return whether a class keeps all that it keeps in attributes, as those made by a class statement do."""
+    """Return whether a class stores its state only in attributes, as those made by a class statement do."""
     made = bool(base.__flags__ & _BY_STATEMENT)
     return base is object or (made and not isinstance(vars(base).get("__new__"), types.BuiltinFunctionType))
 
@@ -145,7 +144,7 @@ def _has_attributes(value: Any) -> bool:
 
 
 def _attributes(value: Any) -> Parts:
-    """Fields, `__dict__` and slots; what is only kept for later (`cached_property`) left out."""
+    """Return fields, `__dict__` and slots, without values cached by `cached_property`."""
     kept = getattr(value, "__dict__", {})
     inside = []
     for name in dict.fromkeys(_names(value)):
@@ -318,4 +317,4 @@ LIBRARIES: dict[str, Callable[[Any], Parts | None]] = {
     "polars": _polars,
     "pyarrow": _arrow,
 }
-"""By the first name of a module, how values of its classes fall into parts; None for those that do not."""
+"""Decomposition functions by top-level module name; they return None for types they do not handle."""

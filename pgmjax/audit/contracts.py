@@ -1,6 +1,6 @@
-"""Checks of what is promised without statistics: what is refused, in which order things happen, rounding.
+"""Non-statistical checks of promises: refused inputs, the order of operations, and rounding.
 
-Each raises `primitives.AuditFailure`, and passes in silence otherwise.
+Each raises `primitives.AuditFailure` on a fault and otherwise returns None.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def relations_do_not_mix() -> None:
 
 
 def noise_comes_before_counts(backend: NoiseBackend | None = None) -> None:
-    """A measurement's noise is drawn before its table is read, so that the time tells nothing about it.
+    """A measurement's noise is drawn before its table is read, so that timing reveals nothing about it.
 
     Raises:
-        AuditFailure: the other way round.
+        AuditFailure: the table is read before the noise is drawn.
     """
     happened: list[str] = []
 
@@ -134,7 +134,7 @@ def insecure_noise_says_so() -> None:
     """Check that results of repeatable noise, or made under a tape, are never marked secure.
 
     Raises:
-        AuditFailure: it is.
+        AuditFailure: such a result is marked secure.
     """
     seeded = _table(Relation.ADD_REMOVE, Budget(1), SeededBackend(1, insecure=True))
     tape = Tape()

@@ -1,7 +1,7 @@
 """Coverage of an audit: the lines of the code that spends which it has reached.
 
 Of what it never ran an audit cannot speak. Lines of functions are watched while a `with` block lasts, by
-`sys.monitoring` where Python has it and by a trace function elsewhere. Lines that run when a module is imported
+`sys.monitoring` where Python has it and by a trace function elsewhere. Lines run when a module is imported
 are not counted.
 """
 

@@ -1,9 +1,9 @@
-"""Exact audits without sampling: what a mechanism reveals, read off its probabilities.
+"""Exact audits without sampling: privacy loss computed from a mechanism's probabilities.
 
 A finite mechanism is a channel: a matrix [inputs, outputs] of P(output | input), each row a distribution.
 Integer noise has infinitely many outputs, whose likelihood ratio is known in closed form; a selection is a
-finite channel for each score vector, and every small one is tried. Nothing here has a false alarm: what comes
-back is the mechanism's own figure, to float64.
+finite channel for each score vector, and all small score vectors are tried. There are no false alarms: the
+results are exact to float64.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def channel_epsilon(channel: np.ndarray, neighbours: np.ndarray | None = None) -
             which is local differential privacy.
 
     Returns:
-        The smallest epsilon that holds, in nats; inf where supports differ.
+        The smallest epsilon that holds, in nats; inf if supports differ.
 
     Raises:
-        ValueError: not a matrix of distributions, or a pair names no row.
+        ValueError: the channel is not a matrix of distributions, or a pair is out of range.
 
     References:
         Dwork and Roth 2014, "The algorithmic foundations of differential privacy", Definition 2.4.
@@ -61,7 +61,7 @@ def channel_delta(channel: np.ndarray, epsilon: float, neighbours: np.ndarray | 
         The smallest delta that holds: the largest sum of max(P - exp(epsilon) Q, 0).
 
     Raises:
-        ValueError: not a matrix of distributions, a pair that names no row, a negative epsilon.
+        ValueError: the channel is not a matrix of distributions, a pair is out of range, or epsilon < 0.
 
     Example:
         >>> channel_delta([[0.75, 0.25], [0.25, 0.75]], 0.0)
@@ -84,10 +84,10 @@ def channel_renyi(channel: np.ndarray, order: float, neighbours: np.ndarray | No
         neighbours: pairs of neighbouring rows, int [pairs, 2]; all pairs by default.
 
     Returns:
-        The divergence of that order, in nats; inf where supports differ.
+        The divergence of that order, in nats; inf if supports differ.
 
     Raises:
-        ValueError: not a matrix of distributions, a pair that names no row, an order that is not above 1.
+        ValueError: the channel is not a matrix of distributions, a pair is out of range, or order <= 1.
 
     References:
         Mironov 2017, "Renyi differential privacy".
@@ -114,13 +114,13 @@ def metric_epsilon(channel: np.ndarray, distances: np.ndarray) -> float:
 
     Args:
         channel: P(output | input) [inputs, outputs].
-        distances: [inputs, inputs], in the metric's unit; pairs at distance 0 must have one distribution.
+        distances: [inputs, inputs], in the metric's unit; inputs at distance 0 must have equal rows.
 
     Returns:
-        The largest log ratio over distance, in nats per unit; inf where supports differ.
+        The largest log ratio over distance, in nats per unit; inf if supports differ.
 
     Raises:
-        ValueError: not a matrix of distributions, or the distances are negative or not symmetric.
+        ValueError: the channel is not a matrix of distributions, or distances are negative or asymmetric.
 
     References:
         Chatzikokolakis et al. 2013, "Broadening the scope of differential privacy using metrics".
@@ -143,14 +143,14 @@ def metric_epsilon(channel: np.ndarray, distances: np.ndarray) -> float:
 
 
 def same_support(first: np.ndarray, second: np.ndarray) -> bool:
-    """Say whether two distributions over the same outputs can produce the same outputs.
+    """Return whether two distributions over the same outputs have the same support.
 
     Args:
         first: probabilities [outputs] under one input.
         second: probabilities [outputs] under its neighbour.
 
     Returns:
-        True where both are zero at the same places. If not, one output proves the input, and no
+        True if both are zero at the same outputs. Otherwise some output identifies the input, and no
         finite epsilon holds.
 
     Raises:
@@ -173,15 +173,16 @@ def noise_epsilon(distribution: DiscreteNoise, shift: int) -> float:
 
     Args:
         distribution: the discrete noise.
-        shift: distance of one answer between neighbours; for a vector under Laplace noise the L1
-            distance of all of it, as the ratios multiply.
+        shift: distance of one answer between neighbours; for a vector under Laplace noise its L1
+            distance, as the ratios multiply.
 
     Returns:
         abs(shift) / scale for the discrete Laplace, attained on both sides; inf for the discrete
-        Gaussian, whose ratio is unbounded; 0 where the answers do not differ.
+        Gaussian, whose ratio is unbounded; 0 if the answers do not differ.
 
     Raises:
-        TypeError: not a distribution of `measurements.noise`, or the shift is no integer.
+        TypeError: the distribution is not a DiscreteLaplace or DiscreteGaussian, or the shift is not an
+            integer.
 
     Example:
         >>> from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
@@ -199,7 +200,7 @@ def noise_delta(distribution: DiscreteNoise, shift: int, epsilon: float) -> floa
     """Return the delta of integer noise at an epsilon for one answer that differs by `shift`.
 
     Args:
-        distribution: the discrete noise, of a scale up to about a million.
+        distribution: the discrete noise, with a scale up to about a million.
         shift: distance of the answer between neighbours.
         epsilon: >= 0, in nats.
 
@@ -207,8 +208,9 @@ def noise_delta(distribution: DiscreteNoise, shift: int, epsilon: float) -> floa
         The sum over all integers k of max(P(k) - exp(epsilon) P(k - shift), 0), without cancellation.
 
     Raises:
-        TypeError: not a distribution of `measurements.noise`, or the shift is no integer.
-        ValueError: a negative epsilon, or a sum of too many terms.
+        TypeError: the distribution is not a DiscreteLaplace or DiscreteGaussian, or the shift is not an
+            integer.
+        ValueError: epsilon is negative, or the sum has too many terms.
 
     References:
         Canonne, Kamath and Steinke 2020, Theorem 7 (the discrete Gaussian's delta).
@@ -249,18 +251,18 @@ def selection_epsilon(
 
     Args:
         probabilities: the distribution of selection: int64 scores [candidates] to probabilities [candidates].
-        candidates: how many there are, >= 2; cost grows as a power of it.
-        sensitivity: how far each score may move between neighbours, a positive integer.
-        largest: scores are 0..largest, each candidate by itself.
-        monotone: all scores move in one direction, as counts do when a record is added.
+        candidates: number of candidates, >= 2; the cost grows exponentially with it.
+        sensitivity: largest change of each score between neighbours, a positive integer.
+        largest: each candidate's score ranges over 0..largest.
+        monotone: whether all scores change in one direction, as counts do when a record is added.
 
     Returns:
-        The largest log ratio found, in nats: a lower bound of the distribution's epsilon, and close to it
-        where `largest` exceeds a few times sensitivity / epsilon. inf where supports differ.
+        The largest log ratio found, in nats: a lower bound on the distribution's epsilon, and close to it
+        if `largest` exceeds a few times sensitivity / epsilon. inf if supports differ.
 
     Raises:
-        TypeError: a count that is no integer.
-        ValueError: too many score vectors, or the distribution returns something that is no distribution.
+        TypeError: a count is not an integer.
+        ValueError: there are too many score vectors, or `probabilities` does not return a distribution.
 
     References:
         McSherry and Talwar 2007, "Mechanism design via differential privacy" (the 1/2 in the exponent).
@@ -302,7 +304,7 @@ def _channel(channel: np.ndarray) -> np.ndarray:
 
 
 def _ordered_pairs(inputs: int, neighbours: np.ndarray | None) -> np.ndarray:
-    """Both orders of each pair of neighbouring inputs, int [pairs, 2]."""
+    """Return both orders of each pair of neighbouring inputs, int [pairs, 2]."""
     if neighbours is None:
         return np.array(list(itertools.permutations(range(inputs), 2)), dtype=np.int64).reshape(-1, 2)
     pairs = np.asarray(neighbours)
@@ -314,7 +316,7 @@ def _ordered_pairs(inputs: int, neighbours: np.ndarray | None) -> np.ndarray:
 
 
 def _log_ratio(first: np.ndarray, second: np.ndarray) -> float:
-    """The largest log(first / second) over the last axis, inf where only the first is positive."""
+    """Return the largest log(first / second); inf if only the first is positive somewhere."""
     produced = first > 0
     if np.any(produced & (second <= 0)):
         return math.inf
@@ -334,7 +336,7 @@ def _known(distribution: DiscreteNoise) -> None:
 def _log_probabilities(
     probabilities: Callable[[np.ndarray], np.ndarray], count: int, lowest: int, width: int
 ) -> np.ndarray:
-    """Log-probabilities [width, ..., width, count] of every score vector with entries from `lowest` on."""
+    """Return log-probabilities [width, ..., width, count] of all score vectors with entries >= `lowest`."""
     distributions = np.empty((width,) * count + (count,))
     for place in np.ndindex(*(width,) * count):
         distribution = np.asarray(probabilities(np.array(place, dtype=np.int64) + lowest), dtype=np.float64)

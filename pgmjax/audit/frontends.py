@@ -11,13 +11,14 @@ import dataclasses
 import functools
 import pathlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from pgmjax import random
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.definition import TableDefinition
 from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
 from pgmjax.history.session.session import Session
@@ -30,6 +31,7 @@ from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.ratings import MEASURES, PROTECTS, PrivateRatings
 from pgmjax.privacy.responding import ENCODINGS
 from pgmjax.privacy.scores import Counts, Distances
+from pgmjax.privacy.tape import Call, NonInterferenceError
 from pgmjax.privacy.threshold import ThresholdTest
 from pgmjax.queries import DenseMatrix, Product, Query, marginal, point
 from pgmjax.queries.workload import Workload
@@ -148,7 +150,7 @@ class SessionQueries(PrivacyParameters):
         half_width: of the interval that is asked for (counts).
 
     Guarantees:
-        As `history.Session`; what is asked costs less than epsilon also by the plain sum.
+        As `history.Session`: counted cell by cell, which `check_cost` does over again.
     """
 
     half_width: int = 40
@@ -163,16 +165,40 @@ class SessionQueries(PrivacyParameters):
     def run(self, data: Dataset, workload: Workload) -> list[Any]:
         """Ask for rows of the workload's first query, buy its marginal, and ask for too much."""
         with fresh_ledger() as ledger:
-            digest = ledger.digest_of(data)
-            ledger.register(
-                "t", epsilon=2 * self.epsilon, relation=self.relation, digest=digest, research=True
-            )
+            register(ledger, "t", data, epsilon=2 * self.epsilon, relation=self.relation)
             session = Session.open(
                 ledger, data, cap=self.epsilon, relation=self.relation, backend=self.backend
             )
             told = self._asked(session, workload)
             books = [(each.cost, each.attempts, each.answers) for each in ledger.charges("t")]
             return [*told, books, ledger.account("t").remaining]
+
+    @staticmethod
+    def check_cost(calls: Sequence[Call], table: Dataset, epsilon: Any) -> None:
+        """Check what calls cost together, cell by cell, from their matrices and scales alone.
+
+        Raises:
+            NonInterferenceError: some record's (or replacement's) loss is above epsilon.
+        """
+        cells = np.indices(table.domain.shape).reshape(len(table.domain), -1)
+        rows = [np.zeros((0, cells.shape[1]))]
+        for call in calls:
+            query: Query = call.parameters[0]
+            places = [table.domain.attributes.index(name) for name in query.clique]
+            shape = table.domain.shape_of(query.clique)
+            columns = np.ravel_multi_index(tuple(cells[place] for place in places), shape)
+            matrix = np.asarray(query.matrix(table.domain)).reshape(-1, int(np.prod(shape)))
+            distribution: Any = call.distribution
+            rows.append(matrix[:, columns] / distribution.scale)
+        weighed = np.concatenate(rows)
+        lost = np.abs(weighed).sum(axis=0).max(initial=0)
+        if any(call.sensitivity.relation is Relation.REPLACE_ONE for call in calls):
+            lost = max(float(np.abs(weighed - other[:, None]).sum(axis=0).max()) for other in weighed.T)
+        if lost > float(epsilon) * (1 + 1e-9):
+            raise NonInterferenceError(
+                f"The answers of the session cost {lost:.6g} epsilon together, but only {float(epsilon):.6g} is "
+                "claimed."
+            )
 
     def _asked(self, session: Session, workload: Workload) -> list[Any]:
         query = workload.entries[0].query
@@ -334,6 +360,24 @@ def fresh_ledger() -> Iterator[Ledger]:
         path.unlink()
     with Ledger.create(folder / "audit.ledger") as ledger:
         yield ledger
+
+
+def register(ledger: Ledger, name: str, data: Any, *, defined: bool = True, **promise: Any) -> None:
+    """Give a made-up table an account that takes repeatable noise, unless `research` is False.
+
+    Args:
+        ledger: a fresh one.
+        name: of the account.
+        data: the table.
+        defined: whether the account gets the table's definition.
+        promise: further arguments of `Ledger.register`.
+    """
+    definition = None
+    if defined and isinstance(data, Dataset):
+        weights = ("weights", data.max_weight) if data.weighted else (None, None)
+        definition = TableDefinition(data.domain, *weights)
+    given = {"research": True, **promise}
+    ledger.register(name, digest=ledger.digest_of(data), domain=definition, **given)
 
 
 TABLE = (TableCalls, OnlineQueries, SessionQueries)

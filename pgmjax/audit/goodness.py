@@ -1,14 +1,14 @@
-"""Goodness of fit: whether draws follow the discrete distribution they claim, each draw by itself.
+"""Goodness of fit: whether single draws follow the claimed discrete distribution.
 
-All tests are chi-square tests of counts in bins that each expect ten draws or more; thin tails are
-folded inward first, as a bin with a tiny expectation would cry wolf at a single draw. A chi-square
-test also rejects noise that was drawn once and used many times, in any order: copies inflate every
-deviation. Two copies are found by `audit.repeated`, which looks at the order of draws.
+All tests are chi-square tests of counts in bins with at least ten expected draws each; thin tails are
+folded inward first, as a bin with a tiny expectation would raise a false alarm at a single draw. A
+chi-square test also rejects noise that was drawn once and used many times, in any order, since copies
+inflate every deviation. Two copies are found by `audit.repeated`, which uses the order of draws.
 
-How far a p-value can be trusted was computed exactly for Poisson counts in 20 bins that all expect the
-same: where it says 1e-6 the truth is 9e-6 at expectations of 10, 3e-6 at 30 and 1.5e-6 at 100; where
-it says 1e-9, 7e-8, 1e-8 and 2.5e-9. With 100,000 draws or more bins expect 100 where the distribution allows.
-`draws_needed` says how many draws a test needs to see a fault of a given size.
+The accuracy of p-values was computed exactly for Poisson counts in 20 bins of equal expectation. A nominal
+1e-6 is truly 9e-6 at expectations of 10, 3e-6 at 30 and 1.5e-6 at 100; a nominal 1e-9 is 7e-8, 1e-8 and
+2.5e-9. With 100,000 draws or more, bins expect 100 if the distribution allows. `draws_needed` gives the
+number of draws a test needs to detect a fault of a given size.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Goodness:
     Attributes:
         p_value: probability of a deviation at least as large if the draws follow the distribution.
         statistic: sum over bins of (seen - expected)^2 / expected.
-        bins: how many; one more than the degrees of freedom.
-        draws: how many were tested.
+        bins: number of bins, one more than the degrees of freedom.
+        draws: number of draws tested.
     """
 
     p_value: float
@@ -51,13 +51,13 @@ def goodness_of_fit(samples: np.ndarray, distribution: IntegerDistribution) -> G
         distribution: the distribution they should follow, with mean zero.
 
     Returns:
-        The outcome. Reject at p_value < alpha with an alpha fit for tests that must not cry wolf, such
-        as 1e-6; 100,000 draws then show a scale that is wrong by a tenth (`draws_needed`).
+        The outcome. Reject at p_value < alpha, with an alpha that avoids false alarms, such as 1e-6;
+        100,000 draws then detect a scale that is wrong by a tenth (`draws_needed`).
 
     Raises:
         TypeError: the draws are not integers.
-        ValueError: not one row of draws, too few of them for two bins, or the distribution does not sum to
-            one.
+        ValueError: the draws are not one-dimensional or too few for two bins, or the distribution does
+            not sum to one.
 
     References:
         Cochran 1954, "Some methods for strengthening the common chi-square tests" (expectations).
@@ -81,19 +81,20 @@ def goodness_of_fit(samples: np.ndarray, distribution: IntegerDistribution) -> G
 
 
 def categorical_fit(counts: np.ndarray, probabilities: np.ndarray) -> Goodness:
-    """Test how often each category came against its exact probability: selections, responses.
+    """Test category counts (selections, responses) against their exact probabilities.
 
     Args:
-        counts: how often each category came, integers [categories].
-        probabilities: its distribution [categories], summing to one.
+        counts: number of draws of each category, integers [categories].
+        probabilities: their distribution [categories], summing to one.
 
     Returns:
-        The outcome; p_value is 0 where a category of probability zero came at all. Rare categories are
-        put together until each group expects ten.
+        The outcome; p_value is 0 if a category of probability zero occurred. Rare categories are merged
+        until each group expects ten.
 
     Raises:
         TypeError: the counts are not integers.
-        ValueError: shapes differ, a negative count, no distribution, or too few counts for two groups.
+        ValueError: shapes differ, a count is negative, `probabilities` is not a distribution, or there
+            are too few counts for two groups.
 
     Example:
         >>> categorical_fit([260, 240, 500], [0.25, 0.25, 0.5]).p_value > 0.1
@@ -130,7 +131,7 @@ def two_sample(first: np.ndarray, second: np.ndarray) -> Goodness:
 
     Raises:
         TypeError: the draws are not integers.
-        ValueError: not one row of draws each, or too few of them for two bins.
+        ValueError: a sample is not one-dimensional, or there are too few draws for two bins.
 
     Example:
         >>> steps = np.arange(1000) % 7
@@ -148,20 +149,20 @@ def two_sample(first: np.ndarray, second: np.ndarray) -> Goodness:
 
 
 def draws_needed(distribution: Any, off_by: float, *, alpha: float = 1e-6, power: float = 0.99) -> int:
-    """Return how many draws `goodness_of_fit` needs to see that a scale is wrong.
+    """Return the number of draws `goodness_of_fit` needs to detect a wrong scale.
 
     Args:
-        distribution: the claimed distribution, a frozen dataclass with a `scale` (those of
-            `measurements.noise`).
-        off_by: the real scale over the claimed one; > 0 and not 1.
+        distribution: the claimed distribution, a frozen dataclass with a `scale`, such as those of
+            `measurements.noise`.
+        off_by: the real scale divided by the claimed one; > 0 and not 1.
         alpha: false-alarm level of the test.
-        power: probability with which the wrong scale must be seen.
+        power: required probability of detection.
 
     Returns:
-        The number of draws, to about 1 %, by the moments of the statistic under the wrong scale.
+        The number of draws, to about 1 %, from the moments of the statistic under the wrong scale.
 
     Raises:
-        ValueError: a parameter out of range, or more than 1e12 draws.
+        ValueError: a parameter is out of range, or more than 1e12 draws would be needed.
 
     Example:
         >>> from pgmjax.measurements.noise import DiscreteLaplace
@@ -220,7 +221,7 @@ class IntegerDistribution(Protocol):
 
 
 def window(distribution: IntegerDistribution) -> tuple[int, np.ndarray]:
-    """The first of the integers that hold all but 1e-17 or so of the distribution, with probabilities."""
+    """Return the first integer of a window with all but about 1e-17 of the mass, and its probabilities."""
     half = math.ceil(40 * distribution.stddev) + 10
     if half > _WIDEST:
         raise ValueError(
@@ -233,7 +234,7 @@ def window(distribution: IntegerDistribution) -> tuple[int, np.ndarray]:
 
 
 def edges_of(expected: np.ndarray, draws: int) -> np.ndarray:
-    """Edges of bins from 0 to the number of values: tails folded inward until every bin expects enough."""
+    """Return bin edges from 0 to the number of values, tails folded inward until bins expect enough."""
     # a thousandth of the draws where that leaves bins: far p-values are then close to their word
     for least in (max(LEAST, expected.sum() / _MOST_BINS), LEAST):
         middle = int(np.argmax(expected))
@@ -247,7 +248,7 @@ def edges_of(expected: np.ndarray, draws: int) -> np.ndarray:
 
 
 def steps(expected: np.ndarray, least: float) -> np.ndarray:
-    """Edges from the left, each bin expecting at least `least`; what follows the last edge is left over."""
+    """Return edges from the left, each bin expecting at least `least`; the rest is left over."""
     reached = np.concatenate([[0.0], np.cumsum(expected)])
     edges = [0]
     while reached[-1] - reached[edges[-1]] >= least:
@@ -256,7 +257,7 @@ def steps(expected: np.ndarray, least: float) -> np.ndarray:
 
 
 def check_distribution(masses: np.ndarray) -> None:
-    """Refuse what is no distribution: negative entries, NaN, or a sum that is not one."""
+    """Raise ValueError if entries are negative or NaN, or do not sum to one."""
     if not (np.all(masses >= 0) and abs(masses.sum() - 1) <= 1e-9):
         raise ValueError("The distribution's probabilities must be at least 0 and sum to one.")
 

@@ -21,7 +21,6 @@ from typing import Any
 from pgmjax import mechanisms, random
 from pgmjax._internal import checks
 from pgmjax._internal.progress import Progress
-from pgmjax.audit.claims import check_claims
 from pgmjax.audit.draws import check_draws
 from pgmjax.audit.mechanism import DOMAIN, WORKLOAD, AuditCase
 from pgmjax.audit.refusals import refusals
@@ -287,7 +286,7 @@ def visit(case: MatrixCase) -> Visit:
     except AssertionError:  # a first run may warn of what later ones do not
         outcome = check_outcome(run, first, second)
     audited = case.case
-    check_claims(outcome.tape.calls, first, audited.epsilon, delta=audited.delta)
+    audited.check(outcome.tape.calls, first)
     draws = 0
     if case.run is None:
         table = first if case.pair % 2 else second

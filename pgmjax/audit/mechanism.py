@@ -1,17 +1,18 @@
 """The audit of a whole mechanism by record and replay (L1), on small made-up tables.
 
-An `AuditCase` says which class is audited, under which relation, and with which claim.
+An `AuditCase` holds the class to audit, the relation and the claim.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax.audit.claims import check_claims
 from pgmjax.audit.replay import Replayed, check_pairs
 from pgmjax.audit.specimen import neighbours
 from pgmjax.data.dataset import Dataset
@@ -20,6 +21,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy.exact import exact_delta, exact_epsilon
 from pgmjax.privacy.seeded import SeededBackend
+from pgmjax.privacy.tape import Call
 from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
@@ -42,26 +44,26 @@ def replay_mechanism(
     seed: int = 0,
     **options: Any,
 ) -> Replayed:
-    """Check a mechanism by record and replay, and what its calls cost against what it may spend.
+    """Check a mechanism by record and replay, and the cost of its calls against its budget.
 
     Args:
         mechanism: a class, see `AuditCase`.
-        relation: which tables are neighbours.
-        epsilon: what it may spend.
-        delta: 0 for pure differential privacy; with more, its calls may keep to (epsilon, delta) by their
-            pure epsilon, by their rho, or by their Renyi divergences.
-        pairs: how many pairs of made-up neighbouring tables.
-        max_weight: records have weights up to this bound; None without.
-        domain: of the made-up tables.
-        workload: what it is to answer.
-        seed: of tables and noise.
-        options: more arguments of the mechanism.
+        relation: the neighbouring relation.
+        epsilon: the mechanism's budget.
+        delta: 0 for pure differential privacy; if > 0, its calls may meet (epsilon, delta) by their pure
+            epsilon, their rho, or their Renyi divergences.
+        pairs: number of pairs of made-up neighbouring tables.
+        max_weight: bound on the records' weights; None for no weights.
+        domain: domain of the made-up tables.
+        workload: the workload to answer.
+        seed: seed of tables and noise.
+        options: further arguments of the mechanism.
 
     Raises:
-        NonInterferenceError: something but released numbers depends on the table, or more is spent than
-            claimed.
-        TypeError: a class that cannot be audited, or a result that cannot be compared.
-        ValueError: a bad number, a mechanism that raises errors, or one that reads its table past the
+        NonInterferenceError: something other than released numbers depends on the table, or the cost
+            exceeds the claim.
+        TypeError: the class cannot be audited, or its result cannot be compared.
+        ValueError: a number is invalid, the mechanism raises an error, or it reads its table without the
             choke point.
 
     Example:
@@ -85,20 +87,20 @@ def replay_case(
 
 @dataclasses.dataclass(frozen=True)
 class AuditCase:
-    """A mechanism and what it claims.
+    """A mechanism and its claim.
 
     Args:
         mechanism: a class such as those of `pgmjax.mechanisms`: it has `name` and `run(data, workload)`, and
             is called with epsilon, relation, delta and backend.
-        relation: which tables are neighbours.
-        epsilon: what it may spend.
+        relation: the neighbouring relation.
+        epsilon: the mechanism's budget.
         delta: 0 for pure differential privacy.
-        seed: of tables and noise, >= 0.
-        options: more arguments of the mechanism.
+        seed: seed of tables and noise, >= 0.
+        options: further arguments of the mechanism.
 
     Raises:
-        TypeError: a class without what is listed above.
-        ValueError: a bad number or relation.
+        TypeError: the class lacks part of the interface above.
+        ValueError: a number or the relation is invalid.
 
     Example:
         >>> from pgmjax.mechanisms import Marginals
@@ -121,17 +123,33 @@ class AuditCase:
         object.__setattr__(self, "seed", checks.integer("seed", self.seed, low=0))
 
     def make(self, seed: int | None = None, **more: Any) -> Any:
-        """Return the mechanism with seeded noise and, where it fits a model, a short fit.
+        """Return the mechanism with seeded noise and, if it takes an estimator, a short fit.
 
         Args:
-            seed: of the noise; None takes the case's.
-            more: arguments beside the case's options.
+            seed: seed of the noise. Default: the case's seed.
+            more: arguments besides the case's options.
         """
         options = {**getattr(self.mechanism, "audited_with", {}), **more, **self.options}
         if "estimator" in inspect.signature(self.mechanism).parameters:
             options.setdefault("estimator", short_fit())
         options.setdefault("backend", SeededBackend(self.seed if seed is None else seed, insecure=True))
         return self.mechanism(epsilon=self.epsilon, relation=self.relation, delta=self.delta, **options)
+
+    def check(self, calls: Sequence[Call], table: Any) -> None:
+        """Check that calls cost no more than is claimed, by the mechanism's own `check_cost` if it has one.
+
+        Args:
+            calls: of one run.
+            table: it was run on.
+
+        Raises:
+            NonInterferenceError: they cost more.
+        """
+        own = getattr(self.mechanism, "check_cost", None)
+        if own is None:
+            check_claims(calls, table, self.epsilon, delta=self.delta)
+        else:
+            own(calls, table, self.epsilon)
 
     def tables(
         self, pairs: int, max_weight: int | None = None, domain: Domain = DOMAIN
@@ -154,10 +172,10 @@ def short_fit() -> Estimator:
 
 
 def check_interface(mechanism: Any) -> None:
-    """Refuse what cannot be audited as a mechanism.
+    """Refuse a class that cannot be audited as a mechanism.
 
     Raises:
-        TypeError: what is missing.
+        TypeError: part of the interface is missing; the message lists it.
     """
     if not callable(mechanism):
         raise TypeError(f"A mechanism must be a class, got {type(mechanism).__name__}.")

@@ -1,7 +1,7 @@
-"""Bugs that private libraries really had, put into this one on purpose: each must be caught.
+"""Bugs that privacy libraries really had, put into this one on purpose: each must be caught.
 
-A test that has never failed proves little. A mutant changes one thing in the library while its `with`
-block lasts; `caught` runs the layer of the audit that ought to notice and returns what it said.
+A test that has never failed proves little. A mutant changes one thing in the library within its `with`
+block; `caught` runs the layer of the audit that should notice and returns its message.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class Mutant:
     """A seeded bug.
 
     Attributes:
-        name: what is wrong, in words.
-        layer: which layer of the audit must notice: "L0", "L1", "L2" or "contract".
-        apply: makes the `with` block in which the bug is there.
-        scope: where it can be seen: in "any" mechanism, in those that "select", in those that measure other
-            "queries" than marginals, in the "specimen" alone, or in "none" since it lies in a primitive.
+        name: description of the bug.
+        layer: the layer of the audit that must notice it: "L0", "L1", "L2" or "contract".
+        apply: returns the context manager in which the bug is present.
+        scope: where it can be seen: in "any" mechanism, in those that "select", in those that measure
+            "queries" other than marginals, only in the "specimen", or in "none" since it is in a primitive.
         detect: runs the layer, given a mechanism; raises an AssertionError on a fault.
-        relation: the one relation under which it can be seen, None for either.
-        weights: whether it can be seen with weights only.
+        relation: the one relation under which it can be seen; None for either.
+        weights: whether it can be seen only with weights.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Mutant:
     weights: bool = False
 
     def concerns(self, mechanism: Any) -> bool:
-        """Return whether a mechanism works on tables on which the bug can be seen."""
+        """Return whether a mechanism supports tables on which the bug can be seen."""
         possible = self.relation in (None, *mechanisms.relations(mechanism))
         return possible and (mechanisms.takes_weights(mechanism) or not self.weights)
 
@@ -78,13 +78,13 @@ def replayed(mechanism: Any) -> None:
 
 
 def replayed_on_many_tables(mechanism: Any) -> None:
-    """L1 with enough pairs that some lie on both sides of a threshold."""
+    """L1 with enough pairs that some straddle a threshold."""
     for relation in mechanisms.relations(mechanism):
         replay_mechanism(mechanism, relation, pairs=_MANY_PAIRS)
 
 
 def replayed_with_heavy_records(mechanism: Any) -> None:
-    """L1 with weights up to 2^31 - 1, the sums of which need 64 bits."""
+    """L1 with weights up to 2^31 - 1, whose sums need 64 bits."""
     replay_mechanism(mechanism, _relation(mechanism), pairs=_PAIRS, max_weight=_HEAVY)
 
 
@@ -104,13 +104,13 @@ def noise(_: Any) -> None:
 
 
 def choices(_: Any) -> None:
-    """L2 of both ways of selection through the choke point."""
+    """L2 of both selection methods through the choke point."""
     for method in ("permute-and-flip", "exponential"):
         primitives.selection_follows_its_distribution(method=method)
 
 
 def replayed_with_full_weights(_: Any) -> None:
-    """L1 of a marginal where every record has the largest weight, one more than 32-bit floats can count."""
+    """L1 of a marginal with every weight 2^24 + 1, the least integer that is not a 32-bit float."""
     domain, relation = Domain({"a": 2}), Relation.ADD_REMOVE
 
     def run(data: Dataset) -> Any:
@@ -125,7 +125,7 @@ def replayed_with_full_weights(_: Any) -> None:
 
 
 def replayed_with_large_entries(mechanism: Any) -> None:
-    """L1 of a matrix whose columns lie 2^62 and more apart in squares, with entries that may be asked for."""
+    """L1 of a matrix with allowed entries whose columns have squared distances of 2^62 and more."""
     signs = random.generator(0).choice([-1, 1], (100, _WIDE))
     workload = Workload([DenseMatrix(["a"], signs.astype(np.int64) * 2**29)])
     domain = Domain({"a": _WIDE})
@@ -133,7 +133,7 @@ def replayed_with_large_entries(mechanism: Any) -> None:
 
 
 def _primitive(name: str, layer: str, apply: Callable[[], Any], check: Callable[[], None]) -> Mutant:
-    """Return a mutant of a primitive, whose check needs no mechanism."""
+    """Return a mutant of a primitive; its check needs no mechanism."""
     return Mutant(name, layer, apply, "none", _Alone(check))
 
 
@@ -342,11 +342,11 @@ ALL: tuple[Mutant, ...] = (*_MECHANISMS, *_SAMPLERS, *_RESPONSES, *_PROMISES, *_
 
 
 def caught(mutant: Mutant, mechanism: Any = SelectAndMeasure) -> str | None:
-    """Apply a mutant and return what its layer of the audit says against it; None if nothing.
+    """Apply a mutant and return the fault that its layer of the audit reports; None if it reports none.
 
     Args:
         mutant: one of `ALL`, or your own.
-        mechanism: the class that the mutant is looked for in.
+        mechanism: the class to audit.
 
     Example:
         >>> free = next(each for each in ALL if each.name == "a query that fails is free")

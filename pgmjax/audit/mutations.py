@@ -1,7 +1,7 @@
 """The changes that make mutants, each a `with` block with one thing wrong.
 
-First those of mechanisms and measurements, then those of choices, responses, accounts and refusals, last
-those of what records answer for themselves.
+First those of mechanisms and measurements, then those of selections, responses, accounts and refusals, last
+those of the records' own responses.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def true_total() -> Any:
 
 
 def domain_from_data() -> Any:
-    """Only codes up to the largest that occurs are asked for."""
+    """Only codes up to the largest one in the table are queried."""
 
     def measure(self: Any, table: Any, clique: Any, cost: Any) -> Any:
         counts = table._data.marginals([clique])[0].reshape(-1)
@@ -119,12 +119,12 @@ def _sensitivity(change: Callable[..., Sensitivity]) -> Any:
 
 
 def _unknown_shifts() -> tuple[Any, str, Any]:
-    """Keeps the account from comparing a scale with how far answers are known to move."""
+    """Keeps the account from comparing a scale with the known shifts of the answers."""
     return measuring, "shifts_of", lambda *given: None
 
 
 def wrong_relation() -> Any:
-    """Replacing a record moves counts no farther than adding one."""
+    """Sensitivity under REPLACE_ONE as if a record were only added."""
 
     def change(
         true: Any, query: Any, domain: Any, relation: Any, norm: str, weight: Any = None
@@ -160,7 +160,7 @@ def wrong_norm() -> Any:
 
 
 def wrong_score() -> Any:
-    """The distance of a marginal moves by 1 when a record is replaced."""
+    """Sensitivity 1 for the distance of a marginal when a record is replaced."""
     true = scores.Distances._sensitivity
     return replaced(
         (
@@ -189,7 +189,7 @@ def noise_over_n() -> Any:
 
 
 def rho_as_scale() -> Any:
-    """The Gaussian's parameter passed where its scale belongs."""
+    """The Gaussian's parameter passed in place of its scale."""
     return replaced(
         (scales, "gaussian_for", lambda square, rho: DiscreteGaussian(float(rho))), _unknown_shifts()
     )
@@ -226,7 +226,7 @@ def float_noise() -> Any:
 
 
 def single_precision() -> Any:
-    """Exact answers through 32-bit floats, which are whole numbers still, but not the right ones."""
+    """Exact answers passed through 32-bit floats, which stay integers but not the right ones."""
     true = measuring.exact_answers
     return replaced(
         (measuring, "exact_answers", lambda *given: true(*given).astype(np.float32).astype(np.int64))
@@ -279,12 +279,12 @@ def _rescaled(factor: float) -> Any:
 
 
 def no_noise() -> Any:
-    """A corner case in which the noise comes out as zero."""
+    """A corner case in which the noise is zero."""
     return _drawn(lambda true, planned, *rest: [np.zeros(each.rows, dtype=np.int64) for each in planned])
 
 
 def fixed_seed() -> Any:
-    """A sampler that starts its stream again at every call."""
+    """A sampler that restarts its stream at every call."""
 
     def change(true: Any, planned: Any, backend: Any, show: Any) -> list[np.ndarray]:
         return [SeededBackend(5, insecure=True).draw(each.distribution, each.rows) for each in planned]
@@ -304,7 +304,7 @@ def tiled_noise() -> Any:
 
 
 def wide_noise() -> Any:
-    """Noise a tenth wider than is stated: private, but error bars lie."""
+    """Noise a tenth wider than stated: private, but the error bars are wrong."""
     return _rescaled(1.1)
 
 
@@ -380,7 +380,7 @@ def free_failure() -> Any:
 
 
 def telling_error() -> Any:
-    """The reader's own words are passed on."""
+    """The reader's own error message is passed on."""
     return replaced(
         (
             PrivateTable,
@@ -418,7 +418,7 @@ def _seeded(method: str) -> Any:
 
 
 def nearest_scale() -> Any:
-    """Scales rounded to the nearest float, be it below."""
+    """Scales rounded to the nearest float, even if it is smaller."""
     return replaced(
         (scales, "ceil_float", float),
         (scales, "ceil_sqrt", lambda square: math.sqrt(float(square))),
@@ -428,7 +428,7 @@ def nearest_scale() -> Any:
 
 
 def any_scores() -> Any:
-    """Scores that are no whole numbers are taken for some."""
+    """Scores that are not integers are converted to integers."""
     true = selection.checked_scores
 
     def checked(scores: Any) -> np.ndarray:
@@ -457,7 +457,7 @@ def any_code() -> Any:
 
 
 def binary_tenths() -> Any:
-    """A float budget is taken for the binary fraction that it is stored as."""
+    """A float budget is read as the binary fraction that stores it."""
     return replaced((budget, "exact_epsilon", Fraction))
 
 
@@ -467,7 +467,7 @@ def mixed_relations() -> Any:
 
 
 def always_secure() -> Any:
-    """Whatever the noise comes from, it is called secure."""
+    """Noise from any source is marked secure."""
     return replaced((PrivateTable, "secure", True))
 
 
@@ -486,7 +486,7 @@ def whole_epsilon_a_bit() -> Any:
 
 
 def shared_coin() -> Any:
-    """One coin turns all bits of a record over."""
+    """One coin flips all bits of a record."""
 
     def bits(self: Any, distribution: Any, codes: np.ndarray) -> np.ndarray:
         lies = SeededBackend(len(codes), insecure=True)._generator.random(len(codes)) < distribution.lie
@@ -510,12 +510,12 @@ def honest_records() -> Any:
 
 
 def answers_again() -> Any:
-    """Responses that were read are drawn again when they are read again."""
+    """Responses are drawn again when they are read a second time."""
     return replaced((Responses, "__iter__", lambda self: self._blocks()))
 
 
 def any_relation() -> Any:
-    """Records answer for themselves where they come and go."""
+    """Randomised response is accepted under ADD_REMOVE."""
     true = responding.plan_responses
 
     def plan(groups: Any, epsilons: Any, encodings: Any, domain: Any, relation: Any, *more: Any) -> Any:

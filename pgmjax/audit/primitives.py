@@ -1,13 +1,13 @@
-"""Checks of the noise as it is installed: what passes the choke point follows the distribution claimed.
+"""Checks of the installed noise: what passes the choke point follows the claimed distribution.
 
-They draw through `privacy.PrivateTable` on made-up tables, so that whatever stands between a backend and
-a release is checked with it. Each raises `AuditFailure`, and passes in silence otherwise.
+They draw through `privacy.PrivateTable` on made-up tables, so that all code between a backend and a release
+is checked too. Each raises `AuditFailure` on a fault and otherwise returns None.
 
-Noise that was drawn once and used twice (forked workers, threads, a seed taken again) is found by `repeated`.
-The signs of independent symmetric noise are fair coins. At a distance (lag) at which draws are copies,
-signs agree. The signs of all pairs at one lag form fair coins again, independent of each other (the
-pairs are the edges of paths), so the agreements at each lag follow an exact binomial distribution. All lags
-are looked at in one pass of Fourier transforms.
+Noise drawn once and used twice (forked workers, threads, a reused seed) is found by `repeated`. The signs of
+independent symmetric noise are fair coins. At a distance (lag) at which draws are copies, signs agree. For
+independent noise, the agreements of all pairs at one lag are independent fair coins too (the pairs are the
+edges of paths), so their number follows an exact binomial distribution. All lags are computed in one pass of
+Fourier transforms.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ def noise_follows_its_distribution(backend: NoiseBackend | None = None, *, unit:
     """L2: released minus exact counts of a large, nearly empty table follow the released distribution.
 
     Args:
-        backend: source of noise; None for the secure one.
+        backend: source of noise. Default: the secure backend.
         unit: "epsilon" checks Laplace noise, "rho" Gaussian noise.
 
     Raises:
-        AuditFailure: another distribution, noise that repeats, or noise that two queries or two calls share.
+        AuditFailure: the distribution differs, noise repeats, or two queries or calls share noise.
     """
     noises = []
     for number, (noise, distribution) in enumerate(_noise_of_calls(backend, unit), start=1):
@@ -80,7 +80,7 @@ def noise_follows_its_distribution(backend: NoiseBackend | None = None, *, unit:
 
 
 def _noise_of_calls(backend: NoiseBackend | None, unit: str) -> list[tuple[np.ndarray, Any]]:
-    """Released minus exact counts of two calls with two queries each, and the distribution of a call."""
+    """Return released minus exact counts of two calls with two queries each, and each distribution."""
     domain = Domain({"a": _DRAWS // 2, "b": _DRAWS // 2})
     data = Dataset.from_columns(domain, {"a": [0, 0, 1], "b": [0, 1, 1]})
     costs = {"epsilons" if unit == "epsilon" else "rhos": [Fraction(1, 4), Fraction(1, 4)]}
@@ -101,15 +101,15 @@ def _noise_of_calls(backend: NoiseBackend | None, unit: str) -> list[tuple[np.nd
 def selection_follows_its_distribution(
     backend: NoiseBackend | None = None, *, method: str = "permute-and-flip", choices: int = _CHOICES
 ) -> None:
-    """L2: candidates are chosen as often as the mechanism's formula says for its epsilon.
+    """L2: candidates are chosen with the frequencies of the mechanism's formula for its epsilon.
 
     Args:
-        backend: source of noise; None for the secure one.
+        backend: source of noise. Default: the secure backend.
         method: "permute-and-flip" or "exponential".
-        choices: how many are made.
+        choices: number of choices.
 
     Raises:
-        AuditFailure: other frequencies.
+        AuditFailure: the frequencies differ.
     """
     counts = np.array([4, 3, 1, 0])
     codes = np.repeat(np.arange(counts.size), counts)
@@ -136,10 +136,11 @@ def _or_default(backend: NoiseBackend | None) -> NoiseBackend:
 
 
 def response_keeps_its_epsilon(backend: NoiseBackend | None = None, *, size: int = 4) -> None:
-    """L0 and L2: the channel of randomised response costs what is claimed, and answers follow it.
+    """L0 and L2: the channel of randomised response has the claimed epsilon, and answers follow it.
 
     Raises:
-        AuditFailure: its exact log-ratio is above epsilon, or answers follow another channel.
+        AuditFailure: its exact log-ratio is above epsilon, answers follow another channel, or two calls
+            give the same answers.
     """
     source = _or_default(backend).restart()
     for epsilon in (Fraction(1, 2), Fraction(1), Fraction(3)):
@@ -155,7 +156,7 @@ def response_keeps_its_epsilon(backend: NoiseBackend | None = None, *, size: int
 def _check_channel(
     distribution: Any, epsilon: Fraction, truths: np.ndarray, answers: np.ndarray, has: str, not_its: str
 ) -> None:
-    """Raise `AuditFailure`, in words that begin as given, if a channel costs too much or is not followed."""
+    """Raise `AuditFailure`, with the given prefix, if a channel's loss is too large or it is not followed."""
     channel = distribution.channel()
     found = exact.channel_epsilon(channel)
     if not found <= float(epsilon) * (1 + 1e-12):
@@ -168,7 +169,7 @@ def _check_channel(
 
 
 def conversions_hold() -> None:
-    """L0: the (epsilon, delta) that a rho is converted to holds for the exact discrete Gaussian.
+    """L0: the (epsilon, delta) converted from a rho holds for the exact discrete Gaussian.
 
     Raises:
         AuditFailure: the exact delta at that epsilon is larger.
@@ -186,7 +187,7 @@ def conversions_hold() -> None:
 
 
 def budgets_add_up() -> None:
-    """Spends however small count, and ten tenths are one.
+    """Arbitrarily small spends count, and ten tenths are one.
 
     Raises:
         AuditFailure: a spend vanished, or one beyond the cap was granted.
@@ -204,10 +205,10 @@ def budgets_add_up() -> None:
 
 
 def a_failed_query_is_paid() -> None:
-    """A query whose table cannot be read stays charged, so that failing tells nothing for free.
+    """A query whose table cannot be read stays charged, so that a failure reveals nothing for free.
 
     Raises:
-        AuditFailure: it cost nothing, or the failure shows what caused it.
+        AuditFailure: it cost nothing, or the error reveals its cause.
     """
 
     class Failing(Dataset):
@@ -249,7 +250,7 @@ def bad_numbers_are_refused() -> None:
 
 
 def must_refuse(act: Callable[[], Any], what: str, errors: Any) -> None:
-    """Raise `AuditFailure` if something is accepted that must be an error of one of some classes."""
+    """Raise `AuditFailure` unless `act` raises one of the given errors."""
     try:
         act()
     except errors:
@@ -258,13 +259,14 @@ def must_refuse(act: Callable[[], Any], what: str, errors: Any) -> None:
 
 
 def responses_keep_their_epsilon(backend: NoiseBackend | None = None) -> None:
-    """L0 and L2: each encoding's channel costs what is claimed, and released answers follow it.
+    """L0 and L2: each encoding's channel has the claimed epsilon, and released answers follow it.
 
     Args:
-        backend: source of lies; None for the secure one.
+        backend: source of randomness. Default: the secure backend.
 
     Raises:
-        AuditFailure: an exact log-ratio above epsilon, answers of another channel, or lies that repeat.
+        AuditFailure: an exact log-ratio is above epsilon, answers follow another channel, or two calls
+            give the same answers.
     """
     source = _or_default(backend)
     truths = np.repeat(np.arange(_SIZE), _DRAWS // _SIZE)
@@ -284,7 +286,7 @@ def responses_keep_their_epsilon(backend: NoiseBackend | None = None) -> None:
 
 
 def _answers(table: PrivateTable, encoding: str, epsilon: Fraction) -> tuple[Any, np.ndarray]:
-    """The distribution of a call, and its answers as columns of the distribution's channel [records]."""
+    """Return the distribution of a call, and its answers as column indices of its channel [records]."""
     responses = table.respond([["a"]], epsilons=[epsilon], encodings=[encoding], show_progress=False)
     answers = np.concatenate([block[0] for block in responses])
     if answers.ndim == 2:
@@ -293,10 +295,10 @@ def _answers(table: PrivateTable, encoding: str, epsilon: Fraction) -> tuple[Any
 
 
 def records_answer_once() -> None:
-    """Responses are charged before they are read, read once, and refused where records come and go.
+    """Responses are charged before they are read, can be read once, and are refused under ADD_REMOVE.
 
     Raises:
-        AuditFailure: one of these is not so.
+        AuditFailure: one of these does not hold.
     """
     data = Dataset.from_columns(_DOMAIN, {"a": [0, 1, 2]})
     budget = Budget(1)
@@ -319,10 +321,10 @@ class Repetition:
     """The outcome of a search for copies.
 
     Attributes:
-        p_value: for independent noise at most alpha with probability alpha; covers all lags.
-        lag: the distance in draws at which signs agree or disagree most.
-        agreement: the share of pairs at that lag that agree; 1 where all are copies.
-        pairs: how many pairs at that lag have two signs (zeros have none).
+        p_value: for independent noise, at most alpha with probability at most alpha; covers all lags.
+        lag: the distance in draws at which signs agree or disagree most significantly.
+        agreement: the share of pairs at that lag that agree; 1 if all are copies.
+        pairs: number of pairs at that lag with two nonzero values.
     """
 
     p_value: float
@@ -335,14 +337,14 @@ def repeated(noise: np.ndarray) -> Repetition:
     """Search noise for copies of itself at any distance: adjacent copies, repeated blocks, negated ones.
 
     Args:
-        noise: independent draws of a distribution symmetrical about zero, in the order drawn, numbers [n].
-            Put the draws of two workers, threads or calls one after the other to compare them.
+        noise: independent draws of a distribution symmetric about zero, in the order drawn, numbers [n].
+            Concatenate the draws of two workers, threads or calls to compare them.
 
     Returns:
         The outcome; reject at p_value < alpha. Shuffled copies are left to `goodness_of_fit`.
 
     Raises:
-        ValueError: fewer than two draws, or not one row of finite numbers.
+        ValueError: there are fewer than two draws, or they are not one-dimensional and finite.
 
     Example:
         >>> from pgmjax.measurements.noise import DiscreteGaussian
@@ -370,7 +372,7 @@ def repeated(noise: np.ndarray) -> Repetition:
 
 
 def _over_lags(values: np.ndarray) -> np.ndarray:
-    """The sum over i of values[i] values[i + lag] for each lag 1..n - 1, exact for small integers [n - 1]."""
+    """Return sums over i of values[i] values[i + lag] for lags 1..n - 1, exact for small integers [n - 1]."""
     spectrum = np.fft.rfft(values, 2 * values.size)
     sums = np.fft.irfft(spectrum * spectrum.conj(), 2 * values.size)
     return np.rint(sums[1 : values.size]).astype(np.int64)

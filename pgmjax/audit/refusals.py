@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pgmjax.audit.frontends import fresh_ledger
+from pgmjax.audit.frontends import fresh_ledger, register
 from pgmjax.audit.mechanism import AuditCase, short_fit
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
@@ -125,6 +125,7 @@ class _Account:
         research: whether noise that can be repeated is let in.
         other: whether it counts under the other relation.
         key: of all runs: they differ in epsilon then.
+        defined: whether it has the table's definition.
     """
 
     cap: int | Fraction = 1
@@ -132,6 +133,7 @@ class _Account:
     research: bool = True
     other: bool = False
     key: str | None = None
+    defined: bool = True
 
 
 _ACCOUNTS = (
@@ -141,6 +143,7 @@ _ACCOUNTS = (
     _Account(cap=0),
     _Account(research=False),
     _Account(other=True),
+    _Account(defined=False),
     _Account(cap=3, runs=2, key="one"),
 )
 
@@ -169,12 +172,14 @@ def _register(ledger: Ledger, case: AuditCase, account: _Account, data: Any) -> 
     relation = case.relation
     if account.other:
         relation = next(each for each in Relation if each is not relation)
-    ledger.register(
+    register(
+        ledger,
         _ACCOUNT,
+        data,
+        defined=account.defined,
         epsilon=case.epsilon * account.cap,
         delta=case.delta,
         relation=relation,
-        digest=ledger.digest_of(data),
         research=account.research,
     )
 

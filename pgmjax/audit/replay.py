@@ -2,13 +2,13 @@
 
 A mechanism is run on a table while a tape records what passes the choke point, then on a neighbour
 while the recorded releases are played back. Calls, parameters, shapes, results, errors, warnings and
-what is printed must repeat bit for bit, and the exact numbers may lie no further apart than the declared
-sensitivity. What the calls cost is worked out again from sensitivities and noise scales and compared with
-what the result says was spent.
+printed output must repeat bit for bit, and the exact numbers may be no further apart than the declared
+sensitivity. The cost of the calls is recomputed from sensitivities and noise scales and compared with the
+claim.
 
-This is a test and no proof: it sees only the neighbours it is given. It does not see what is written to
-files, logs or a network, what a mechanism keeps on itself or in its module, how long it takes, and how
-often or in which order it reads a table. A tape holds exact private numbers: audit on made-up tables.
+This is a test, not a proof: it covers only the neighbours it is given. It does not observe what is written
+to files, logs or a network, state kept on the mechanism or in its module, running time, or how often and in
+which order a table is read. A tape holds exact private numbers: audit on made-up tables.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NO_CALLS = (
 
 
 class CannotAuditError(Error, ValueError):
-    """Nothing can be said of a mechanism: it fails on every table, or its noise is out of sight."""
+    """A mechanism cannot be audited: it fails on every table, or its noise cannot be observed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,17 +153,17 @@ def check_pair(run: Callable[[_Table], Any], first: _Table, second: _Table) -> T
 
     Args:
         run: takes a table and returns the release.
-        first: the table that is recorded.
+        first: the table to record.
         second: its neighbour, on which the recorded releases are played back.
 
     Returns:
-        The tape, for a look at the calls.
+        The tape, to inspect the calls.
 
     Raises:
-        NonInterferenceError: as `Tape.replaying`; the two results, what is printed or the warnings differ
-            in any bit; it raises on one table only; or a release is not int64.
+        NonInterferenceError: as for `Tape.replaying`; results, printed output or warnings differ in any
+            bit; errors differ or are raised on one table only; or a release is not int64.
         CannotAuditError: it raises the same error on both tables (a ValueError).
-        TypeError: as `differences`.
+        TypeError: as for `differences`.
     """
     outcome = check_outcome(run, first, second)
     if outcome.error is not None:
@@ -211,9 +211,9 @@ class Replayed:
 
     Attributes:
         pairs: the number of pairs of neighbouring tables.
-        calls: the number of calls in a run, the most of all.
-        epsilon: what the calls of a run cost in pure epsilon, the most of all; None where some have none.
-        rho: what they cost in zCDP.
+        calls: the largest number of calls in a run.
+        epsilon: the largest cost of a run in pure epsilon; None if some call has none.
+        rho: the largest cost of a run in zCDP.
     """
 
     pairs: int
@@ -230,22 +230,22 @@ def check_pairs(
     rho: Any = None,
     delta: Any = 0,
 ) -> Replayed:
-    """Check a mechanism on many pairs of neighbouring tables, after two runs on one and the same.
+    """Check a mechanism on many pairs of neighbouring tables, and that it repeats on the same table.
 
     Args:
-        run: takes a table and returns the release; must be deterministic but for its noise.
-        neighbours: pairs of tables, such as `specimen.neighbours` gives.
-        epsilon: what the mechanism claims to spend, None if it claims none.
-        rho: what it claims to spend in zCDP, None if it claims none.
-        delta: with more than 0, epsilon is that of (epsilon, delta), and the calls may keep to it by
-            their pure epsilon, by their rho or by their Renyi divergences.
+        run: takes a table and returns the release; must be deterministic except for its noise.
+        neighbours: pairs of tables, such as those of `specimen.neighbours`.
+        epsilon: the claimed epsilon; None for no claim.
+        rho: the claimed rho; None for no claim.
+        delta: if > 0, epsilon is that of (epsilon, delta), and the calls may meet it by their pure
+            epsilon, their rho or their Renyi divergences.
 
     Raises:
-        NonInterferenceError: as `check_pair`, the run is not deterministic, or the calls cost more than was
-            claimed.
-        CannotAuditError: as `check_pair`, or nothing passed the choke point, so that nothing was checked.
-        ValueError: no pairs.
-        TypeError: as `differences`.
+        NonInterferenceError: as for `check_pair`, the run is not deterministic, or the calls cost more
+            than claimed.
+        CannotAuditError: as for `check_pair`, or nothing passed the choke point, so nothing was checked.
+        ValueError: there are no pairs.
+        TypeError: as for `differences`.
 
     Example:
         >>> import pgmjax as pj
@@ -285,7 +285,7 @@ def check_pairs(
 
 
 def _check_repeats(run: Callable[[_Table], Any], table: _Table) -> None:
-    """Refuse randomness beside the noise, which would be taken for a leak."""
+    """Refuse randomness besides the noise, which would be mistaken for a leak."""
     with Tape().recording():
         _watched(run, table)  # what happens in a first run only, such as a warning, is no randomness
     tape, fault, _ = _compared(run, table, table)

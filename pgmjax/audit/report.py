@@ -27,16 +27,16 @@ class MechanismAudit:
 
     Attributes:
         mechanism: its name.
-        relation: which tables were neighbours.
-        epsilon: what was claimed, exact, as text.
-        delta: what was claimed, exact, as text.
-        pairs: pairs of neighbouring tables that were replayed without fault.
-        calls: passages of the choke point in a run, 0 where a fault kept them from being counted.
-        bound: lower bound of epsilon from black-box runs; None where none were made.
+        relation: the neighbouring relation.
+        epsilon: the claimed epsilon, exact, as text.
+        delta: the claimed delta, exact, as text.
+        pairs: number of pairs of neighbouring tables replayed without a fault.
+        calls: calls of the choke point in a run; 0 if a fault prevented the count.
+        bound: lower bound on epsilon from black-box runs; None if there were none.
         trials: black-box runs on each of two tables.
         alpha: the probability that the bound is too high.
-        fault: what was found, None if nothing.
-        note: why there is no bound, or why it says nothing.
+        fault: the fault found; None if none.
+        note: why there is no bound, or why it is not informative.
     """
 
     mechanism: str
@@ -53,11 +53,11 @@ class MechanismAudit:
 
     @property
     def passed(self) -> bool:
-        """True if nothing was found."""
+        """True if no fault was found."""
         return self.fault is None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the line for JSON."""
+        """Return the line as a JSON-able dict."""
         return {**dataclasses.asdict(self), "passed": self.passed}
 
 
@@ -78,23 +78,23 @@ def audit_mechanism(
 
     Args:
         mechanism: a class such as those of `pgmjax.mechanisms`, see `AuditCase`.
-        relation: which tables are neighbours.
-        epsilon: what it may spend.
+        relation: the neighbouring relation.
+        epsilon: the mechanism's budget.
         delta: 0 for pure differential privacy.
-        pairs: pairs of neighbouring tables to replay.
-        trials: black-box runs on each of two tables; 0 makes none; None makes 2,000, or none
-            where each would fit a model.
+        pairs: number of pairs of neighbouring tables to replay.
+        trials: black-box runs on each of two tables; 0 for none. Default: 2,000, or none if each run
+            would fit a model.
         alpha: the probability that the lower bound is too high.
-        seed: of tables and noise.
+        seed: seed of tables and noise.
         show_progress: None shows a bar in terminals only, False never.
-        options: more arguments of the mechanism.
+        options: further arguments of the mechanism.
 
     Returns:
-        One line; whatever goes wrong while the mechanism runs is its `fault`.
+        One line; any error while the mechanism runs is reported as its `fault`.
 
     Raises:
-        TypeError: a class that cannot be audited, see `AuditCase`.
-        ValueError: a bad number or relation.
+        TypeError: the class cannot be audited, see `AuditCase`.
+        ValueError: a number or the relation is invalid.
 
     Example:
         >>> from pgmjax.audit import SelectAndMeasure
@@ -139,7 +139,7 @@ def audit_mechanism(
 
 
 class _Counted:
-    """Pairs of tables, counted once another one is asked for."""
+    """Pairs of tables; a pair is counted when the next one is requested."""
 
     def __init__(self, pairs: Iterable[Any]):
         self._pairs = pairs
@@ -152,7 +152,7 @@ class _Counted:
 
 
 def audit_primitives() -> dict[str, str | None]:
-    """Check the installed secure noise: what each check found, None where nothing.
+    """Check the installed secure noise; return each check's fault, or None.
 
     The false-alarm level of each statistical check is `primitives.ALPHA`.
     """
@@ -193,7 +193,7 @@ def _fault(check: Callable[[], None]) -> str | None:
 
 
 def as_table(audits: Sequence[MechanismAudit]) -> str:
-    """Return audits as a table of text."""
+    """Return audits as a text table."""
     rows = [_COLUMNS, *(_row(audit) for audit in audits)]
     widths = [max(len(row[k]) for row in rows) for k in range(len(_COLUMNS))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]

@@ -24,13 +24,13 @@ from pgmjax.mechanisms.base import FitError
 from pgmjax.queries.workload import Workload
 
 QUERY = Workload([["a"]])
-"""One query, on which the whole budget goes."""
+"""One query, which gets the whole budget."""
 
 RUNS = 2000
-"""Runs on each table where nothing is said of their number."""
+"""Default number of runs on each table."""
 
 FITTED_RUNS = 200
-"""The same where a model is fitted in every run, which takes ten times as long and more."""
+"""Default number of runs if each run fits a model, which takes at least ten times as long."""
 
 _ROWS = 40
 
@@ -38,7 +38,7 @@ Columns = dict[str, np.ndarray]
 
 
 class NoMeasurementsError(Error, TypeError):
-    """Results of a mechanism hold no measurements, which black-box runs look at."""
+    """A mechanism's results have no measurements, which black-box runs need."""
 
 
 class _NotFitted(Exception):
@@ -67,30 +67,30 @@ def lower_bound(
 ) -> LowerBound:
     """Run a mechanism many times on two neighbouring tables and bound its epsilon from below.
 
-    What is looked at is how far the noisy answers lean to one table's exact answers, weighed by their
-    noise, as an attacker would who knows all records but one. The workload is one marginal, so that all of
-    the budget is spent on what is looked at.
+    The statistic is how far the noisy answers lean towards one table's exact answers, weighted by their
+    noise, as for an attacker who knows all records but one. The workload is one marginal, so that the whole
+    budget is spent on the answers used.
 
-    Where a mechanism takes an `estimator` and only fits once it has measured, nothing is fitted: a run with
-    and one without a fit, of the same seed, must have released the same measurements bit for bit. This
-    leaves nothing out: the statistic reads measurements alone, and L1 shows that the rest of a release
-    repeats given them. Otherwise a short fit is made in every run.
+    If a mechanism takes an `estimator` and fits only after measuring, no model is fitted: runs with and
+    without a fit, with the same seed, must release the same measurements bit for bit. Nothing is lost, since
+    the statistic uses only measurements, and L1 shows that the rest of a release is determined by them.
+    Otherwise a short fit is made in every run.
 
     Args:
         mechanism: a class, see `AuditCase`; its result must have `measurements`.
-        relation: which tables are neighbours.
-        epsilon: what it may spend; 1 or 2 shows faults best.
-        delta: 0 for pure differential privacy; with more, the bound is mostly 0 and shows nothing.
-        trials: runs on each of the two tables; None makes 2,000, or 200 where each needs a fit.
+        relation: the neighbouring relation.
+        epsilon: the mechanism's budget; 1 or 2 shows faults best.
+        delta: 0 for pure differential privacy; if > 0, the bound is mostly 0 and not informative.
+        trials: runs on each of the two tables. Default: 2,000, or 200 if each needs a fit.
         alpha: the probability that the bound is above the true epsilon.
-        seed: of the first run's noise; each run has its own.
+        seed: seed of the first run's noise; each run has its own.
         show_progress: None shows a bar in terminals only, False never.
-        options: more arguments of the mechanism.
+        options: further arguments of the mechanism.
 
     Raises:
         NoMeasurementsError: results have no `measurements` (a TypeError).
-        TypeError: a class that cannot be audited.
-        ValueError: a bad number.
+        TypeError: the class cannot be audited.
+        ValueError: a number is invalid.
     """
     case = AuditCase(mechanism, Relation.parse(relation), epsilon, delta, seed, options)
     return bound_case(case, trials, alpha=alpha, show_progress=show_progress)
@@ -119,7 +119,7 @@ def bound_case(
 
 
 def fits_in_every_run(case: AuditCase) -> bool:
-    """Return whether measurements of a case follow from fits on the way, so that black-box runs take long."""
+    """Return whether a case's measurements depend on intermediate fits, so that every run must fit."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="the noisy answers put the total")
         return _way_of_running(case, Dataset.from_columns(DOMAIN, _columns(case.relation)[0]))[1]
@@ -138,7 +138,7 @@ def _columns(relation: Relation) -> tuple[Columns, Columns]:
 def _way_of_running(
     case: AuditCase, data: Dataset
 ) -> tuple[Callable[[Dataset, int], Sequence[LinearMeasurement]], bool]:
-    """Return how to come by the measurements of a run, without a fit if they are the same, and if it fits."""
+    """Return a function that gives a run's measurements, without a fit if possible, and whether it fits."""
 
     def fitted(data: Dataset, seed: int) -> Sequence[LinearMeasurement]:
         return _measurements(case.make(seed).run(data, QUERY))

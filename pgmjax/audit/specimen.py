@@ -1,7 +1,7 @@
-"""The specimen: the smallest mechanism that does everything an adaptive one does, to audit and to break.
+"""The specimen: a minimal mechanism with every step of an adaptive one, to audit and to break.
 
-It is the skeleton of MWEM without its estimation: choose the marginal that is known worst, measure it,
-repeat. Mutants change its steps one at a time. `neighbours` makes pairs of neighbouring tables to audit on.
+It is MWEM without its estimation: choose the marginal with the worst estimate, measure it, repeat. Mutants
+change its steps one at a time. `neighbours` makes pairs of neighbouring tables to audit on.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class SpecimenResult:
     """The result of the specimen.
 
     Attributes:
-        estimates: by clique a table of counts, int64.
-        chosen: the cliques in the order in which they were measured.
+        estimates: table of counts for each clique, int64.
+        chosen: the cliques in the order of measurement.
         total: the estimated number of records.
         measurements: the noisy answers.
-        remarks: more about the run, all of it public.
+        remarks: further public information about the run.
     """
 
     estimates: dict[Clique, np.ndarray]
@@ -54,10 +54,10 @@ class SelectAndMeasure(PrivacyParameters):
     """Choose the marginal that is farthest from its estimate, measure it, and repeat.
 
     Args:
-        rounds: how many marginals are measured.
+        rounds: number of marginals to measure.
 
     Guarantees:
-        As `mechanisms.Marginals`: half of the budget goes to choices, half to measurements.
+        As for `mechanisms.Marginals`; half of the budget goes to choices, half to measurements.
 
     References:
         Hardt, Ligett and McSherry 2012, Algorithm 1, without its update of the estimate.
@@ -119,17 +119,17 @@ def neighbours(
 ) -> Iterator[tuple[Dataset, Dataset]]:
     """Yield pairs of neighbouring tables over a domain, in both orders.
 
-    A quarter of them are random, a quarter nearly empty, in a quarter all records are alike, and in a
-    quarter the record that differs has the smallest or largest code of each attribute and, on one table,
-    the largest weight; where it is replaced, it is by the opposite codes. The numbers of records go through
-    2 to 29, so that a threshold on them lies between some pair.
+    A quarter of the pairs are random, a quarter nearly empty, and in a quarter all records are alike. In the
+    last quarter, the differing record has the smallest or largest code of each attribute and, on one table,
+    the largest weight; if it is replaced, then by the opposite codes. The number of records goes through 2
+    to 29, so that some pair straddles any threshold on it.
 
     Args:
         domain: the tables' domain.
-        relation: which tables are neighbours.
-        pairs: how many.
-        max_weight: with weights of records up to this bound; None without.
-        seed: of the made-up records; they are no noise.
+        relation: the neighbouring relation.
+        pairs: number of pairs.
+        max_weight: bound on the records' weights; None for no weights.
+        seed: seed of the made-up records, not of noise.
 
     Example:
         >>> domain = Domain({"a": 3, "b": 2})
@@ -160,7 +160,7 @@ def _limits(domain: Domain, max_weight: int | None) -> np.ndarray:
 def _records(
     domain: Domain, number: int, max_weight: int | None, generator: np.random.Generator
 ) -> np.ndarray:
-    """Codes and, in the last row where there are weights, weights: int64 [attributes (+ 1), rows]."""
+    """Return codes and, if weighted, weights in the last row: int64 [attributes (+ 1), rows]."""
     turn, place = divmod(number, len(KINDS))
     kind = KINDS[place]
     rows = 2 if kind == "nearly empty" else 2 + (_STRIDES[0] * turn + _STRIDES[1] * place) % _SIZES
@@ -171,7 +171,7 @@ def _records(
 
 
 def _extreme(domain: Domain, max_weight: int | None, generator: np.random.Generator) -> np.ndarray:
-    """The smallest or largest code of each attribute, with the largest weight."""
+    """Return the smallest or largest code of each attribute, with the largest weight."""
     limits = _limits(domain, max_weight)
     record = (limits - 1) * generator.integers(0, 2, limits.size)
     if max_weight is not None:

@@ -1,9 +1,9 @@
-"""The command `pgmjax`: release a table under differential privacy, and ask the release.
+"""The command `pgmjax`: release a table under differential privacy, and query the release.
 
-Each file is a command; `query` also holds `mechanisms`. Two are not: `process` is signals and standard
-streams, `spending` the record of what a run has paid.
+Each module is a command; `query` also defines `mechanisms`. The exceptions are `process` (signals and
+standard streams) and `spending` (the budget spent by a run).
 
-Exit codes: 0 done, 1 failed (not for what was asked), 2 bad input or usage, 130 interrupted.
+Exit codes: 0 done, 1 failed (not because of the input), 2 bad input or usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 
 def run() -> NoReturn:
-    """Run the command as the process: `main`, then exit."""
+    """Run `main` and exit the process with its code."""
     try:
         code = main()
-    except KeyboardInterrupt:  # a second one, while the first was being dealt with
+    except KeyboardInterrupt:  # a second one, while the first was being handled
         code = INTERRUPTED
     if code == DONE:
         sys.exit(DONE)
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # closed, or its reader has left
+        with contextlib.suppress(Exception):  # closed, or its reader is gone
             stream.flush()
-    # JAX's teardown can crash where an exception left a computation midway, and change the code
+    # JAX's teardown can crash, and change the exit code, after an exception interrupted a computation
     os._exit(code)
 
 
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code.
 
     Args:
-        argv: the arguments; None takes those of the process.
+        argv: command-line arguments. Default: those of the process.
     """
     with process.listening():
         try:
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose usage errors end with the example of its help."""
+    """A parser whose usage errors end with the example from its help text."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _say(message: str, code: int) -> int:
-    """Write one line on standard error and pass the exit code on."""
+    """Write one line to standard error and return the exit code."""
     process.say(message)
     return code
 

@@ -99,7 +99,7 @@ class _Findings:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Audit and print what was found; fails if something was."""
+    """Audit and print the findings; raises RuntimeError if there are faults."""
     _check(arguments)
     show = False if sys.stderr is None else None
     cases = [
@@ -160,7 +160,7 @@ def _known() -> dict[str, type[Any]]:
 
 
 def _mechanisms(text: str) -> list[type[Any]]:
-    """The classes that an argument names."""
+    """The mechanism classes named by an argument."""
     known = _known()
     if text == "all" or text in known:
         return list(known.values()) if text == "all" else [known[text]]
@@ -174,7 +174,7 @@ def _mechanisms(text: str) -> list[type[Any]]:
     try:
         mechanism = getattr(importlib.import_module(module), name)
         audit.AuditCase(mechanism, mechanisms.relations(mechanism)[0])
-    except Exception as error:  # whatever a module of somebody else raises
+    except Exception as error:  # user modules may raise anything
         raise argparse.ArgumentTypeError(f"{text}: {type(error).__name__}: {error}") from error
     return [mechanism]
 

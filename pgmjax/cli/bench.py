@@ -1,4 +1,4 @@
-"""`pgmjax bench`: sweeps of mechanisms over tables, and a page of their results."""
+"""`pgmjax bench`: sweeps of mechanisms over tables, and a page with their results."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pgmjax import sweeps
 from pgmjax._internal.progress import Progress
 from pgmjax.cli import process
 
-_EVERY = 10.0  # seconds between lines of progress where standard error is no terminal
+_EVERY = 10.0  # seconds between progress lines if standard error is not a terminal
 
 
 def add_parser(commands: Any) -> None:
-    """Add the command and its own commands to the parser's."""
+    """Add the command and its subcommands to the parser's subcommands."""
     parser = commands.add_parser(
         "bench",
         help="sweep mechanisms over tables and show their errors; for research only",
@@ -76,7 +76,7 @@ def _add_report(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run what is missing, or list all, and print the outcome."""
+    """Run the missing cells, or list all cells, and print the outcome."""
     grid = sweeps.SweepGrid.read(arguments.grid)
     if arguments.list:
         _list(grid, arguments.json)
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def report(arguments: argparse.Namespace) -> None:
-    """Write the page."""
+    """Write the results page."""
     results = pathlib.Path(arguments.results)
     out = pathlib.Path(arguments.out) if arguments.out else results.with_suffix(".html")
     if out.resolve() == results.resolve():
@@ -143,7 +143,7 @@ def _list(grid: sweeps.SweepGrid, as_json: bool) -> None:
 
 
 class _Watch:
-    """A bar in a terminal, else a line of progress now and then; failures at once."""
+    """A progress bar in a terminal, otherwise occasional progress lines. Failures are printed at once."""
 
     def __init__(self, quiet: bool):
         self._quiet = quiet
@@ -180,7 +180,7 @@ class _Watch:
 
 
 def _time(seconds: float) -> str:
-    """Seconds in the form of a clock."""
+    """Format seconds as h:mm:ss."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}"

@@ -1,4 +1,4 @@
-"""`pgmjax ledger`: make the file that keeps tables' privacy budgets, look at it, verify it."""
+"""`pgmjax ledger`: create, show and verify the file that keeps the privacy budgets of tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
+from pgmjax._internal import checks
 from pgmjax.data import demo, files
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.definition import ROWS_OUTSIDE, TableDefinition
+from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Account, ChargeRecord, Ledger
-from pgmjax.privacy.ledger.account import budget_row
+from pgmjax.privacy.ledger.account import budget_row, definition_row
 
 _TABLES = (".parquet", *files.SUFFIXES)
 
@@ -25,11 +29,13 @@ def add_parser(commands: Any) -> None:
         help="keep privacy budgets of tables across releases",
         description="A ledger is a file that keeps the privacy budgets of tables: what may be spent on each, "
         "what was spent on what, and the noisy answers, so that no release is forgotten.",
-        epilog="Example: pgmjax ledger init budgets.ledger people.csv.gz --name people --epsilon 3 "
-        "--relation add-remove",
+        epilog="Example: pgmjax ledger init budgets.ledger people.csv.gz --domain people.yaml "
+        "--name people --epsilon 3 --relation add-remove",
     )
     parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_init(parts)
+    _add_version(parts)
+    _add_set_domain(parts)
     _add_show(parts)
     _add_verify(parts)
 
@@ -39,20 +45,21 @@ def _add_init(parts: Any) -> None:
         "init",
         help="give a table its budget",
         description="Give a table its budget, once and for all, in a ledger that is made if it is not there. "
-        "The table is known again by a keyed digest of its bytes; FILE.key holds the key.",
+        "This is for whoever holds the table: every record is checked against --domain, the widest domain "
+        "that may be asked about. The table is recognised by a keyed digest of its bytes; FILE.key holds the "
+        "key.",
         epilog="Example: pgmjax ledger init budgets.ledger --demo --name diamonds --epsilon 3 "
         "--relation add-remove",
     )
     parser.add_argument("file", metavar="FILE", help="the ledger, on a disk of this machine")
-    parser.add_argument("table", nargs="?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, ...")
+    _add_table(parser)
     parser.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
-    parser.add_argument("--name", required=True, metavar="NAME", help="what to call the table's account")
+    parser.add_argument("--name", metavar="NAME", help="what to call the table's account")
     # kept as text: 0.1 is then one tenth and not its nearest float
-    parser.add_argument("--epsilon", required=True, metavar="E", help="what all its releases may cost")
+    parser.add_argument("--epsilon", metavar="E", help="what all its releases together may cost")
     parser.add_argument("--delta", default="0", metavar="D", help="0 (default) is pure differential privacy")
     parser.add_argument(
         "--relation",
-        required=True,
         choices=[relation.value for relation in Relation],
         help="which tables are neighbours; there is no default",
     )
@@ -64,8 +71,76 @@ def _add_init(parts: Any) -> None:
     parser.add_argument(
         "--research", action="store_true", help="let in repeatable noise, which protects nobody"
     )
+    _add_definition(parser)
+    people = parser.add_mutually_exclusive_group()
+    people.add_argument(
+        "--same-people-as",
+        metavar="NAME",
+        help="in a ledger with accounts: the table is of the people of this account, and shares its budget",
+    )
+    people.add_argument(
+        "--other-people",
+        action="store_true",
+        help="in a ledger with accounts: of other people than all those",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_init)
+
+
+def _add_set_domain(parts: Any) -> None:
+    parser = parts.add_parser(
+        "set-domain",
+        help="complete an account that has no domain, such as one of pgmjax 0.1",
+        description="Complete an account that was made without a domain, for good. This is for whoever holds "
+        "the table: every record is checked.",
+        epilog="Example: pgmjax ledger set-domain budgets.ledger people people.csv.gz --domain people.yaml",
+    )
+    parser.add_argument("file", metavar="FILE", help="the ledger")
+    parser.add_argument("name", metavar="NAME", help="the account")
+    _add_table(parser)
+    parser.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
+    _add_definition(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=_set_domain)
+
+
+def _add_version(parts: Any) -> None:
+    parser = parts.add_parser(
+        "add-version",
+        help="add a table of the same people to an account",
+        description="Add another table of the same people to an account: with an appended row, in another "
+        "format, next month's export. What is asked of it is charged to the same budget. This is for whoever "
+        "holds the table: every record is checked against the account's domain.",
+        epilog="Example: pgmjax ledger add-version budgets.ledger people people-2.csv.gz",
+    )
+    parser.add_argument("file", metavar="FILE", help="the ledger")
+    parser.add_argument("name", metavar="NAME", help="the account")
+    _add_table(parser, needed=True)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=_add_another)
+
+
+def _add_table(parser: argparse.ArgumentParser, needed: bool = False) -> None:
+    parser.add_argument(
+        "table", nargs=None if needed else "?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, ..."
+    )
+    parser.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+
+
+def _add_definition(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("definition of the table")
+    group.add_argument("--domain", metavar="FILE", help="the widest domain that may be asked about")
+    group.add_argument("--weights", metavar="NAME", help="column of record weights (whole numbers)")
+    group.add_argument("--max-weight", type=int, metavar="N", help="public bound on a weight")
+    group.add_argument(
+        "--rows-outside",
+        choices=ROWS_OUTSIDE,
+        help="needed only if records lie outside the domain: count them in the end bins (clip), count their "
+        "values as missing (missing), or leave them out (drop)",
+    )
+    group.add_argument(
+        "--unit", metavar="WORD", help="what one record is of, such as person; for the records"
+    )
 
 
 def _add_show(parts: Any) -> None:
@@ -97,21 +172,119 @@ def _add_verify(parts: Any) -> None:
 
 
 def _init(arguments: argparse.Namespace) -> None:
-    if arguments.demo == (arguments.table is not None):
-        raise ValueError("Name a TABLE, or give --demo for the table that comes with the extra 'demo'.")
+    _check_table(arguments)
+    if arguments.same_people_as is not None:
+        arguments.name = arguments.same_people_as
+        _add_another(arguments)
+        return
+    missing = [name for name in ("name", "epsilon", "relation") if getattr(arguments, name) is None]
+    if missing:
+        raise ValueError(f"--{missing[0]} is missing: a new account needs --name, --epsilon and --relation.")
     promise: dict[str, Any] = {
         name: getattr(arguments, name) for name in ("epsilon", "delta", "relation", "measure", "research")
     }
     budget_row(arguments.name, **promise)  # refused, if it must be, before a file is made
-    table = demo.load() if arguments.demo else _table(arguments.table)
+    definition = _definition(arguments)
+    relation = Relation.parse(arguments.relation)
+    if definition is not None:
+        definition_row(arguments.name, definition, arguments.unit, relation)
+        promise |= {"domain": definition, "unit": arguments.unit}
+    table = _checked(arguments, definition)
     made = not os.path.lexists(arguments.file)
     with Ledger.create(arguments.file) if made else Ledger.open(arguments.file) as ledger:
-        account = ledger.register(arguments.name, digest=ledger.digest_of(table), **promise)
-        head, path = ledger.head(), ledger.path
+        digest = ledger.digest_of(table)
+        account = ledger.register(
+            arguments.name, digest=digest, other_people=arguments.other_people, **promise
+        )
+        _print_account(arguments, ledger, account)
+
+
+def _set_domain(arguments: argparse.Namespace) -> None:
+    _check_table(arguments)
+    definition = _definition(arguments)
+    if definition is None:
+        raise ValueError("--domain is missing: the widest domain that may be asked about.")
+    with _open(arguments.file) as ledger:
+        account = ledger.account(arguments.name)
+        definition_row(account.name, definition, arguments.unit, account.relation)
+        table = _checked(arguments, definition)
+        if ledger.digest_of(table) not in (account.digest, *account.versions):
+            raise ValueError(
+                f"This is not the table of account {account.name!r}, or its file was changed: nothing is set."
+            )
+        account = ledger.set_domain(account.name, definition, unit=arguments.unit)
+        _print_account(arguments, ledger, account)
+
+
+def _add_another(arguments: argparse.Namespace) -> None:
+    with _open(arguments.file) as ledger:
+        account = ledger.account(arguments.name)
+        if account.definition is None:
+            raise ValueError(
+                f"Account {account.name!r} has no domain by which a table could be checked: complete it with "
+                f"pgmjax ledger set-domain {arguments.file} {account.name} TABLE --domain FILE."
+            )
+        table = _checked(arguments, account.definition)
+        account = ledger.add_version(account.name, ledger.digest_of(table))
+        _print_account(arguments, ledger, account)
+
+
+def _check_table(arguments: argparse.Namespace) -> None:
+    if arguments.demo == (arguments.table is not None):
+        raise ValueError("Name a TABLE, or give --demo for the table that comes with the extra 'demo'.")
+
+
+def _definition(arguments: argparse.Namespace) -> TableDefinition | None:
+    """Return the definition that the arguments give, None without a domain."""
+    if arguments.domain is None and not arguments.demo:
+        given = [
+            name for name in ("weights", "max_weight", "rows_outside", "unit") if getattr(arguments, name)
+        ]
+        if given:
+            raise ValueError(f"--{given[0].replace('_', '-')} goes with --domain: name the domain file too.")
+        return None
+    if arguments.domain is not None and not pathlib.Path(arguments.domain).exists():
+        raise ValueError(f"There is no domain file {arguments.domain}.")
+    domain = demo.domain() if arguments.domain is None else Domain.read(arguments.domain)
+    return TableDefinition(domain, arguments.weights, arguments.max_weight, arguments.rows_outside)
+
+
+def _checked(arguments: argparse.Namespace, definition: TableDefinition | None) -> Any:
+    """Return the table, all of whose records the definition settles; its path if there is none yet."""
+    if definition is None:
+        return _table(arguments.table)
+    if getattr(arguments, "demo", False):
+        return demo.load()
+    checks.optional("duckdb", extra="tables")
+    try:
+        data = Dataset.read(
+            _table(arguments.table),
+            definition.domain,
+            header=not arguments.no_header,
+            weights=definition.weights,
+            max_weight=definition.max_weight,
+            rows_outside=definition.rows_outside,
+        )
+        data.validate()
+    except ValueError as error:  # in the words of this command
+        said = str(error).replace("header=False", "--no-header").replace("rows_outside ", "--rows-outside ")
+        raise ValueError(f"{said} Nothing was registered.") from error
+    return data
+
+
+def _print_account(arguments: argparse.Namespace, ledger: Ledger, account: Account) -> None:
+    head, path = ledger.head(), ledger.path
     if arguments.json:
         print(json.dumps({"ledger": str(path), "head": head, "account": account.to_dict()}))
         return
     print(account.statement())
+    if account.definition is None:
+        print(
+            f"  domain   none yet: no run is taken until  pgmjax ledger set-domain {arguments.file} "
+            f"{account.name} TABLE --domain FILE"
+        )
+    if account.versions:
+        print(f"  tables   {1 + len(account.versions)}, of the same people")
     print(f"  ledger   {path}")
     print(f"  key      {path}.key (secret; keep a copy of it apart)")
     print(f"  head     {head}")
@@ -168,7 +341,7 @@ def _open(file: str) -> Ledger:
 
 
 def _table(text: str) -> pathlib.Path:
-    """Return the path of a table of a kind that releases can be made from; none of it is read."""
+    """Return the path of a table after checking its file type; the table is not read."""
     path = pathlib.Path(text)
     if not path.exists():
         raise ValueError(f"There is no table {text}.")

@@ -1,7 +1,7 @@
-"""The command as a process: signals as KeyboardInterrupt, and standard streams that may fail.
+"""Signals and standard streams of the command.
 
-Ctrl-C and SIGTERM are remembered where an exception would get lost. A stream may be closed, full, or have a
-reader who has left.
+Ctrl-C and SIGTERM raise KeyboardInterrupt and are also recorded, in case a library swallows the exception.
+Streams may be closed or full, or their reader may be gone.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _heard = False
 
 
 class Interrupted(KeyboardInterrupt):
-    """An interrupt with a message that says what became of the work."""
+    """An interrupt with a message on the state of the work."""
 
 
 @contextlib.contextmanager
 def listening() -> Iterator[None]:
-    """Let both signals interrupt the block; they can be set in the main thread only.
+    """Raise KeyboardInterrupt for SIGINT and SIGTERM within the block (main thread only).
 
-    A signal that the caller ignores (as `nohup` does) stays ignored.
+    A signal that the caller ignores (as with `nohup`) stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -45,7 +45,7 @@ def listening() -> Iterator[None]:
 
 
 def check() -> None:
-    """Raise if there was a signal: an exception raised inside a callback of a library may be dropped."""
+    """Raise KeyboardInterrupt if a signal arrived; a library callback may have dropped the exception."""
     if _heard and threading.current_thread() is threading.main_thread():
         raise KeyboardInterrupt
 
@@ -57,18 +57,18 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def say(message: str) -> None:
-    """Write one line on standard error, if there is one."""
+    """Write one line to standard error, if the stream exists."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             print(f"pgmjax: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
 def flush() -> None:
-    """Send what was printed, so that a failure is seen here and not when Python exits."""
+    """Flush standard output, so that a failure shows here and not when Python exits."""
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def discard() -> None:
-    """Say nothing more to a reader who has left, also not when Python flushes at exit."""
+    """Redirect standard output to the null device, so that flushing at exit cannot fail either."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

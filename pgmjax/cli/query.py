@@ -1,4 +1,4 @@
-"""`pgmjax query`: ask a release; the answers come from its model and cost no privacy.
+"""`pgmjax query`: query a release. The answers come from its model and cost no privacy.
 
 `pgmjax mechanisms` lists the mechanisms and their options.
 """
@@ -39,7 +39,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Answer and print."""
+    """Compute the answers and print them."""
     if not arguments.condition and not arguments.marginal:
         raise ValueError("Give a condition such as 'sex=Male,age<30', or --marginal with attribute names.")
     if arguments.condition and arguments.marginal:
@@ -88,7 +88,7 @@ def add_mechanisms_parser(commands: Any) -> None:
 
 
 def run_mechanisms(arguments: argparse.Namespace) -> None:
-    """Print name and summary of each, the relations under which it works, and its options."""
+    """Print each mechanism's name, summary, supported relations and options."""
     found = {name: _describe(mechanism) for name, mechanism in mechanisms.names().items()}
     if arguments.json:
         print(json.dumps({"mechanisms": found}))
@@ -101,7 +101,7 @@ def run_mechanisms(arguments: argparse.Namespace) -> None:
 
 
 def _describe(mechanism: Any) -> dict[str, Any]:
-    """Return the description of a mechanism, with defaults as they are written on the command line."""
+    """Return a description of a mechanism; option defaults are written as on the command line."""
     defaults = mechanisms.options(mechanism).items()
     return {
         "summary": mechanism.summary,

@@ -1,6 +1,6 @@
-"""`pgmjax release`: from a table to a folder with everything that may be published.
+"""`pgmjax release`: turn a table into a folder with everything that may be published.
 
-Options of a mechanism are words of the command line, NAME=VALUE, see `read_options`.
+Mechanism options are given on the command line as NAME=VALUE; see `read_options`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pgmjax._internal import checks, files
 from pgmjax.cli import process, spending
 from pgmjax.data import demo
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.definition import ROWS_OUTSIDE
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
@@ -26,6 +27,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.base import FitError
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.private_table import holder_log
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 from pgmjax.release import folder as release_folder
@@ -57,6 +59,12 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
     group.add_argument("--weights", metavar="NAME", help="column of record weights (whole numbers)")
     group.add_argument("--max-weight", type=int, metavar="N", help="public bound on a weight")
+    group.add_argument(
+        "--rows-outside",
+        choices=ROWS_OUTSIDE,
+        help="without --ledger, if records lie outside the domain: count them in the end bins (clip), count "
+        "their values as missing (missing), or leave them out (drop)",
+    )
     group.add_argument("--workload", metavar="FILE", help="JSON list of what to measure and answer")
     group.add_argument("--all-kway", type=int, metavar="K", help="instead: all marginals of K attributes")
     group.add_argument(
@@ -69,7 +77,7 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
 
 def _add_privacy(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("privacy")
-    # kept as text: 0.1 is then one tenth and not its nearest float
+    # kept as text, so that 0.1 is exactly one tenth
     group.add_argument("--epsilon", required=True, metavar="E", help="privacy budget, such as 1, 0.1 or 1/3")
     group.add_argument("--delta", default="0", metavar="D", help="0 (default) is pure differential privacy")
     group.add_argument(
@@ -96,6 +104,11 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
         "(by default the name follows from what is asked)",
     )
     group.add_argument(
+        "--holder-log",
+        metavar="FILE",
+        help="with --ledger: where to write what errors withhold, for the table's holder alone",
+    )
+    group.add_argument(
         "--insecure-seed", type=int, metavar="N", help="repeatable noise that protects nothing: research only"
     )
 
@@ -104,7 +117,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("fit and output")
     group.add_argument("--steps", type=int, default=3000, metavar="N", help="most steps of the fit (3000)")
     group.add_argument("--solver", default=Estimator.solver, metavar="NAME", help="method of the fit")
-    # a release is fitted once: float64 costs little there and certifies a smaller gap
+    # a release is fitted only once: float64 costs little and certifies a smaller gap
     group.add_argument("--dtype", default="float64", choices=["float32", "float64"])
     group.add_argument("--rows", type=int, metavar="N", help="synthetic rows (the estimated total)")
     group.add_argument("--synthetic", default="parquet", choices=release_folder.SYNTHETIC_FORMATS)
@@ -114,7 +127,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Make the release and print where it lies and what was spent."""
+    """Make the release and print its location and the budget spent."""
     out = files.check_target(arguments.out)
     _check_combination(arguments)
     release_folder.check_packages()
@@ -124,7 +137,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.rows is not None and arguments.rows < 0:
         raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
     try:
-        with _ledger(arguments) as ledger:
+        with _ledger(arguments) as ledger, holder_log(arguments.holder_log):
             _release(arguments, mechanism, _data(arguments, domain), workload, out, ledger)
         record = release_folder.read(out).record
         _tell(arguments, domain, out, record, mechanism.backend.drawn)
@@ -149,7 +162,7 @@ def _release(
     out: pathlib.Path,
     ledger: Ledger | None,
 ) -> None:
-    """Measure, fit and write; what could fail for other reasons than these was tried before."""
+    """Measure, fit and write; anything else that could fail has been checked before."""
     show = _show(arguments)
     measurements: Sequence[LinearMeasurement] = ()
     try:
@@ -168,7 +181,7 @@ def _release(
             )
             process.check()
     except Exception as error:
-        process.check()  # a library may have made another error of it
+        process.check()  # a library may have turned an interrupt into another error
         measurements = error.measurements if isinstance(error, FitError) else measurements
         if not (mechanism.backend.drawn or measurements):
             raise
@@ -179,7 +192,7 @@ def _release(
 
 
 def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: Any, drawn: bool) -> None:
-    """Print the outcome; the release is there, whether or not somebody reads this."""
+    """Print the outcome; a failure to print does not affect the release."""
     if sys.stdout is None or (arguments.quiet and not arguments.json):
         return
     try:
@@ -195,7 +208,7 @@ def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, reco
 
 
 def _show(arguments: argparse.Namespace) -> bool | None:
-    """Return whether progress is shown: never without a standard error stream to show it on."""
+    """Return whether to show progress: False if quiet or without standard error, else None (automatic)."""
     return False if arguments.quiet or sys.stderr is None else None
 
 
@@ -206,7 +219,7 @@ def _domain(path: str) -> Domain:
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:
-    """Refuse options that do not go together, before anything is read."""
+    """Reject incompatible options before anything is read."""
     if arguments.demo == (arguments.table is not None):
         raise ValueError("Name a TABLE, or give --demo for the table that comes with the extra 'demo'.")
     if arguments.demo and (arguments.domain or arguments.no_header or arguments.weights):
@@ -219,6 +232,10 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         raise ValueError("Say what to measure: --workload FILE, or --all-kway K.")
     if arguments.key is not None and arguments.ledger is None:
         raise ValueError("--key names a run in a ledger: give --ledger FILE too.")
+    if arguments.ledger is not None and arguments.rows_outside is not None:
+        raise ValueError("--rows-outside is the holder's: with --ledger it was fixed by pgmjax ledger init.")
+    if arguments.ledger is None and arguments.holder_log is not None:
+        raise ValueError("--holder-log goes with --ledger: without one, you are the table's holder.")
     if arguments.max_cells is not None and arguments.workload is not None:
         raise ValueError("--max-cells goes with --all-kway: a workload file is measured whole.")
 
@@ -260,7 +277,7 @@ def _data(arguments: argparse.Namespace, domain: Domain) -> Dataset:
         return demo.load()
     if not pathlib.Path(arguments.table).exists():
         raise ValueError(f"There is no table {arguments.table}.")
-    checks.optional("duckdb", extra="tables")  # a file is read late, when the budget is there to be charged
+    checks.optional("duckdb", extra="tables")  # the file is read late, when the budget is about to be charged
     try:
         return Dataset.read(
             arguments.table,
@@ -268,13 +285,14 @@ def _data(arguments: argparse.Namespace, domain: Domain) -> Dataset:
             header=not arguments.no_header,
             weights=arguments.weights,
             max_weight=arguments.max_weight,
+            rows_outside=arguments.rows_outside,
         )
-    except ValueError as error:  # in the words of this command
+    except ValueError as error:  # name this command's option instead
         raise ValueError(str(error).replace("header=False", "--no-header")) from error
 
 
 def _example(domain: Domain) -> str:
-    """A condition that can be asked: the first value of the first attribute."""
+    """A valid example condition: the first value of the first attribute."""
     first = domain.attribute(domain.attributes[0])
     return f"{first.name}={first.code_names()[0]}"
 
@@ -299,16 +317,18 @@ def _print(
         print(f"  key      {kept['key']}\n  head     {kept['head']}")
     if arguments.demo:
         print(f"  table    {demo.TERMS}")
+    if not kept:
+        print("  holder   you: without --ledger, whoever runs this holds the table and may see its errors")
     print(report_text.cost(record))
 
 
 def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:
-    """Return a mechanism's options from words such as `rounds=10`.
+    """Parse mechanism options from arguments such as `rounds=10`.
 
-    A value is read as JSON where it is that (10, 0.5, true, null, ["a"]), otherwise it is text.
+    A value is parsed as JSON if possible (10, 0.5, true, null, ["a"]), and is text otherwise.
 
     Raises:
-        ValueError: a word without "=", an option named twice, or one that the mechanism does not have.
+        ValueError: an argument has no "=", an option is given twice, or the mechanism does not have it.
     """
     known = mechanisms.options(mechanism)
     found: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""`pgmjax session`: ask a table online, from what was answered before where that suffices."""
+"""`pgmjax session`: query a table online, reusing earlier answers where they suffice."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _add_ask(parts: Any) -> None:
     )
     parser.add_argument("--domain", metavar="FILE", help="with --table: its public domain, .json or .yaml")
     parser.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
-    # kept as text: 0.1 is then one tenth and not its nearest float
+    # kept as text, so that 0.1 is exactly one tenth
     parser.add_argument("--cap", metavar="E", help="with --table: the session's epsilon, the same every time")
     parser.add_argument("--relation", choices=[relation.value for relation in Relation], help="with --table")
     parser.add_argument(
@@ -121,7 +121,7 @@ def _ask(arguments: argparse.Namespace) -> None:
 
 
 def _session(arguments: argparse.Namespace) -> Session:
-    """Open the session with its table where one is named, else without."""
+    """Open the session, with its table if one is named."""
     with_table = ("domain", "cap", "relation")
     if arguments.table is None:
         named = [name for name in (*with_table, "insecure_seed") if getattr(arguments, name) is not None]
@@ -137,7 +137,7 @@ def _session(arguments: argparse.Namespace) -> Session:
         if not pathlib.Path(path).exists():
             raise ValueError(f"There is no file {path}.")
     domain = Domain.read(arguments.domain)
-    query_text.parse(arguments.condition, domain)  # refused, if it must be, before the cap is charged
+    query_text.parse(arguments.condition, domain)  # reject a bad condition before the cap is charged
     checks.optional("duckdb", extra="tables")
     seed = arguments.insecure_seed
     return Session.open(

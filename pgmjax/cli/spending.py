@@ -1,4 +1,4 @@
-"""The spending of a run, and a place for paid answers that could not become a release."""
+"""Track the spending of a run, and save paid answers that did not become a release."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _LONGEST = 200  # bytes of a folder's name, of the 255 that file systems allow
 
 
 class WatchedBackend:
-    """Another backend's noise, unchanged, with a note whether any was drawn.
+    """A noise backend that forwards to another one and records whether noise was drawn.
 
-    A run's budget is charged just before its noise is drawn.
+    The budget of a run is charged just before its noise is drawn.
 
     Attributes:
-        drawn: whether noise was drawn, by this object or one that it was restarted as.
+        drawn: whether noise was drawn, by this object or by one that `restart` returned.
     """
 
     def __init__(self, backend: NoiseBackend, parent: WatchedBackend | None = None):
@@ -44,65 +44,65 @@ class WatchedBackend:
         self.drawn = False
 
     def restart(self) -> WatchedBackend:
-        """Return the backend that one run uses."""
+        """Return the backend for one run."""
         return WatchedBackend(self._backend.restart(), self)
 
     def laplace(self, sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
-        """Return the other backend's distribution."""
+        """Return the wrapped backend's distribution."""
         process.check()
         return self._backend.laplace(sensitivity, epsilon)
 
     def gaussian(self, sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
-        """Return the other backend's distribution."""
+        """Return the wrapped backend's distribution."""
         process.check()
         return self._backend.gaussian(sensitivity_squared, rho)
 
     def permute_and_flip(self, sensitivity: int, epsilon: Fraction, monotone: bool = False) -> PermuteAndFlip:
-        """Return the other backend's distribution."""
+        """Return the wrapped backend's distribution."""
         process.check()
         return self._backend.permute_and_flip(sensitivity, epsilon, monotone)
 
     def exponential(
         self, sensitivity: int, epsilon: Fraction, monotone: bool = False
     ) -> ExponentialMechanism:
-        """Return the other backend's distribution."""
+        """Return the wrapped backend's distribution."""
         process.check()
         return self._backend.exponential(sensitivity, epsilon, monotone)
 
     def randomized_response(self, size: int, epsilon: Fraction) -> KaryResponse:
-        """Return the other backend's distribution."""
+        """Return the wrapped backend's distribution."""
         process.check()
         return self._backend.randomized_response(size, epsilon)
 
     def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
-        """Return the other backend's distribution."""
+        """Return the wrapped backend's distribution."""
         process.check()
         return self._backend.unary_response(size, epsilon, symmetric)
 
     def draw(self, distribution: DiscreteNoise, size: int) -> np.ndarray:
-        """Return the other backend's noise, int64 [size]."""
+        """Return the wrapped backend's noise, int64 [size]."""
         self._note()
         return self._backend.draw(distribution, size)
 
     def choose(self, distribution: SelectionDistribution, scores: np.ndarray) -> int:
-        """Return the other backend's choice."""
+        """Return the wrapped backend's choice."""
         self._note()
         return self._backend.choose(distribution, scores)
 
     def choose_several(
         self, distribution: SelectionDistribution, scores: np.ndarray, draws: int
     ) -> np.ndarray:
-        """Return the other backend's choices, int64 [draws]."""
+        """Return the wrapped backend's choices, int64 [draws]."""
         self._note()
         return self._backend.choose_several(distribution, scores, draws)
 
     def respond(self, distribution: KaryResponse, codes: np.ndarray) -> np.ndarray:
-        """Return the other backend's answers, int64 [n]."""
+        """Return the wrapped backend's answers, int64 [n]."""
         self._note()
         return self._backend.respond(distribution, codes)
 
     def respond_bits(self, distribution: UnaryResponse, codes: np.ndarray) -> np.ndarray:
-        """Return the other backend's answers, bool [n, size]."""
+        """Return the wrapped backend's answers, bool [n, size]."""
         self._note()
         return self._backend.respond_bits(distribution, codes)
 
@@ -113,13 +113,13 @@ class WatchedBackend:
 
 
 def price(mechanism: Any) -> str:
-    """Return what a run of a mechanism may spend, in words."""
+    """Return the budget of a run of a mechanism as text."""
     delta = f", delta = {as_text(mechanism.delta)}" if mechanism.delta else ""
     return f"epsilon = {as_text(mechanism.epsilon)}{delta}"
 
 
 def after_interrupt(mechanism: Any, out: pathlib.Path, *, resumable: bool = False) -> str:
-    """Return what an interrupt left: the release is there in full or not at all."""
+    """Return a message on the state after an interrupt: the release exists in full or not at all."""
     if (out / "release.json").is_file():
         return f"interrupted; the release is at {out}"
     if resumable:
@@ -136,7 +136,7 @@ def after_failure(
     workload: Workload,
     out: pathlib.Path,
 ) -> str:
-    """Save what was paid for with `keep`, if there is something, and return what happened."""
+    """Save the paid answers, if any, with `keep`, and return a message on what happened."""
     stage = "fit" if isinstance(error, FitError) else "writing" if measurements else "measuring"
     cause = error.__cause__ if isinstance(error, FitError) and error.__cause__ else error
     reason = str(cause).strip().rstrip(".") or type(cause).__name__
@@ -157,17 +157,17 @@ def keep(
     error: BaseException,
     out: pathlib.Path,
 ) -> pathlib.Path:
-    """Write the noisy answers of a run that failed afterwards, beside where its release was to be.
+    """Save the noisy answers of a run that failed after measuring, next to its intended release folder.
 
     Args:
-        measurements: the noisy answers; they are paid for and may be published if the noise is secure.
+        measurements: the noisy answers, which are paid for and may be published if the noise is secure.
         mechanism: the mechanism with its privacy parameters.
-        workload: what was asked, from which the answers' queries follow.
-        error: what went wrong; only the name of its class is written.
-        out: where the release was to be.
+        workload: the requested workload, which determines the queries of the answers.
+        error: the error; only its class name is written.
+        out: intended folder of the release.
 
     Returns:
-        The folder made: `measurements.parquet` and `spent.json`.
+        The new folder, with `measurements.parquet` and `spent.json`.
     """
     numbers = {"epsilon": as_text(mechanism.epsilon), "delta": as_text(mechanism.delta)}
     record = {

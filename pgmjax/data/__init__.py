@@ -1,8 +1,8 @@
 """Tables: their public description, their records, and exact counts.
 
-- `domain`, `attribute`, `cliques`: what is public about a table. `encoding` turns raw values into codes.
+- `domain`, `attribute`, `cliques`: the public description. `encoding` turns raw values into codes.
 - `dataset`: a private table and its exact marginals, counted in one pass by `counting`.
 - `sources`, `files`, `arrow`: records from memory, files and data frames, as batches of codes.
-- `relation`: the neighbouring relation of a privacy guarantee; `fingerprint`: which table it is, under a key.
-- `ratings`: sparse ratings of items and the similarity of records; `demo`: a real table to try things on.
+- `relation`: the neighbouring relation of a privacy guarantee. `fingerprint`: keyed digests of tables.
+- `ratings`: sparse ratings of items and the similarity of records. `demo`: a real table for experiments.
 """

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax.data import fingerprint
 from pgmjax.data.encoding import MISSING, Coder, Encoded
 
 
@@ -14,7 +16,7 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
     """Encode an Arrow array [rows] by the rules of one attribute.
 
     Raises:
-        TypeError: the array is of a type that no attribute takes.
+        TypeError: the array has a type that no attribute accepts.
     """
     pa = checks.optional("pyarrow", extra="tables")
     kind = pa.types
@@ -22,7 +24,7 @@ def encode_array(coder: Coder, array: Any) -> Encoded:
         return _encode_dictionary(coder, array)
     if _is_text(pa, array.type):
         try:
-            # views are not dictionary-encoded by every release of Arrow, nor cast by the oldest
+            # not every release of Arrow can dictionary-encode string views, and the oldest cannot cast them
             plain = array if kind.is_string(array.type) else array.cast(pa.large_string())
         except pa.ArrowNotImplementedError:
             return coder.encode_objects(array.to_pylist())
@@ -47,7 +49,7 @@ def _is_text(pa: Any, dtype: Any) -> bool:
 
 
 def _as_numbers(coder: Coder, texts: Any) -> Encoded | None:
-    """Encode texts that are all numbers or missing ones at once; None where there are others."""
+    """Encode texts in one step if each is a number or missing. Returns None otherwise."""
     pa = checks.optional("pyarrow", extra="tables")
     compute = checks.optional("pyarrow.compute", extra="tables")
     trimmed = compute.utf8_trim_whitespace(texts)
@@ -60,7 +62,7 @@ def _as_numbers(coder: Coder, texts: Any) -> Encoded | None:
 
 
 def _encode_dictionary(coder: Coder, array: Any) -> Encoded:
-    # only the distinct values are looked at one by one; unused ones may lie outside the domain
+    # only the distinct values are encoded one by one; unused ones may be outside the domain
     table = np.append(coder.raw_codes(array.dictionary.to_pylist()), MISSING)
     return coder.finish(table[array.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)])
 
@@ -69,7 +71,7 @@ def column_names(frame: Any) -> list[Any]:
     """Return the names of the columns of a pandas, polars or Arrow table.
 
     Raises:
-        TypeError: something else.
+        TypeError: `frame` is none of these.
     """
     library = _library(frame)
     known = library and type(frame).__name__ != "LazyFrame"
@@ -82,18 +84,59 @@ def column_names(frame: Any) -> list[Any]:
     return list(names.names if library == "pyarrow" else names)
 
 
+def content(frame: Any) -> bytes:
+    """Return the digest of all columns of a table, see `fingerprint.content`."""
+    columns = {}
+    for place, name in enumerate(column_names(frame)):
+        try:
+            columns[f"{name}\n{place}"] = list(_pieces(_column(frame, name)))
+        except (TypeError, ValueError):  # two columns of one name
+            raise ValueError(f"The table has several columns named {name!r}, not one.") from None
+    return fingerprint.content(columns)
+
+
+def _pieces(column: Any) -> Iterator[bytes]:
+    """Yield the bytes of a column: those of its values, whatever way they are stored in."""
+    if isinstance(column, list):
+        yield from fingerprint.pieces_of(np.array([*column, None], dtype=object)[:-1])
+        return
+    pa = checks.optional("pyarrow", extra="tables")
+    array = pa.concat_arrays(column.chunks) if getattr(column, "chunks", None) else column
+    if hasattr(array, "chunks"):  # of no rows
+        array = pa.array([], type=array.type)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    plain = (
+        pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_boolean(array.type)
+    )
+    if array.null_count:
+        yield np.packbits(array.is_null().to_numpy(zero_copy_only=False)).tobytes()
+    if plain:
+        filled = array.fill_null(False if pa.types.is_boolean(array.type) else 0)
+        yield from fingerprint.pieces_of(filled.to_numpy(zero_copy_only=False))
+        return
+    try:
+        texts = array.cast(pa.large_string()).fill_null("")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        yield from fingerprint.pieces_of(np.array([*array.to_pylist(), None], dtype=object)[:-1])
+        return
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    yield from (b"texts", (ends - ends[0]).astype("<i8").tobytes())
+    yield bytes(memoryview(data)[ends[0] : ends[-1]]) if data is not None else b""
+
+
 def encode_column(frame: Any, name: str, coder: Coder) -> Encoded:
     """Encode the column of that name.
 
     Raises:
-        TypeError: the column is of a type that no attribute takes.
+        TypeError: the column has a type that no attribute accepts.
     """
     column = _column(frame, name)
     if isinstance(column, list):
         return coder.encode_objects(column)
     parts = [encode_array(coder, chunk) for chunk in getattr(column, "chunks", [column])]
-    codes = np.concatenate([np.zeros(0, coder.dtype), *(part.codes for part in parts)])
-    return Encoded(codes, sum(part.outside for part in parts), sum(part.missing for part in parts))
+    return Encoded.concatenated(parts, coder.dtype)
 
 
 def _library(frame: Any) -> str:
@@ -102,7 +145,7 @@ def _library(frame: Any) -> str:
 
 
 def _column(frame: Any, name: str) -> Any:
-    """Return an Arrow array, or a list where values are of mixed types."""
+    """Return an Arrow array, or a list if the values have mixed types."""
     pa = checks.optional("pyarrow", extra="tables")
     library = _library(frame)
     if library == "pyarrow":

@@ -1,7 +1,7 @@
 """One attribute of a table: its possible values, and the integer code of each.
 
-`Attribute` is made in Python or from its entry in a domain file, which `fields_of_spec` checks. `codes_of`
-gives the codes of single values that somebody wrote down, such as those of a constraint.
+An `Attribute` is constructed in Python or from its entry in a domain file, which `fields_of_spec` checks.
+`codes_of` returns the codes of values given by a user, such as those of a constraint.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _KEYS = ("size", "labels", "bins", "missing", "clip")
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute: integer codes, labels, or public bins of a number; perhaps a missing bucket.
+    """An attribute: integer codes, labels, or public bins of a number; optionally a missing bucket.
 
     Attributes:
         name: the name of the column.
-        size: the number of codes, the missing one included.
+        size: the number of codes, including the missing code.
         labels: the values in the order of their codes, or None.
         bins: edges e_0 < ... < e_k of the cells [e_i, e_i+1), the last one closed, or None.
-        missing: whether the last code, size - 1, stands for "no value".
-        missing_markers: values read as "no value" beside null, NaN and empty text, such as "?".
-        clip: (bins) whether numbers beyond the edges count in the end cells; otherwise an error.
+        missing: whether the last code, size - 1, means "no value".
+        missing_markers: values read as "no value" in addition to null, NaN and empty text, such as "?".
+        clip: (bins) whether numbers beyond the edges count in the end cells; otherwise they are an error.
 
     Example:
         >>> sex = Attribute.from_spec("sex", {"labels": ["Female", "Male"], "missing": "?"})
@@ -91,14 +91,14 @@ class Attribute:
         """Make an attribute from a size, or from a mapping as in a domain file.
 
         Args:
-            name: its name.
-            spec: the size n (codes 0..n-1), or {"size": n}, {"labels": [...]} or {"bins": [edges]},
-                each with optional "missing": true or marker or list of markers (one more code,
-                the last), and "clip": true beside bins.
+            name: the attribute's name.
+            spec: the size n (codes 0..n-1), or {"size": n}, {"labels": [...]} or {"bins": [edges]}.
+                A mapping may also have "missing": true, a marker or a list of markers, which adds one
+                code at the end, and, with bins, "clip": true.
 
         Raises:
-            TypeError: a size or another entry of the wrong type.
-            ValueError: an unknown key, none or several of size, labels and bins, or bad values.
+            TypeError: a size or another entry has the wrong type.
+            ValueError: an unknown key, not exactly one of size, labels and bins, or invalid values.
         """
         if isinstance(spec, Attribute):
             if spec.name != name:
@@ -123,23 +123,23 @@ class Attribute:
 
     @functools.cached_property
     def coder(self) -> Coder:
-        """The encoder behind `encode`, which readers of tables use batch by batch."""
+        """The encoder behind `encode`, used by readers of tables batch by batch."""
         return Coder(self.size, self.labels, self.bins, self.missing, self.missing_markers, self.clip)
 
     def encode(self, values: Any) -> np.ndarray:
         """Return the codes [rows] of raw values [rows].
 
         Args:
-            values: a one-dimensional array or list of labels, numbers or codes; text is read by
-                the attribute's kind.
+            values: a one-dimensional array or list of labels, numbers or codes. Text is interpreted
+                according to the attribute's kind.
 
         Returns:
-            Codes of the smallest unsigned integer type that holds them.
+            Codes, in the smallest unsigned integer type that holds all codes of the attribute.
 
         Raises:
-            TypeError: float values where integer codes are due.
-            ValueError: values outside the domain, or missing ones without a missing bucket. The
-                message counts them and shows none.
+            TypeError: float values for an attribute with integer codes.
+            ValueError: values outside the domain, or missing values without a missing bucket. The
+                message gives their number but no value.
         """
         if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
             raise TypeError(f"Attribute {self.name!r}: values must be a list or an array.")
@@ -159,7 +159,7 @@ class Attribute:
         return encoded.codes
 
     def problem(self, encoded: Encoded) -> str:
-        """Say how many rows have no code and what to do, or return empty text if all have one."""
+        """Return a message on the number of rows without a code and the remedy; empty if all have one."""
         said = []
         if encoded.outside:
             remedy = " (clip: true counts them in the end cells)" if self.bins and not self.clip else ""
@@ -176,7 +176,7 @@ class Attribute:
         return f"codes 0..{self.size - self.missing - 1}"
 
     def decode(self, codes: Any) -> np.ndarray:
-        """Return what codes [rows] stand for [rows]: labels, bin texts or codes; None where missing.
+        """Return the values [rows] of codes [rows]: labels, bin names or codes; None if missing.
 
         Raises:
             TypeError: the codes are not integers.
@@ -198,7 +198,7 @@ class Attribute:
         return table[index] if mixed else np.array(values)[index]
 
     def code_names(self) -> list[str]:
-        """Return a name for every code, for tables and plots; the missing bucket's is `missing`.
+        """Return a name for every code, for tables and plots. The missing bucket is named `missing`.
 
         Example:
             >>> Attribute.from_spec("age", {"bins": [0, 20, 65.5], "missing": True}).code_names()
@@ -252,7 +252,7 @@ def _missing(name: str, value: Any) -> tuple[bool, tuple[Label, ...]]:
 
 
 def checked_labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, ...]:
-    """Return labels or markers, if they are scalars that differ from one another."""
+    """Return labels or markers, after checking that they are distinct scalars."""
     values = tuple(values)
     if not values:
         raise ValueError(f"The {what} of attribute {name!r} must not be empty.")
@@ -270,7 +270,7 @@ def checked_labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, 
 
 
 def checked_bins(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
-    """Return the edges of bins, if they are finite and increasing."""
+    """Return the edges of bins, after checking that they are finite and increasing."""
     edges = tuple(edges)
     for edge in edges:
         if isinstance(edge, bool) or not isinstance(edge, numbers.Real):
@@ -286,12 +286,12 @@ def codes_of(attribute: Attribute, values: Iterable[Any], said: str) -> list[int
     """Return the code of each value.
 
     Args:
-        attribute: what the values are of.
-        values: labels; or codes, where the attribute's labels are no numbers.
-        said: what the values are part of, for the message.
+        attribute: the attribute.
+        values: labels, or codes if none of the attribute's labels is a number.
+        said: description of the values for the error message.
 
     Raises:
-        ValueError: a value that is neither.
+        ValueError: a value is neither a label nor an allowed code.
 
     Example:
         >>> sex = Attribute.from_spec("sex", {"labels": ["Female", "Male"]})

@@ -1,4 +1,4 @@
-"""Cliques: tuples of attribute names, in the order in which a table's axes stand."""
+"""Cliques: tuples of attribute names, in the order of a table's axes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def as_clique(domain: Container[str], attributes: Any) -> Clique:
     """Return attributes as a clique, in the order given.
 
     Args:
-        domain: the domain, or anything that holds the known names.
+        domain: the domain, or any container of the known names.
         attributes: a list or tuple of attribute names.
 
     Raises:
-        TypeError: a lone string, or names that are not strings.
-        ValueError: no attribute, an unknown one, or one named twice.
+        TypeError: `attributes` is a string or no sequence, or a name is not a string.
+        ValueError: no attribute is given, one is unknown, or one is named twice.
 
     Example:
         >>> as_clique({"age", "sex"}, ["sex", "age"])
@@ -44,7 +44,7 @@ def as_clique(domain: Container[str], attributes: Any) -> Clique:
 
 
 def same_attributes(first: Iterable[str], second: Iterable[str]) -> bool:
-    """Return whether two cliques are over the same attributes, in whatever order.
+    """Return whether two cliques have the same attributes, in any order.
 
     Example:
         >>> same_attributes(("age", "sex"), ("sex", "age"))
@@ -54,7 +54,7 @@ def same_attributes(first: Iterable[str], second: Iterable[str]) -> bool:
 
 
 def in_order(attributes: Iterable[str], names: Container[str]) -> Clique:
-    """Return those of some attributes that are named, in the order of the attributes.
+    """Return the attributes that are in `names`, in their original order.
 
     Example:
         >>> in_order(("age", "sex", "race"), {"race", "age"})
@@ -64,7 +64,7 @@ def in_order(attributes: Iterable[str], names: Container[str]) -> Clique:
 
 
 def all_subsets(clique: Clique) -> list[Clique]:
-    """Return the subsets of a clique, small ones first, the empty one and the clique among them.
+    """Return all subsets of a clique by size, from the empty one to the clique itself.
 
     Example:
         >>> all_subsets(("age", "sex"))
@@ -74,7 +74,7 @@ def all_subsets(clique: Clique) -> list[Clique]:
 
 
 def first_holding(cliques: Iterable[Clique], names: Iterable[str]) -> int | None:
-    """Return the number of the first clique that holds some attributes, None where none does.
+    """Return the index of the first clique that contains all of `names`, or None if none does.
 
     Example:
         >>> first_holding([("age",), ("age", "sex")], ["sex"])
@@ -85,12 +85,12 @@ def first_holding(cliques: Iterable[Clique], names: Iterable[str]) -> int | None
 
 
 def marginal_of(clique: Clique, table: Any, part: Sequence[str]) -> Any:
-    """Return a table summed over the attributes outside a part of its clique.
+    """Return the marginal of a table on a part of its clique, by summing over the other attributes.
 
     Args:
-        clique: what the axes stand for.
-        table: numbers that add up, a NumPy or JAX array.
-        part: attributes of the clique; the axes of the result follow their order.
+        clique: the attributes of the table's axes.
+        table: additive values, a NumPy or JAX array.
+        part: attributes of the clique, in the order of the result's axes.
 
     Example:
         >>> import numpy as np
@@ -105,7 +105,7 @@ def marginal_of(clique: Clique, table: Any, part: Sequence[str]) -> Any:
 def maximal(cliques: Iterable[Clique]) -> list[Clique]:
     """Return the cliques not contained in another, each set of attributes once.
 
-    The order of first appearance is kept, and of cliques over the same attributes the first.
+    Cliques stay in order of first appearance; of several over the same attributes the first is kept.
 
     Example:
         >>> maximal([("a",), ("a", "b"), ("b", "a"), ("c",)])
@@ -118,7 +118,7 @@ def maximal(cliques: Iterable[Clique]) -> list[Clique]:
     for key in first:
         for name in key:
             holders.setdefault(name, []).append(key)
-    # whatever holds a clique holds its rarest attribute
+    # a clique that contains another contains the other's rarest attribute
     return [
         clique
         for key, clique in first.items()

@@ -1,8 +1,8 @@
 """Exact histograms of many cliques in one pass over batches of codes.
 
-Small cliques are counted together: one joint histogram over the union of their attributes, where
-that has few cells, gives each by summing. For all two-way marginals of ten attributes that takes
-some twenty passes over a batch instead of forty-five.
+Small cliques are counted together. If the union of their attributes has few cells, one joint histogram
+over it is counted and each marginal is a sum over that histogram. For all two-way marginals of ten
+attributes this takes about twenty passes over a batch instead of forty-five.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _JOINT_CELLS = 1 << 16
 def joint_cliques(
     domain: Domain, cliques: Sequence[Clique], limit: int = _JOINT_CELLS
 ) -> dict[Clique, list[Clique]]:
-    """Return few cliques such that each given one lies within one of them.
+    """Return a small set of unions of cliques so that each given clique is contained in one of them.
 
-    A union grows, from the smallest clique not yet within one, by the attribute that takes in most
-    others, while it has at most `limit` cells. A clique with more cells stays as it is.
+    A union starts from the smallest clique not yet covered. It is extended by the attribute that covers
+    most further cliques while it has at most `limit` cells. A clique with more cells is left as it is.
 
     Args:
         domain: the domain.
-        cliques: the cliques, none within another.
-        limit: the most cells of a union.
+        cliques: the cliques, none contained in another.
+        limit: the largest number of cells of a union.
 
     Returns:
-        For every union the cliques within it that are in none before.
+        For every union, the cliques contained in it that no earlier union covers.
 
     Example:
         >>> domain = Domain({"a": 2, "b": 3, "c": 4})
@@ -62,7 +62,7 @@ def joint_cliques(
 
 
 def _grown(domain: Domain, member: np.ndarray, width: np.ndarray, clique: Clique, limit: int) -> Clique:
-    """Grow a clique by one attribute after another; see `joint_cliques`."""
+    """Extend a clique one attribute at a time; see `joint_cliques`."""
     sizes = np.array(domain.shape, dtype=np.float64)
     union = [domain.attributes.index(name) for name in clique]
     lacking = width - member[:, union].sum(axis=1)
@@ -70,7 +70,7 @@ def _grown(domain: Domain, member: np.ndarray, width: np.ndarray, clique: Clique
         gain = member[lacking == 1].sum(axis=0)
         gain[union] = 0
         gain[sizes * math.prod(sizes[union]) > limit] = 0
-        # of equal gains the fewest cells
+        # ties go to the attribute with the fewest codes
         best = int(np.lexsort((sizes, -gain))[0])
         if not gain[best]:
             return tuple(domain.attributes[k] for k in union)
@@ -83,10 +83,10 @@ class Histograms:
 
     Args:
         domain: the domain of the codes.
-        cliques: the cliques to count, valid ones.
+        cliques: the cliques to count, assumed valid.
 
     Raises:
-        ValueError: the tables together exceed the memory of this machine.
+        ValueError: the tables together exceed the available memory.
     """
 
     def __init__(self, domain: Domain, cliques: Sequence[Clique]):
@@ -102,7 +102,7 @@ class Histograms:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that are needed, in the domain's order."""
+        """The attributes to count, in the domain's order."""
         used = {name for union in self._counts for name in union}
         return tuple(name for name in self._domain if name in used)
 
@@ -111,7 +111,7 @@ class Histograms:
 
         Args:
             columns: valid codes [rows] by attribute, unsigned.
-            weights: a non-negative integer weight of every row [rows], or None for 1 each.
+            weights: non-negative integer weights [rows]. Default: 1 per row.
         """
         value = 1 if weights is None else weights.astype(np.int64)
         wide: dict[tuple[str, np.dtype], np.ndarray] = {}
@@ -124,11 +124,11 @@ class Histograms:
             for name in union[1:]:
                 np.multiply(cell, dtype.type(self._domain[name]), out=cell)
                 np.add(cell, wide[name, dtype], out=cell)
-            # faster than bincount, no new table a batch, and exact with weights, where that adds floats
+            # faster than bincount, no new table per batch, and exact with weights (bincount adds floats)
             np.add.at(counts, cell.astype(np.intp, copy=False), value)
 
     def marginals(self) -> list[np.ndarray]:
-        """Return the counts of every clique, int64, of the shape of the clique."""
+        """Return for every clique its counts, an int64 array of the clique's shape."""
         return [self._marginal(clique) for clique in self._cliques]
 
     def _marginal(self, clique: Clique) -> np.ndarray:
@@ -139,10 +139,10 @@ class Histograms:
 
 
 def check_memory(domain: Domain, cliques: Sequence[Clique]) -> None:
-    """Refuse tables of counts that do not fit in memory. Reads no record.
+    """Check that the tables of counts fit in memory. Reads no record.
 
     Raises:
-        ValueError: with the figures and the largest clique.
+        ValueError: they do not fit. The message gives both sizes and the largest clique.
     """
     needed, free = 8 * sum(domain.size(clique) for clique in cliques), available_bytes()
     if needed > free:

@@ -9,36 +9,44 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.memory import available_bytes
 from pgmjax.data import arrow as source_arrow
-from pgmjax.data import files, sources
+from pgmjax.data import files, fingerprint, sources
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.counting import Histograms
+from pgmjax.data.definition import TableDefinition, check_rows_outside, coder_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Encoded
+from pgmjax.data.fingerprint import pieces_of
 from pgmjax.data.sources import (
     LARGEST_TOTAL,
     Batch,
     ColumnSource,
     ScanTally,
     Source,
+    TableChangedError,
     code_coder,
     weight_coder,
+    without_rows_outside,
 )
 
 
 class Dataset:
     """The records of a private table, over a public domain.
 
-    Make one with `from_columns`, `from_frame` or `read`. What its methods return is exact and
-    private: nothing of it may be shown or released without noise.
+    Construct one with `from_columns`, `from_frame` or `read`. Its methods return exact, private
+    values, which must not be shown or released without noise.
 
-    Every record is checked against the domain before any count is given out: at once where the
-    table is in memory, in the first scan where it is in files.
+    Every record is checked against the domain before any count is returned: at once for a table in
+    memory, during the first scan for a table in files.
 
     Attributes:
         domain: the domain of the records.
-        max_weight: the largest weight of a record, a public bound; 1 without weights.
+        max_weight: public bound on the weight of a record; 1 without weights.
         weighted: whether records have weights.
+        rows_outside: what happens to rows outside the domain; None: they are refused. See
+            `data.definition.TableDefinition`.
+        registered: whether the table's holder has checked every record, so that no one checks it again.
 
     Example:
         >>> domain = Domain({"age": 3, "sex": 2})
@@ -47,12 +55,23 @@ class Dataset:
         [[0, 0, 1], [1, 0, 1]]
     """
 
-    def __init__(self, domain: Domain, source: Source, max_weight: int | None, total: int | None = None):
+    def __init__(
+        self,
+        domain: Domain,
+        source: Source,
+        max_weight: int | None,
+        total: int | None = None,
+        rows_outside: str | None = None,
+        registered: bool = False,
+    ):
         self.domain = domain
+        self.rows_outside = rows_outside
+        self.registered = registered
         self.weighted = max_weight is not None
         self.max_weight = 1 if max_weight is None else max_weight
         self._source = source
         self._total = total
+        self._stamp: tuple[Any, ...] | None = None  # of the files, when the table was first looked at
 
     @classmethod
     def from_columns(
@@ -62,19 +81,22 @@ class Dataset:
         *,
         weights: Any = None,
         max_weight: int | None = None,
+        rows_outside: str | None = None,
     ) -> Dataset:
         """Make a dataset from columns of integer codes.
 
         Args:
             domain: the domain of the records.
-            columns: for every attribute its codes [rows], integers in 0..size-1; columns that are
-                not in the domain are left out.
-            weights: a non-negative integer weight of every record [rows].
+            columns: codes [rows] by attribute, integers in 0..size-1. Columns that are not in the
+                domain are ignored.
+            weights: non-negative integer weights of the records [rows].
             max_weight: the largest weight a record may have, chosen without looking at the table.
+            rows_outside: what happens to a record with a value outside the domain: "clip", "missing" or
+                "drop", see `data.definition.TableDefinition`; None refuses the table.
 
         Raises:
-            TypeError: codes or weights that are not integers.
-            ValueError: a column is not there, columns differ in length, there is no record, or a code
+            TypeError: codes or weights are not integers.
+            ValueError: a column is missing, columns differ in length, there is no record, or a code
                 or weight is out of range.
         """
         if not isinstance(columns, Mapping):
@@ -85,37 +107,53 @@ class Dataset:
             if name not in columns:
                 raise ValueError(f"There is no column for the attribute {name!r} of the domain.")
             arrays[name] = _integers(f"Column {name!r}", columns[name])
-        encoded = {name: code_coder(domain[name]).encode_numbers(array) for name, array in arrays.items()}
+        clip = check_rows_outside(rows_outside) == "clip"
+        encoded = {
+            name: code_coder(domain[name], clip).encode_numbers(array) for name, array in arrays.items()
+        }
         given = None
         if bound is not None:
-            given = weight_coder(bound).encode_numbers(_integers("weights", weights))
+            given = weight_coder(bound, clip).encode_numbers(_integers("weights", weights))
         lengths = {len(column.codes) for column in (*encoded.values(), *([given] if given else []))}
         if len(lengths) != 1:
             raise ValueError(f"Columns (and weights) must have equally many rows, got {sorted(lengths)}.")
-        return cls._in_memory(domain, encoded, given, bound)
+        content = None
+        if set(columns) != set(domain):
+            others = {"\nweights": weights} if bound is not None else {}
+            content = fingerprint.content({n: [*pieces_of(v)] for n, v in {**columns, **others}.items()})
+        return cls._in_memory(domain, encoded, given, (None, bound), rows_outside, content)
 
     @classmethod
     def from_frame(
-        cls, domain: Domain, frame: Any, *, weights: str | None = None, max_weight: int | None = None
+        cls,
+        domain: Domain,
+        frame: Any,
+        *,
+        weights: str | None = None,
+        max_weight: int | None = None,
+        rows_outside: str | None = None,
     ) -> Dataset:
         """Make a dataset from a pandas or polars DataFrame or an Arrow table of raw values.
 
         Args:
-            domain: the domain of the records; it says how raw values are encoded.
-            frame: the table; columns that are not in the domain are left out.
+            domain: the domain of the records, which defines how raw values are encoded.
+            frame: the table. Columns that are not in the domain are ignored.
             weights: the name of a column of non-negative integer weights.
             max_weight: the largest weight a record may have, chosen without looking at the table.
+            rows_outside: what happens to a record with a value outside the domain: "clip", "missing" or
+                "drop", see `data.definition.TableDefinition`; None refuses the table.
 
         Raises:
-            TypeError: not a table, or a column of a type that its attribute does not take.
-            ValueError: a column is not there exactly once, there is no record, or values or weights
+            TypeError: `frame` is not a table, or a column has a type that its attribute does not accept.
+            ValueError: a column is missing or occurs twice, there is no record, or values or weights
                 are out of range.
         """
         bound = _weight_bound(weights, max_weight)
         names = source_arrow.column_names(frame)
-        coders = {name: domain.attribute(name).coder for name in domain}
+        check_rows_outside(rows_outside)
+        coders = {name: coder_of(domain.attribute(name), rows_outside) for name in domain}
         if bound is not None:
-            coders[_weight_name(domain, weights)] = weight_coder(bound)
+            coders[_weight_name(domain, weights)] = weight_coder(bound, rows_outside == "clip")
         encoded = {}
         for name, coder in coders.items():
             if names.count(name) != 1:
@@ -126,7 +164,9 @@ class Dataset:
                 encoded[name] = source_arrow.encode_column(frame, name, coder)
             except TypeError as error:
                 raise TypeError(f"Column {name!r}: {error}.") from None
-        return cls._in_memory(domain, encoded, None if weights is None else encoded.pop(weights), bound)
+        given = None if weights is None else encoded.pop(weights)
+        content = source_arrow.content(frame)
+        return cls._in_memory(domain, encoded, given, (weights, bound), rows_outside, content)
 
     @classmethod
     def read(
@@ -137,55 +177,69 @@ class Dataset:
         header: bool = True,
         weights: str | None = None,
         max_weight: int | None = None,
+        rows_outside: str | None = None,
     ) -> Dataset:
-        """Open a table in files, of whatever size; records are read when counts are asked for.
+        """Open a table in files of any size. Records are read when counts are requested.
 
         Args:
             path: a .parquet file or a folder of them; a .csv, .tsv, .data or .txt file, or one of these
-                compressed as .gz; or a .npy file of integer codes [rows, attributes], columns in the
-                domain's order. White space around fields of text is dropped, an empty one is a
-                missing value; blank lines are skipped.
-            domain: the domain of the records; columns are found by name, others are left out.
-            header: (text) whether the first line names the columns; if not, the columns stand in the
-                domain's order.
+                compressed as .gz; or a .npy file of integer codes [rows, attributes], with columns in
+                the domain's order. In text files, white space around fields is dropped, an empty field
+                is a missing value and blank lines are skipped.
+            domain: the domain of the records. Columns are found by name; others are ignored.
+            header: (text) whether the first line names the columns. Otherwise the columns must be in
+                the domain's order.
             weights: the name of a column of non-negative integer weights.
             max_weight: the largest weight a record may have, chosen without looking at the table.
+            rows_outside: what happens to a record with a value outside the domain: "clip", "missing" or
+                "drop", see `data.definition.TableDefinition`; None refuses the table.
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: another kind of file, or a column is not there exactly once.
+            ValueError: the kind of file is not supported, or a column is missing or occurs twice.
         """
         bound = _weight_bound(weights, max_weight)
-        if bound is None:
-            return cls(domain, files.open_files(path, domain, header, None, None), None)
-        name = _weight_name(domain, weights)
-        return cls(domain, files.open_files(path, domain, header, name, weight_coder(bound)), bound)
+        named = None if bound is None else (_weight_name(domain, weights), bound)
+        source = files.open_files(path, domain, header, named, check_rows_outside(rows_outside))
+        return cls(domain, source, bound, rows_outside=rows_outside)
 
     @classmethod
     def _in_memory(
-        cls, domain: Domain, encoded: dict[str, Encoded], weights: Encoded | None, bound: int | None
+        cls,
+        domain: Domain,
+        encoded: dict[str, Encoded],
+        weights: Encoded | None,
+        weight_bound: tuple[str | None, int | None],
+        rows_outside: str | None,
+        content: bytes | None,
     ) -> Dataset:
+        name, bound = weight_bound
         tally = ScanTally(domain, bound or 1)
-        tally.add(Batch(encoded, weights, len(next(iter(encoded.values())).codes)))
-        tally.check()
-        columns = {name: column.codes for name, column in encoded.items()}
-        return cls(domain, ColumnSource(columns, weights.codes if weights else None), bound, tally.total)
+        batch = Batch(encoded, weights, len(next(iter(encoded.values())).codes))
+        batch = without_rows_outside(batch, domain, rows_outside)
+        tally.add(batch)
+        tally.check(rows_outside)
+        columns = {name: column.codes for name, column in batch.columns.items()}
+        given = None if batch.weights is None else batch.weights.codes
+        named = None if bound is None else (name, bound)
+        source = ColumnSource(columns, given, domain, named, content)
+        return cls(domain, source, bound, tally.total, rows_outside)
 
     def recode(self, domain: Domain, codes: Mapping[str, Any]) -> Dataset:
         """Return the same records over another domain, such as a compressed one. Still private.
 
-        Each record becomes one record of the same weight, so that neighbouring tables stay neighbours: what
-        is released of the result under some guarantee has that guarantee for this table too. A ledger knows
-        it as this table and charges the same account. Records are mapped when they are read.
+        Each record becomes one record of the same weight, so that neighbouring tables stay neighbours. A
+        release from the result therefore has the same guarantee for this table. A ledger recognises the
+        result as this table and charges the same account. Records are mapped when they are read.
 
         Args:
-            domain: with the same attributes. Like any domain it must not depend on the table, unless through
-                released numbers (see `pgmjax.Compression`).
-            codes: for some attributes the new code of each old one [old size]; the others keep theirs.
+            domain: a domain with the same attributes. Like any domain it must not depend on the table,
+                except through released values (see `pgmjax.Compression`).
+            codes: new code of each old code [old size], by attribute. Other attributes keep their codes.
 
         Raises:
-            TypeError: codes that are no integers.
-            ValueError: other attributes, or codes that do not fit the sizes.
+            TypeError: codes are not integers.
+            ValueError: the attributes differ, or codes do not fit the sizes.
 
         Example:
             >>> data = Dataset.from_columns(Domain({"age": 3}), {"age": [0, 2, 2, 1]})
@@ -194,21 +248,89 @@ class Dataset:
         """
         tables = sources.code_tables(self.domain, domain, codes)
         source = sources.RecodedSource(self._source, tables)
-        return Dataset(domain, source, self.max_weight if self.weighted else None, self._total)
+        return self._with(source, domain)
 
     def validate(self) -> None:
         """Check every record against the domain, if that has not been done.
 
         Raises:
-            TypeError: a column is of a type that its attribute does not take.
-            ValueError: records that do not fit, counted by attribute; no value is shown.
+            TypeError: a column has a type that its attribute does not accept.
+            ValueError: records do not fit the domain. The message counts them by attribute and shows no
+                value.
         """
-        if self._total is None:
+        if self._total is None and not self.registered:
             self._scan(None)
+
+    def under(self, definition: TableDefinition) -> Dataset:
+        """Return the same records as the table's holder defined them, in this dataset's codes. Private.
+
+        A table in files is read by the definition's domain, and its codes are merged into this one's; one
+        in memory stays as it is. Nothing is read here.
+
+        Args:
+            definition: the holder's, of a table all of whose records it settles.
+
+        Raises:
+            ValueError: this dataset's domain or weights do not follow from the definition's; the message
+                does not depend on the records.
+        """
+        dataset = self._with(self._source.under(definition), self.domain)
+        dataset.rows_outside, dataset.registered = definition.rows_outside, True
+        return dataset
+
+    def snapshot(self) -> Dataset:
+        """Return the records as they are now, checked, and in memory if a quarter of it holds them. Private.
+
+        If they are too many, the files are read again whenever counts are asked for, and must not change.
+
+        Raises:
+            TypeError, ValueError: see `validate`.
+            TableChangedError: the files changed while they were read, or since the fingerprint was taken.
+        """
+        if isinstance(self._source, ColumnSource):
+            self.validate()
+            return self
+        before = self._source.stamp() if self._stamp is None else self._stamp
+        tally = ScanTally(self.domain, self.max_weight)
+        parts: list[Batch] | None = []
+        room = available_bytes() // 4
+        for batch in self._source.batches(self.domain.attributes, ordered=True):
+            if tally.add(batch) and parts is not None:
+                parts.append(batch)
+                room -= batch.bytes
+                parts = parts if room >= 0 else None
+        self._check_unchanged(before)
+        tally.check(self.rows_outside)
+        source = self._source if parts is None else self._collected(parts)
+        dataset = self._with(source, self.domain)
+        dataset._total, dataset._stamp = tally.total, None if parts is not None else before
+        return dataset
+
+    def _collected(self, parts: list[Batch]) -> ColumnSource:
+        columns = {name: np.concatenate([part.columns[name].codes for part in parts]) for name in self.domain}
+        weights = None
+        if self.weighted:
+            weights = np.concatenate([part.weights.codes for part in parts if part.weights is not None])
+        return ColumnSource(columns, weights, self.domain, (None, self.max_weight) if self.weighted else None)
+
+    def _check_unchanged(self, stamp: tuple[Any, ...] | None) -> None:
+        if stamp is not None and self._source.stamp() != stamp:
+            raise TableChangedError(
+                "The files of the table changed while a run was reading them: its answers would be of two "
+                "tables, so none of this reading was shown. Put the table back, or register the new one."
+            )
+
+    def _with(self, source: Source, domain: Domain) -> Dataset:
+        """Return a dataset of the same kind with another source."""
+        bound = self.max_weight if self.weighted else None
+        dataset = Dataset(domain, source, bound, self._total, self.rows_outside, self.registered)
+        dataset._stamp = self._stamp
+        return dataset
 
     def count(self) -> int:
         """Return the exact number of records, or their total weight. Private."""
-        self.validate()
+        if self._total is None:
+            self._scan(None)
         assert self._total is not None
         return self._total
 
@@ -219,12 +341,12 @@ class Dataset:
             cliques: lists of attribute names.
 
         Returns:
-            For every clique the counts, or total weights, int64, of shape `domain.shape_of(clique)`.
+            For every clique the counts or total weights, int64, of shape `domain.shape_of(clique)`.
 
         Raises:
             TypeError: a clique is not a list of names.
-            ValueError: a clique is empty or names an attribute twice or an unknown one, the counts
-                exceed the machine's memory, or records do not fit the domain (see `validate`).
+            ValueError: a clique is empty, repeats an attribute or names an unknown one; the counts
+                exceed the available memory; or records do not fit the domain (see `validate`).
         """
         wanted = [as_clique(self.domain, clique) for clique in cliques]
         if not wanted:
@@ -235,19 +357,33 @@ class Dataset:
 
     @property
     def layout(self) -> dict[str, str]:
-        """The file's columns by attribute, "" for the weights; empty in memory. Public."""
+        """The file's columns by attribute, with key "" for the weights; empty if in memory. Public."""
         return self._source.layout
 
     def fingerprint(self, key: bytes) -> str:
-        """Return a keyed digest by which the table is known again; without the key it says nothing.
+        """Return a keyed digest that identifies the table. It reveals nothing without the key.
 
-        A table in files has the digest of the files' bytes, one in memory that of its names, codes and
-        weights: the same records in another form have another one.
+        The digest of a table in files is over the files' bytes; in memory it is over names, codes and
+        weights. The same records in another form have a different digest.
 
         Args:
             key: a secret, at least 16 bytes; see `privacy.Ledger`.
         """
         return self._source.fingerprint(key)
+
+    def identity(self, key: bytes) -> str:
+        """Return a keyed digest of the whole table, by which a ledger recognises it.
+
+        It is that of `fingerprint`, except that of a table in memory it covers all columns that the table
+        was given with, those outside the domain too. Files that change afterwards are noticed when they are
+        read.
+
+        Args:
+            key: a secret, at least 16 bytes; see `privacy.Ledger`.
+        """
+        if self._stamp is None:
+            self._stamp = self._source.stamp()
+        return self._source.identity(key)
 
     def records(self, names: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
         """Yield codes [rows] by attribute, batch by batch, in the order of the table. Private.
@@ -256,26 +392,28 @@ class Dataset:
             names: attributes.
 
         Raises:
-            ValueError: a batch holds a record that does not fit the domain; it is not handed out.
+            ValueError: a batch has a record that does not fit the domain. That batch is not yielded.
         """
         tally = ScanTally(self.domain, self.max_weight)
         for batch in self._source.batches(as_clique(self.domain, names), ordered=True):
             if not tally.add(batch):
-                tally.check()
+                tally.check(self.rows_outside)
             yield {name: encoded.codes for name, encoded in batch.columns.items()}
+        self._check_unchanged(self._stamp)
 
     def _scan(self, histograms: Histograms | None) -> None:
-        """Count, and check what is not checked yet, in one pass."""
+        """Count in one pass, and check the records if that has not been done."""
         names = self.domain.attributes
         if histograms is not None and self._total is not None:
             names = histograms.attributes
         tally = ScanTally(self.domain, self.max_weight)
         for batch in self._source.batches(names):
-            # once a record does not fit, the rest is only looked through for more of them
+            # once a record does not fit, the remaining batches are checked but not counted
             if tally.add(batch) and histograms is not None:
                 columns = {name: batch.columns[name].codes for name in histograms.attributes}
                 histograms.add(columns, None if batch.weights is None else batch.weights.codes)
-        tally.check()
+        self._check_unchanged(self._stamp)
+        tally.check(self.rows_outside)
         self._total = tally.total
 
     def __repr__(self) -> str:
@@ -305,7 +443,7 @@ def _weight_name(domain: Domain, weights: Any) -> str:
 
 
 def _integers(said: str, values: Any) -> np.ndarray:
-    """Return a copy of values [rows] that are integers by type."""
+    """Return values [rows] as a new array, after checking that they have an integer type."""
     masked = isinstance(values, np.ma.MaskedArray)
     try:
         array = None if masked or isinstance(values, str) else np.array(values)

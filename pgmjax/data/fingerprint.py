@@ -1,8 +1,9 @@
-"""Keyed fingerprints of tables: the same table has the same one, and nobody without the key can guess.
+"""Keyed fingerprints of tables, which identify a table to the holder of the key only.
 
 A plain hash of a small table can be searched for: hash every likely table and compare. With a secret
 key it cannot. Equal bytes (files) or equal columns (memory) have equal fingerprints; the same records
-in another order or another file format have another.
+in another order or another file format have another. `content` digests all columns that a table in memory
+was given with, whatever their values; it has no key and must not leave the process.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 import hmac
 import os
 import pathlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,16 +26,16 @@ def of_path(path: str | os.PathLike[str], key: bytes) -> str:
     """Return the fingerprint of a table in files: of a file's bytes, or of a folder's .parquet files.
 
     Args:
-        path: a file of whatever kind, or a folder: its .parquet files at any depth, by their names in
-            the folder; those whose names start with "." or "_" are not part of a table.
+        path: a file of any kind, or a folder of .parquet files at any depth, which are identified by
+            their paths in the folder. Files whose names start with "." or "_" are ignored.
         key: a secret, at least 16 bytes.
 
     Returns:
-        HMAC-SHA256, 64 hexadecimal digits. Files are read in pieces and need no memory.
+        HMAC-SHA256, 64 hexadecimal digits. Files are read in pieces, so memory use is small.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: a folder without .parquet files.
+        ValueError: the folder has no .parquet file.
     """
     place = pathlib.Path(path)
     if not place.exists():
@@ -55,16 +56,16 @@ def of_columns(columns: Mapping[str, Any], key: bytes) -> str:
     """Return the fingerprint of a table in memory.
 
     Args:
-        columns: codes [rows] by attribute, of any integer type; their order does not count. Weights
-            go in as a column too, under the empty name.
+        columns: codes [rows] by attribute, of any integer type. The order of the columns does not
+            matter. Weights are a column under the empty name.
         key: a secret, at least 16 bytes.
 
     Returns:
         HMAC-SHA256, 64 hexadecimal digits.
 
     Raises:
-        TypeError: no mapping, a name that is no string, or columns that are not integers.
-        ValueError: columns that are not one-dimensional.
+        TypeError: `columns` is not a mapping, a name is not a string, or a column is not of integers.
+        ValueError: a column is not one-dimensional.
 
     Example:
         >>> first = of_columns({"age": [0, 2], "sex": [1, 0]}, b"sixteen secret bytes")
@@ -88,6 +89,44 @@ def of_columns(columns: Mapping[str, Any], key: bytes) -> str:
         for start in range(0, len(array), _CHUNK):
             keyed.update(array[start : start + _CHUNK].astype("<i8").tobytes())
     return keyed.hexdigest()
+
+
+def content(columns: Mapping[str, Iterable[bytes]]) -> bytes:
+    """Return the SHA-256 of columns, each in pieces of bytes. Private: who knows it can test a guess.
+
+    Args:
+        columns: the bytes of the values by column name; the order of the names does not count.
+    """
+    plain = hashlib.sha256()
+    for name in sorted(columns):
+        for piece in (name.encode(errors="surrogatepass"), *columns[name]):
+            plain.update(len(piece).to_bytes(8, "little"))
+            plain.update(piece)
+    return plain.digest()
+
+
+def of_content(digest: bytes, key: bytes) -> str:
+    """Return the fingerprint of a table with this `content`.
+
+    Args:
+        digest: from `content`.
+        key: a secret, at least 16 bytes.
+    """
+    keyed = _start(key, b"content")
+    keyed.update(digest)
+    return keyed.hexdigest()
+
+
+def pieces_of(values: Any) -> Iterator[bytes]:
+    """Yield the bytes of one column [rows] of numbers or Python objects, for `content`."""
+    array = np.asarray(values)
+    if array.dtype.kind in "iub":
+        yield from (b"integers", array.astype("<u8" if array.dtype == np.uint64 else "<i8").tobytes())
+    elif array.dtype.kind == "f":
+        yield from (b"numbers", array.astype("<f8").tobytes())
+    else:
+        texts = [f"{type(value).__name__} {value!r}".encode() for value in array.reshape(-1).tolist()]
+        yield from (b"values", np.array([len(text) for text in texts], "<i8").tobytes(), b"".join(texts))
 
 
 def _array(name: str, codes: Any) -> np.ndarray:

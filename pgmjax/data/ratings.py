@@ -12,24 +12,24 @@ from pgmjax._internal import checks
 from pgmjax.data import fingerprint
 
 LARGEST = 1e60
-"""Ratings are of at most this size, a scale's bounds 0 or of at least one over it: squares are finite."""
+"""Largest absolute rating. A scale's bounds are 0 or at least 1 / LARGEST, so that squares are finite."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Ratings:
-    """Ratings of items by records; private, as a `Dataset` is.
+    """Ratings of items by records; private like a `Dataset`.
 
     Args:
         records: codes of the records [ratings], from 0.
         items: codes of the items [ratings], from 0.
         values: the ratings [ratings].
         shape: numbers of records and of items, public.
-        scale: least and largest rating, public; None where ratings are not bounded.
+        scale: smallest and largest rating, public. Default: unbounded.
 
     Raises:
-        TypeError: codes that are no integers.
-        ValueError: lengths that differ, a code out of range, an item rated twice by one record, or values
-            that are not finite, above `LARGEST` or outside the scale; no value is quoted.
+        TypeError: codes are not integers.
+        ValueError: lengths differ, a code is out of range, a record rates an item twice, or values are not
+            finite, above `LARGEST` in size or outside the scale. The message quotes no value.
 
     Example:
         >>> ratings = Ratings([0, 0, 1], [0, 1, 0], [4.0, 2.0, 5.0], shape=(2, 2), scale=(0.5, 5))
@@ -68,17 +68,17 @@ class Ratings:
             object.__setattr__(self, name, made)
 
     def counts(self) -> np.ndarray:
-        """Return how many ratings each record has, int64 [records]."""
+        """Return the number of ratings of each record, int64 [records]."""
         return np.bincount(self.records, minlength=self.shape[0])
 
     def similarities(self, pairs: Any, measure: str) -> np.ndarray:
-        """Return the exact similarity of pairs of records; private.
+        """Return the exact similarity of pairs of records. Private.
 
         Args:
             pairs: [pairs, 2] codes of records.
-            measure: "cosine" over all items, one that was not rated counting 0; "pearson" over the items
-                that both rated; "inner_product". Where it is not defined it is 0: a record without a
-                direction, fewer than two common items, or ratings of them without spread.
+            measure: "cosine" over all items, unrated ones counting as 0; "pearson" over the items rated by
+                both; or "inner_product". It is 0 if undefined: the ratings of a record are all zero, or
+                there are fewer than two common items, or their ratings are constant.
 
         Returns:
             float64 [pairs].
@@ -103,14 +103,14 @@ class Ratings:
         return _ratio(number * products - sums[0] * sums[1], spread)
 
     def fingerprint(self, key: bytes) -> str:
-        """Return the keyed fingerprint by which a ledger recognises these ratings, in whatever order.
+        """Return the keyed fingerprint by which a ledger recognises these ratings, in any order.
 
         Args:
             key: a secret, at least 16 bytes.
         """
         order = np.lexsort((self.items, self.records))
         columns = {name: getattr(self, name)[order] for name in ("records", "items")}
-        # the bits of the ratings; zeros of either sign are one rating
+        # the bits of the ratings; adding 0.0 makes -0.0 equal to 0.0
         bits = (self.values[order] + 0.0).view(np.int64)
         shape = np.array(self.shape, np.int64)
         return fingerprint.of_columns({**columns, "values": bits, "shape": shape}, key)
@@ -124,10 +124,10 @@ class Ratings:
 
 
 def check_scale(scale: Any) -> tuple[float, float]:
-    """Return the least and the largest rating.
+    """Return the smallest and the largest rating.
 
     Raises:
-        ValueError: not two finite numbers, in order, of a size that squares can have.
+        ValueError: not two increasing finite numbers, each 0 or from 1 / LARGEST to LARGEST in size.
     """
     if not isinstance(scale, list | tuple) or len(scale) != 2:
         raise ValueError("scale must be the pair (least, largest rating), which bounds all ratings.")
@@ -142,10 +142,10 @@ def check_scale(scale: Any) -> tuple[float, float]:
 
 
 def check_pairs(pairs: Sequence[Any] | np.ndarray, records: int) -> np.ndarray:
-    """Return pairs of different records, int64 [pairs, 2].
+    """Return checked pairs of different records, int64 [pairs, 2].
 
     Raises:
-        ValueError: no pairs, codes out of range, or a record with itself.
+        ValueError: there are no pairs, a code is out of range, or a record is paired with itself.
     """
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[1] != 2 or not len(array) or array.dtype.kind not in "iu":

@@ -1,6 +1,6 @@
-"""The neighbouring relation: the pairs of tables that a privacy guarantee makes hard to tell apart.
+"""The neighbouring relation: the pairs of tables that a privacy guarantee makes hard to distinguish.
 
-It is defined here, below queries and privacy, because the sensitivity of a query depends on it.
+It is defined in this package, which queries and privacy import, because sensitivities depend on it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any
 
 
 class Relation(enum.Enum):
-    """The neighbouring relation of tables. There is no default anywhere: the choice is the user's.
+    """The neighbouring relation of tables. There is no default: the user must choose.
 
     Attributes:
-        ADD_REMOVE: one table is the other with one record added or removed; the number of
-            records is secret.
-        REPLACE_ONE: one table is the other with the values of one record changed; the number
-            of records is public.
+        ADD_REMOVE: neighbours differ by adding or removing one record; the number of records
+            is secret.
+        REPLACE_ONE: neighbours differ in the values of one record; the number of records is
+            public.
 
     Example:
         >>> Relation.parse("add-remove") is Relation.ADD_REMOVE
@@ -38,7 +38,7 @@ class Relation(enum.Enum):
         """Return a relation from itself or from its name (`add-remove`, `replace-one`).
 
         Raises:
-            ValueError: nothing or an unknown name was given.
+            ValueError: `value` is neither a relation nor the name of one.
         """
         if isinstance(value, cls):
             return value

@@ -1,7 +1,8 @@
-"""Sources of records: whatever can be scanned for batches of codes, the one form in which tables are read.
+"""Sources of records, through which all tables are read as batches of codes.
 
 `ColumnSource` holds columns in memory; `RecodedSource` maps another source's codes, batch by batch, to those
-of another domain. Sources of files are in `data.files`. `ScanTally` counts what a scan has seen.
+of another domain. Sources of files are in `data.files`. `ScanTally` counts what a scan has seen;
+`without_rows_outside` settles what becomes of records that do not fit.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pgmjax._internal.errors import Error
 from pgmjax.data import fingerprint
+from pgmjax.data.definition import TableDefinition
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import Coder, Encoded, code_dtype
 
@@ -24,11 +27,11 @@ _HALF = 26
 
 @dataclass(frozen=True)
 class Batch:
-    """Some records.
+    """A batch of records.
 
     Attributes:
-        columns: for every attribute asked for, the codes [rows] and how many rows have none.
-        weights: the weights [rows] and how many rows have none, or None.
+        columns: codes [rows] and the number of rows without one, by requested attribute.
+        weights: weights [rows] and the number of rows without one, or None.
         rows: the number of records.
     """
 
@@ -36,21 +39,47 @@ class Batch:
     weights: Encoded | None
     rows: int
 
+    @property
+    def bytes(self) -> int:
+        """The memory that the codes and weights take, in bytes."""
+        parts = [*self.columns.values(), *([] if self.weights is None else [self.weights])]
+        return sum(part.codes.nbytes for part in parts)
+
+
+class TableChangedError(Error, RuntimeError):
+    """The files of a table changed between two readings that had to be of one table."""
+
 
 class Source(Protocol):
-    """Something that can be scanned, again and again, for batches of codes."""
+    """A source of batches of codes that can be scanned repeatedly."""
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, with the attributes named; in the table's order if asked for."""
+        """Yield all records in batches, with the named attributes; in the table's order if `ordered`."""
         ...
 
     def fingerprint(self, key: bytes) -> str:
-        """Return a keyed digest of the records as they are stored."""
+        """Return a keyed digest of the records as stored; in memory of the domain's columns alone."""
+        ...
+
+    def identity(self, key: bytes) -> str:
+        """Return a keyed digest of the whole table, by which a ledger recognises it."""
+        ...
+
+    def stamp(self) -> tuple[Any, ...]:
+        """Return marks of the files that change when they do; empty in memory."""
+        ...
+
+    def under(self, definition: TableDefinition) -> Source:
+        """Return the same records, encoded as the table's holder defined it, in this source's codes.
+
+        Raises:
+            ValueError: codes or weights that do not follow from the definition's.
+        """
         ...
 
     @property
     def layout(self) -> dict[str, str]:
-        """The columns that attributes, and "" weights, are read from, by attribute."""
+        """The stored columns by attribute, with key "" for the weights."""
         ...
 
 
@@ -60,15 +89,29 @@ class ColumnSource:
     Args:
         columns: valid codes [rows] by attribute.
         weights: valid weights [rows], or None.
+        domain: of the codes.
+        weight_bound: name (None if it has none) and bound of the weights.
+        content: digest of everything that the table was given as, see `fingerprint.content`; None if that was
+            these columns alone.
     """
 
-    def __init__(self, columns: dict[str, np.ndarray], weights: np.ndarray | None):
+    def __init__(
+        self,
+        columns: dict[str, np.ndarray],
+        weights: np.ndarray | None,
+        domain: Domain,
+        weight_bound: tuple[str | None, int] | None = None,
+        content: bytes | None = None,
+    ):
         self._columns = columns
         self._weights = weights
+        self._domain = domain
+        self._weight_bound = weight_bound
+        self._content = content
         self._rows = len(next(iter(columns.values())))
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, always in order, with the attributes named."""
+        """Yield all records in batches, always in order, with the named attributes."""
         for start in range(0, self._rows, BATCH_ROWS):
             part = slice(start, min(start + BATCH_ROWS, self._rows))
             columns = {name: Encoded(self._columns[name][part]) for name in names}
@@ -77,7 +120,7 @@ class ColumnSource:
 
     @property
     def layout(self) -> dict[str, str]:
-        """Empty: columns in memory are known by their attributes."""
+        """An empty dict, as columns in memory are identified by their attributes."""
         return {}
 
     def fingerprint(self, key: bytes) -> str:
@@ -85,15 +128,30 @@ class ColumnSource:
         columns = dict(self._columns) if self._weights is None else {**self._columns, "": self._weights}
         return fingerprint.of_columns(columns, key)
 
+    def identity(self, key: bytes) -> str:
+        """Return a keyed digest of all columns that the table was given with."""
+        return self.fingerprint(key) if self._content is None else fingerprint.of_content(self._content, key)
 
-def weight_coder(max_weight: int) -> Coder:
+    def stamp(self) -> tuple[Any, ...]:
+        """Return nothing: columns in memory are this object's own and do not change."""
+        return ()
+
+    def under(self, definition: TableDefinition) -> ColumnSource:
+        """Return this source, if its codes and weights follow from the definition's."""
+        definition.tables(self._domain)
+        if self._weight_bound is not None:
+            definition.check_weights(True, *self._weight_bound)
+        return self
+
+
+def weight_coder(max_weight: int, clip: bool = False) -> Coder:
     """Return the encoder of a column of weights: the integers 0..max_weight are their own codes."""
-    return code_coder(max_weight + 1)
+    return code_coder(max_weight + 1, clip)
 
 
-def code_coder(size: int) -> Coder:
+def code_coder(size: int, clip: bool = False) -> Coder:
     """Return the encoder of a column that holds codes already, the missing one included."""
-    return Coder(size)
+    return Coder(size, clip=clip)
 
 
 @dataclass
@@ -102,7 +160,7 @@ class ScanTally:
 
     Args:
         domain: the domain of the records.
-        max_weight: the largest weight.
+        max_weight: the largest allowed weight.
     """
 
     domain: Domain
@@ -113,7 +171,7 @@ class ScanTally:
     _bad_weights: int = 0
 
     def add(self, batch: Batch) -> bool:
-        """Take in a batch; return whether every record so far is valid."""
+        """Add a batch. Returns whether every record so far is valid."""
         self.rows += batch.rows
         for name, encoded in batch.columns.items():
             if encoded.outside or encoded.missing:
@@ -128,11 +186,14 @@ class ScanTally:
             self.total += _exact_sum(batch.weights.codes)
         return not self._problems and not self._bad_weights and self.total < LARGEST_TOTAL
 
-    def check(self) -> None:
+    def check(self, rows_outside: str | None = None) -> None:
         """Raise if there is no record, or one that is not valid; all problems in one message.
 
+        Args:
+            rows_outside: what happened to rows outside the domain; None: nothing was chosen.
+
         Raises:
-            ValueError: the message counts rows and shows no value.
+            ValueError: they are not. One message lists all problems, with counts of rows and no values.
         """
         said = [
             self.domain.attribute(name).problem(self._problems[name])
@@ -141,6 +202,8 @@ class ScanTally:
         ]
         if self._bad_weights:
             said.append(f"Weights: {self._bad_weights} rows are not integers in 0..{self.max_weight}.")
+        if said and rows_outside is None:
+            said.append('Or say what happens to such records: rows_outside "clip", "missing" or "drop".')
         if not self.rows:
             said.append("The table is empty: it must hold at least one record.")
         if not said and self.total >= LARGEST_TOTAL:
@@ -150,7 +213,7 @@ class ScanTally:
 
 
 def _exact_sum(weights: np.ndarray) -> int:
-    # in two halves: 2**17 weights just below 2**53 would overflow 64 bits
+    # summed in two halves, as 2**17 weights just below 2**53 would overflow 64 bits
     low = weights & weights.dtype.type(min((1 << _HALF) - 1, np.iinfo(weights.dtype).max))
     if weights.dtype.itemsize < 8:
         return int(weights.sum(dtype=np.uint64))
@@ -159,34 +222,36 @@ def _exact_sum(weights: np.ndarray) -> int:
 
 
 class RecodedSource:
-    """The records of another source, each with other codes: one record in, one record out.
+    """The records of another source with new codes, one record for each original one.
 
     It has the fingerprint of that source, so that a ledger charges both to one account.
 
     Args:
         source: the records.
         tables: for some attributes the new code of each code [size].
+        weighted: whether the source's weights, if it has some, are passed on.
     """
 
-    def __init__(self, source: Source, tables: Mapping[str, np.ndarray]):
+    def __init__(self, source: Source, tables: Mapping[str, np.ndarray], weighted: bool = True):
         self._source = source
         self._tables = tables
+        self._weighted = weighted
 
     def batches(self, names: Sequence[str], ordered: bool = False) -> Iterator[Batch]:
-        """Yield all records in batches, with the attributes named."""
+        """Yield all records in batches, with the named attributes."""
         for batch in self._source.batches(names, ordered):
             columns = {name: self._mapped(name, encoded) for name, encoded in batch.columns.items()}
-            yield Batch(columns, batch.weights, batch.rows)
+            yield Batch(columns, batch.weights if self._weighted else None, batch.rows)
 
     def _mapped(self, name: str, encoded: Encoded) -> Encoded:
         if name not in self._tables:
             return encoded
-        # rows without a code have code 0 here, and stay counted as such
-        return Encoded(self._tables[name][encoded.codes], encoded.outside, encoded.missing)
+        # rows without a code have code 0 here, and stay marked as such
+        return encoded.with_codes(self._tables[name][encoded.codes])
 
     @property
     def layout(self) -> dict[str, str]:
-        """The columns of the source with a digest of each map, so that a ledger tells maps apart."""
+        """The columns of the source with a digest of each map, so that a ledger can distinguish maps."""
         return {**self._source.layout, **{name: self._described(name) for name in self._tables}}
 
     def _described(self, name: str) -> str:
@@ -197,19 +262,61 @@ class RecodedSource:
         """Return the digest of the records as they are stored."""
         return self._source.fingerprint(key)
 
+    def identity(self, key: bytes) -> str:
+        """Return the digest of the source's table."""
+        return self._source.identity(key)
+
+    def stamp(self) -> tuple[Any, ...]:
+        """Return the marks of the source's files."""
+        return self._source.stamp()
+
+    def under(self, definition: TableDefinition) -> RecodedSource:
+        """Return the source's records under a definition, with this source's codes."""
+        return RecodedSource(self._source.under(definition), self._tables, self._weighted)
+
+
+def without_rows_outside(batch: Batch, domain: Domain, rows_outside: str | None) -> Batch:
+    """Return a batch in which records that do not fit are settled, as far as the treatment goes.
+
+    Args:
+        batch: some records.
+        domain: of the codes.
+        rows_outside: "missing" gives a value outside the domain the code of missing ones, where there is one;
+            "drop" leaves out each record with an attribute, or weight, that has no code; "clip" has happened
+            when values were encoded; None settles nothing.
+    """
+    if rows_outside == "missing":
+        columns = {name: _as_missing(encoded, domain, name) for name, encoded in batch.columns.items()}
+        return Batch(columns, batch.weights, batch.rows)
+    parts = [*batch.columns.values(), *([] if batch.weights is None else [batch.weights])]
+    masks = [part.invalid for part in parts if part.invalid is not None]
+    if rows_outside != "drop" or not masks:
+        return batch
+    kept = ~np.logical_or.reduce(masks)
+    columns = {name: Encoded(encoded.codes[kept]) for name, encoded in batch.columns.items()}
+    weights = None if batch.weights is None else Encoded(batch.weights.codes[kept])
+    return Batch(columns, weights, int(np.count_nonzero(kept)))
+
+
+def _as_missing(encoded: Encoded, domain: Domain, name: str) -> Encoded:
+    attribute = domain.attribute(name)
+    if encoded.invalid is None or not attribute.missing:
+        return encoded
+    return Encoded(np.where(encoded.invalid, encoded.codes.dtype.type(attribute.size - 1), encoded.codes))
+
 
 def code_tables(before: Domain, after: Domain, codes: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return the tables of a `RecodedSource`, checked.
+    """Return the checked tables of a `RecodedSource`.
 
     Args:
         before: the domain of the source.
         after: the new domain, with the same attributes.
-        codes: for some attributes the code in `after` of each code in `before` [size].
+        codes: code in `after` of each code in `before` [size], by recoded attribute.
 
     Raises:
-        TypeError: codes that are no integers.
-        ValueError: other attributes, an unknown one, codes that do not fit, or an attribute of another size
-            without codes.
+        TypeError: codes are not integers.
+        ValueError: the attributes differ, one is unknown, codes do not fit, or an attribute changes size
+            without new codes.
     """
     if set(before) != set(after):
         raise ValueError("recode needs a domain with the same attributes; only sizes and labels may differ.")

@@ -1,16 +1,17 @@
-"""Learning from a history of noisy answers, after the budget that bought them is spent.
+"""Learning from a history of noisy answers, after the budget for them has been spent.
 
-- `history`: linear queries with their noisy answers. `rows`: the queries in factored form. `builders`: makes
+- `history`: linear queries with their noisy answers. `rows`: the queries in factored form. `builders`: builds
   queries. `storage`: histories on disk.
-- `prior`: beliefs about a record before any answer, public or bought.
-- `answers`: answers out of a history. `noise_covariance`: that of the noise on it.
-- `estimable`: what a combination of other queries leaves over of one.
+- `prior`: product priors of a record, public or measured with budget.
+- `answers`: answers computed from a history. `noise_covariance`: the covariance of its noise.
+- `estimable`: bounds on what remains of a query after subtracting a combination of others.
 - `bayes`: unbiased estimates, with the distribution of their error and posteriors.
 - `kernel`: inner products of queries under a `ProductPrior`, ridge regression and kernel PCA.
 - `max_entropy`: one distribution from all answers.
 - `session`: queries answered from past answers, or by a new charge.
 
-All but two are post-processing of released numbers: `Session` and `ProductPrior.bought` spend budget.
+All of this is post-processing of released numbers, except that `Session` and `ProductPrior.bought` spend
+budget.
 """
 
 from pgmjax._internal.moved import serve_old_names

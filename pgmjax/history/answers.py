@@ -21,8 +21,8 @@ class Answers:
     Attributes:
         values: the answers (counts) [rows].
         stddevs: standard deviation (counts) of the noise left in every answer [rows]; a bias comes on top
-            where alpha is finite or a query is not estimable. None if not requested.
-        estimable: whether an unbiased answer exists [rows]; None where it would take a factorisation.
+            if alpha is finite or a query is not estimable. None if not requested.
+        estimable: whether an unbiased answer exists [rows]; None if that would require a factorisation.
         distances: the norm |q - q'| between the requested query and the query q' whose answer `values`
             estimates without bias [rows]: alpha times it is the bias that alpha assumes. None as above.
     """
@@ -37,12 +37,12 @@ def rows_of(queries: Any, domain: Domain) -> Rows:
     """Return the requested queries as rows over a domain.
 
     Args:
-        queries: a query, several, or rows.
-        domain: of the history.
+        queries: a query, several, or `Rows`.
+        domain: domain of the history.
 
     Raises:
-        TypeError: something else.
-        ValueError: queries that do not fit the domain.
+        TypeError: `queries` is none of these.
+        ValueError: the queries do not fit the domain.
     """
     if not isinstance(queries, Rows):
         if not isinstance(queries, Query | Iterable):
@@ -57,6 +57,6 @@ def total_of(total: Any) -> float | None:
     """Return a public number of records, or None.
 
     Raises:
-        TypeError, ValueError: something that is no finite number >= 0.
+        TypeError, ValueError: `total` is not a finite number >= 0.
     """
     return None if total is None else checks.number("total", total, at_least=0)

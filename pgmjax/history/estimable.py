@@ -1,9 +1,9 @@
 """Estimability of queries: a bound, over all cells, on the residual of combinations of others.
 
-The length of the residual, a mean over all cells, says little on a large domain: a query that differs
-in one cell of a million millions has nearly the same length, and every record may sit in that cell. Here the
-difference is written in bases of every attribute's vectors, the constant first, in which equal parts of
-different terms cancel; the sum of its coefficients' sizes bounds its largest entry.
+The norm of the residual, a mean over all cells, is not informative on a large domain: a query that differs in
+one cell out of 10^12 has nearly the same norm, yet every record may be in that cell. Here the difference is
+expanded in bases of every attribute's vectors, the constant first, in which equal parts of different terms
+cancel. The sum of the absolute coefficients bounds its largest entry.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import MAX_JOINT_CELLS, Rows, TermGroup
 
 TOLERANCE = 1e-7
-"""Of a query's largest entry: what may be left over of one that counts as estimable."""
+"""Largest residual entry of a query that counts as estimable, relative to the query's largest entry."""
 _MOST_ATTRIBUTES = 10
 _MOST_TARGETS = 64
 _RANK = 1e-12
@@ -51,7 +51,7 @@ def bounds(
 ) -> np.ndarray:
     """Return upper bounds on the largest entries of residuals [targets]; arguments of `is_estimable`.
 
-    Where combinations of the terms' vectors are too many for a table, only equal terms cancel.
+    If the products of basis vectors are too many for a table, only equal terms cancel.
     """
     every = targets.concatenated(rows)
     bases = []
@@ -71,7 +71,7 @@ def bounds(
 
 
 def _in_basis(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors [n, size] by the constant and basis vectors of largest entry 1 [n, 1 + rank]."""
+    """Return vectors [n, size] by the constant and basis vectors of largest entry 1, as [n, 1 + rank]."""
     means = vectors.mean(axis=1, keepdims=True)
     centred = vectors - means
     lengths = np.linalg.norm(centred, axis=1, keepdims=True)

@@ -1,6 +1,6 @@
 """A history: linear queries, their noisy answers and the noise that was added.
 
-Covariances of noise that answers have in common are checked where they enter and put together on append.
+Covariances of correlated noise are validated on input and combined by `append`.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class History:
     """Noisy linear answers about one table, in the order they were given.
 
     Args:
-        domain: the attributes.
-        measurements: noisy answers; their rows follow one another.
-        covariance: covariance of the noise of all rows (counts squared) [rows, rows], where it was not
-            independent; None for the diagonal of the measurements' own variances.
-        relation: under which relation the answers were bought, where it matters; None says nothing.
-        sensitivities: of each answer between neighbours, as its seller stated it [rows];
-            checked against the queries, from which it follows. None states nothing.
-        secure: False where the noise can be repeated, as that of a session with a seed: it protects nobody.
+        domain: the domain.
+        measurements: noisy answers; their rows are concatenated.
+        covariance: covariance of the noise of all rows (counts squared) [rows, rows], if it is correlated.
+            Default: the diagonal of the measurements' own variances.
+        relation: neighbouring relation under which the answers were bought. Default: not stated.
+        sensitivities: stated sensitivity of each answer [rows]; only checked against those that follow from
+            the queries. Default: no check.
+        secure: False if the noise is reproducible, such as that of a seeded session, and so protects nobody.
 
     Raises:
-        TypeError: something that is no measurement, or a `secure` that is not True or False.
-        ValueError: a measurement that does not fit the domain, a covariance that is not symmetric
-            and positive definite or disagrees with the measurements' standard deviations, or
-            sensitivities that are not those of the queries under the relation.
+        TypeError: something is not a measurement, or `secure` is not True or False.
+        ValueError: a measurement does not fit the domain, the covariance is not symmetric and positive
+            definite or disagrees with the measurements' standard deviations, or the sensitivities are not
+            those of the queries under the relation.
 
     Example:
         >>> measured = LinearMeasurement(("sex",), [10, 7], stddev=2.0)
@@ -99,18 +99,18 @@ class History:
         relation: Relation | str | None = None,
         sensitivities: Any = None,
     ) -> History:
-        """Return a history of plain numbers.
+        """Return a history from plain numbers.
 
         Args:
-            domain: the attributes.
+            domain: the domain.
             queries: the measured queries.
-            values: the noisy answers of all queries' rows (counts) [rows].
+            values: noisy answers to the rows of all queries (counts) [rows].
             stddev: standard deviation of the noise (counts), one or [rows]; give this, `distribution` or
                 `covariance`.
-            distribution: the discrete distribution of the noise of every row.
-            covariance: as for the class.
-            relation: as for the class.
-            sensitivities: as for the class.
+            distribution: discrete distribution of the noise of every row.
+            covariance: as in the class.
+            relation: as in the class.
+            sensitivities: as in the class.
 
         Raises:
             ValueError: not one value per row, or not exactly one of `stddev`, `distribution`, `covariance`.
@@ -160,7 +160,7 @@ class History:
 
     @functools.cached_property
     def distributions(self) -> tuple[DiscreteNoise | None, ...]:
-        """The discrete distribution of each answer's noise [rows]; None if not known."""
+        """The discrete distribution of each answer's noise [rows]; None if unknown."""
         return tuple(
             measurement.distribution
             for measurement in self.measurements
@@ -181,11 +181,11 @@ class History:
     def sensitivities(self) -> np.ndarray:
         """The sensitivity of each single answer (counts), float64 [rows].
 
-        Add/remove: the largest magnitude of a row's entry, S in paper 003. Replace one: the largest
-        difference of two entries. Of an unweighted table.
+        Add/remove: the largest magnitude of a row's entries, S in paper 003. Replace one: the largest
+        difference between two entries. Both are for unweighted tables.
 
         Raises:
-            ValueError: no relation is stated.
+            ValueError: the history has no relation.
         """
         if self.relation is None:
             raise ValueError(
@@ -198,15 +198,15 @@ class History:
         return result
 
     def append(self, *measurements: LinearMeasurement | History) -> History:
-        """Return a history with more answers after these, whose noise is independent of them.
+        """Return a history with further answers appended, whose noise is independent of these.
 
-        It is secure where all parts are.
+        It is secure if all parts are.
 
         Args:
             measurements: measurements, or histories of the same table.
 
         Raises:
-            ValueError: a history over another domain or under another relation.
+            ValueError: a history has another domain or another relation.
         """
         new = [m if isinstance(m, History) else History(self.domain, [m]) for m in measurements]
         for given, each in zip(measurements, new, strict=True):
@@ -232,23 +232,23 @@ class History:
         """Write the history into a folder: `history.json` and a file of arrays, no pickle.
 
         Args:
-            folder: path, made where it is missing; a history in it is replaced in one step.
+            folder: path, created if missing; a history in it is replaced in one step.
         """
         relation = None if self.relation is None else self.relation.value
         storage.save(folder, self.domain, self.measurements, self.covariance, relation, self.secure)
 
     @classmethod
     def load(cls, folder: Any) -> History:
-        """Read a history that `save` wrote.
+        """Read a history written by `save`.
 
         Raises:
             FileNotFoundError: the folder or one of its files is missing.
-            ValueError: the files are corrupt, of another program, or of a newer version.
+            ValueError: the files are corrupt, written by another program, or of a newer version.
         """
         return storage.load(folder, cls)
 
     def full_covariance(self) -> np.ndarray:
-        """Return the covariance of the noise (counts squared) [rows, rows], the diagonal one written out."""
+        """Return the covariance of the noise (counts squared) as a full matrix [rows, rows]."""
         return np.diag(self.stddevs**2) if self.covariance is None else self.covariance
 
     def __len__(self) -> int:
@@ -263,7 +263,7 @@ class History:
 
 
 def _check_sensitivities(stated: Any, own: np.ndarray, exact: np.ndarray) -> None:
-    """Refuse others than the rows' own [rows]; where those are but bounds, only what lies above them."""
+    """Reject sensitivities [rows] that differ from the rows' own, or exceed them if those are only bounds."""
     array = np.asarray(stated, np.float64)
     if array.shape != own.shape:
         raise ValueError(f"the sensitivities must be one a row, {len(own):,}, got shape {array.shape}.")
@@ -288,15 +288,15 @@ def _named(relation: Relation | None) -> str:
 
 
 def checked(values: Any, stddevs: np.ndarray) -> np.ndarray | None:
-    """Return a covariance as a read-only array, or None.
+    """Validate a covariance and return it as a read-only array, or None.
 
     Args:
         values: covariance of the noise (counts squared) [rows, rows].
-        stddevs: standard deviations that the measurements state (counts) [rows].
+        stddevs: standard deviations of the measurements (counts) [rows].
 
     Raises:
-        ValueError: another shape, numbers that are not finite, not symmetric, not positive definite, or
-            a diagonal that disagrees with the standard deviations.
+        ValueError: the covariance has the wrong shape, is not finite, symmetric and positive definite, or its
+            diagonal disagrees with the standard deviations.
     """
     if values is None:
         return None

@@ -26,12 +26,12 @@ class NoiseCovariance:
         """Return the covariance of independent noise, or a full one.
 
         Args:
-            stddevs: [rows], positive; not looked at where there is a covariance.
-            covariance: [rows, rows], symmetric and positive definite.
+            stddevs: standard deviations [rows], positive; ignored if a covariance is given.
+            covariance: covariance [rows, rows], symmetric and positive definite.
 
         Raises:
-            ValueError: a standard deviation that is not finite and positive, or a covariance that is not
-                positive definite.
+            ValueError: a standard deviation is not finite and positive, or the covariance is not positive
+                definite.
         """
         if covariance is None:
             scales = np.asarray(stddevs, np.float64).reshape(-1)
@@ -61,7 +61,7 @@ class NoiseCovariance:
         return self.stddevs**2
 
     def block(self, rows: Any, columns: Any) -> np.ndarray:
-        """Return some entries of Sigma [rows, columns], for two slices or arrays of numbers."""
+        """Return a block of Sigma [rows, columns], selected by two slices or index arrays."""
         if self.factor is None:
             numbers = np.arange(len(self.stddevs))
             same = numbers[rows][:, None] == numbers[columns][None, :]

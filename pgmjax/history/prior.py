@@ -1,6 +1,6 @@
-"""Product priors of a record: attributes independent of one another.
+"""Product priors of a record, with independent attributes.
 
-Noisy counts, some of them negative, are smoothed to counts that a distribution may be made of.
+Noisy counts, some of which may be negative, are smoothed to positive counts and normalised.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pgmjax.queries import marginal
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 
 SMOOTHINGS = ("posterior-mean", "truncate")
-_FAR = -50  # from here on down a series is the more accurate
+_FAR = -50  # below this a series is more accurate
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -36,8 +36,8 @@ class ProductPrior:
 
     Raises:
         TypeError: not a mapping.
-        ValueError: an unknown attribute, another number of probabilities, negative or not finite
-            ones, or a sum that is not 1.
+        ValueError: an attribute is unknown, or its probabilities have the wrong length, are negative or not
+            finite, or do not sum to 1.
 
     Example:
         >>> prior = ProductPrior(Domain({"age": 2, "sex": 2}), {"age": [0.25, 0.75]})
@@ -77,16 +77,16 @@ class ProductPrior:
         """Return the prior estimated from noisy one-way marginals, positive in every cell.
 
         Args:
-            domain: the attributes; those that were not measured are uniform.
-            measurements: noisy counts of every code of one attribute each.
-            smoothing: "posterior-mean" takes the mean of each count given its noisy answer when every
-                count >= 0 was as likely before; "truncate" cuts negative counts off at 0.
-            pseudocount: for "truncate": added to every count (counts), > 0.
+            domain: the domain; attributes that were not measured are uniform.
+            measurements: noisy one-way marginals, one attribute each.
+            smoothing: "posterior-mean" takes the posterior mean of each count under a flat prior on counts
+                >= 0; "truncate" cuts negative counts off at 0.
+            pseudocount: for "truncate", added to every count (counts), > 0.
 
         Raises:
-            TypeError: something that is no measurement.
-            ValueError: a measurement of something else than the codes of one attribute, two of one
-                attribute, or an unknown smoothing.
+            TypeError: something is not a measurement.
+            ValueError: a measurement is not a one-way marginal, an attribute is measured twice, or the
+                smoothing is unknown.
 
         References:
             Chen, Zhou and Bhowmick 2012, footnote 3.
@@ -113,22 +113,22 @@ class ProductPrior:
         """Measure one-way marginals of all attributes and return the prior estimated from them.
 
         Args:
-            table: the private table; its budget pays.
-            epsilon: what all marginals together may cost, > 0, exact; give this or `rho`.
-            rho: instead: what they may cost in zCDP.
-            smoothing: as for `from_measurements`.
-            pseudocount: as for `from_measurements`.
+            table: the private table, whose budget is charged.
+            epsilon: cost of all marginals together, > 0, exact; give this or `rho`.
+            rho: cost of all marginals together in zCDP, instead of `epsilon`.
+            smoothing: as in `from_measurements`.
+            pseudocount: as in `from_measurements`.
 
         Returns:
-            The prior, and the measurements: answers as good as any others, for the history too.
+            The prior, and the measurements, which can also be added to a history.
 
         Raises:
-            ValueError: neither or both of epsilon and rho; nothing was spent.
-            BudgetExceeded: the budget does not suffice; nothing was spent.
+            ValueError: not exactly one of epsilon and rho is given; nothing was spent.
+            BudgetExceeded: the budget is insufficient; nothing was spent.
 
         Guarantees:
-            epsilon-DP, or rho-zCDP, under the table's relation: each of d attributes is measured with
-            the d-th part, which is exact.
+            epsilon-DP, or rho-zCDP, under the table's relation: each of d attributes is measured with exactly
+            1/d of the budget.
         """
         checks.choice("smoothing", smoothing, SMOOTHINGS)
         pseudocount = checks.number("pseudocount", pseudocount, above=0)
@@ -203,7 +203,7 @@ def _probabilities(name: str, values: Any, size: int) -> np.ndarray:
 
 
 def positive_counts(measurement: LinearMeasurement, smoothing: str, pseudocount: float) -> np.ndarray:
-    """Return positive counts [rows] for noisy ones: by `posterior_mean`, or cut off at 0 and raised."""
+    """Return positive counts [rows] from noisy ones: posterior means, or truncation plus a pseudocount."""
     if smoothing == "truncate":
         return np.maximum(measurement.flat_values(), 0) + pseudocount
     return posterior_mean(measurement.flat_values(), measurement.row_stddevs(), measurement.noise)
@@ -220,7 +220,7 @@ def posterior_mean(values: np.ndarray, stddevs: np.ndarray, noise: str) -> np.nd
         noise: "laplace" or "gaussian".
 
     Returns:
-        Positive counts [n]; where an answer is far above its noise, the answer.
+        Positive counts [n]; for an answer far above its noise, the answer itself.
 
     Example:
         >>> posterior_mean(np.array([100.0, -3.0]), np.array([1.0, 1.0]), "laplace").round(3).tolist()

@@ -1,8 +1,8 @@
 """Rows of a query matrix over the whole domain, in factored form: never written out.
 
-This is the polynomial form of the paper: row i of a query matrix, as a function of a cell t, is the
-sum over its terms of ``coefficient * product over attributes k of vector_k[t_k]``. Distinct vectors of
-an attribute are kept once; number 0 is the vector of ones, of attributes that a term does not name.
+This is the polynomial form of the paper: row i of a query matrix, as a function of a cell t, is the sum over
+its terms of ``coefficient * product over attributes k of vector_k[t_k]``. Distinct vectors of an attribute
+are stored once. Vector 0 is all ones, for attributes that a term does not name.
 
 References:
     Chen, Zhou and Bhowmick 2012, "Integrating historical noisy answers", equations 9 and 13.
@@ -26,7 +26,7 @@ from pgmjax.queries.block import AttributeQuery
 from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 
 MAX_JOINT_CELLS = 4_000_000
-"""Up to this many cells of its attributes a row of several terms has its entries looked through."""
+"""Largest number of cells for which the entries of a row with several terms are enumerated."""
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Owner, coefficients and index of some terms."""
@@ -43,7 +43,8 @@ class Rows:
         num_rows: number of rows.
         owner: the row of each term, nondecreasing, int64 [terms].
         coefficients: float64 [terms].
-        index: int32 [terms, attributes]: which of `vectors` each term has; 0 where it names none.
+        index: int32 [terms, attributes]: which of `vectors` each term uses; 0 for attributes it does not
+            name.
         vectors: the distinct vectors of each attribute, float64 [distinct, size]; the first is ones.
 
     Example:
@@ -68,8 +69,8 @@ class Rows:
         """Return the rows of one query or of several, in order.
 
         Raises:
-            TypeError: something that is no query.
-            ValueError: a query that does not fit the domain.
+            TypeError: something is not a query.
+            ValueError: a query does not fit the domain.
         """
         several = [queries] if isinstance(queries, Query) else list(queries)
         for query in several:
@@ -100,7 +101,7 @@ class Rows:
         return tuple(sorted(groups, key=lambda group: int(group.rows[0])))
 
     def take(self, rows: Any) -> Rows:
-        """Return some of the rows, in the order asked for: numbers, a slice or a mask [rows]."""
+        """Return the selected rows, in the given order: indices, a slice or a mask [rows]."""
         wanted = np.arange(self.num_rows)[rows].reshape(-1)
         low = np.searchsorted(self.owner, wanted, side="left")
         counts = np.searchsorted(self.owner, wanted, side="right") - low
@@ -112,10 +113,10 @@ class Rows:
         )
 
     def concatenated(self, *others: Rows) -> Rows:
-        """Return these rows with those of others after them.
+        """Return these rows followed by those of others.
 
         Raises:
-            ValueError: rows over another domain.
+            ValueError: the others have another domain.
         """
         tables = [VectorTable(size) for size in self.domain.shape]
         parts: list[Part] = []
@@ -131,7 +132,7 @@ class Rows:
         return Rows(self.domain, start, made.owner, made.coefficients, made.index, made.vectors)
 
     def weighted_terms(self, prior: ProductPrior | None = None) -> np.ndarray:
-        """Return each term's mean under a product prior [terms]; None for the uniform one."""
+        """Return each term's mean under a product prior [terms]. Default: the uniform prior."""
         prior = ProductPrior.uniform(self.domain) if prior is None else prior
         result = self.coefficients.copy()
         for place, vectors in enumerate(self.vectors):
@@ -139,11 +140,11 @@ class Rows:
         return result
 
     def mean(self, prior: ProductPrior | None = None) -> np.ndarray:
-        """Return each row's mean entry under a product prior [rows]: its answer about one such record."""
+        """Return each row's mean entry under a product prior [rows]: its expected answer for one record."""
         return np.bincount(self.owner, self.weighted_terms(prior), minlength=self.num_rows)
 
     def evaluate(self, cells: np.ndarray) -> np.ndarray:
-        """Return the entries at some cells [cells, rows].
+        """Return the entries at the given cells [cells, rows].
 
         Args:
             cells: codes, int [cells, attributes], columns in the domain's order.
@@ -162,7 +163,7 @@ class Rows:
         """Return all entries, float64 [rows, cells of the domain], cells row-major.
 
         Raises:
-            ValueError: there would be more than `MAX_MATRIX_ENTRIES`.
+            ValueError: there would be more than `MAX_MATRIX_ENTRIES` entries.
         """
         cells = self.domain.size()
         if self.num_rows * cells > MAX_MATRIX_ENTRIES:
@@ -175,8 +176,8 @@ class Rows:
     def extremes(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the least and the largest entry of every row [rows], [rows].
 
-        Exact for rows of one term, and of several that name up to `MAX_JOINT_CELLS` cells together;
-        beyond, the sums of the terms' own, which lie outside.
+        Exact for rows of one term, and for rows whose terms together name up to `MAX_JOINT_CELLS` cells.
+        Otherwise the sums of the terms' extremes, which are outer bounds.
         """
         low, high = self.coefficients.copy(), self.coefficients.copy()
         for place, vectors in enumerate(self.vectors):
@@ -196,7 +197,7 @@ class Rows:
         return lows, highs
 
     def has_exact_extremes(self) -> np.ndarray:
-        """Return whether `extremes` are attained entries, not only bounds, bool [rows]."""
+        """Return whether the values of `extremes` are exact and not only bounds, bool [rows]."""
         counts = np.bincount(self.owner, minlength=self.num_rows)
         ends = np.cumsum(counts)
         result = counts <= 1
@@ -214,7 +215,7 @@ class Rows:
     def _entries(
         self, attributes: tuple[int, ...], numbers: np.ndarray, rows: int, first: int = 0
     ) -> np.ndarray:
-        """Return entries [rows, cells of the attributes] of some terms, added up by owner."""
+        """Return entries [rows, cells of the attributes] of the given terms, summed by owner."""
         result = np.zeros((rows, math.prod(self.domain.shape[k] for k in attributes)))
         for number in numbers:
             table = np.full(1, self.coefficients[number])
@@ -235,10 +236,10 @@ class TermGroup:
     """A group of terms over the same attributes.
 
     Attributes:
-        attributes: places of the attributes in the domain, ascending; none for constants.
-        terms: numbers of the terms, ascending [terms].
-        rows: the rows that have any of them, ascending [rows].
-        starts: where each row's terms start in `terms` [rows].
+        attributes: positions of the attributes in the domain, ascending; empty for constants.
+        terms: indices of the terms, ascending [terms].
+        rows: rows that have any of these terms, ascending [rows].
+        starts: start of each row's terms in `terms` [rows].
     """
 
     attributes: tuple[int, ...]
@@ -257,10 +258,10 @@ class Terms:
     """The terms of some rows, as plain arrays.
 
     Attributes:
-        num_rows: number of rows, those without any term included.
+        num_rows: number of rows, including rows without terms.
         owner: the row of each term, nondecreasing, int64 [terms].
         coefficients: float64 [terms].
-        index: which of its attribute's vectors each term has, int32 [terms, attributes].
+        index: which vector of each attribute a term uses, int32 [terms, attributes].
         vectors: the distinct vectors of each attribute, float64 [distinct, size]; the first is ones.
     """
 
@@ -272,7 +273,7 @@ class Terms:
 
 
 class VectorTable:
-    """The distinct vectors met so far on one attribute, numbered as they came."""
+    """The distinct vectors seen so far on one attribute, numbered in order of appearance."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -282,7 +283,7 @@ class VectorTable:
         self.add(np.ones((1, size)))
 
     def add(self, vectors: np.ndarray) -> np.ndarray:
-        """Return the numbers [n] of vectors [n, size], kept from now on."""
+        """Add vectors [n, size] and return their numbers [n]."""
         vectors = np.ascontiguousarray(vectors, np.float64) + 0.0  # no negative zeros
         result = np.empty(len(vectors), np.int32)
         for place, vector in enumerate(vectors):
@@ -300,7 +301,7 @@ class VectorTable:
         return self._blocks[block]
 
     def points(self) -> np.ndarray:
-        """Return the numbers [size] of the vectors that pick one code each."""
+        """Return the numbers [size] of the indicator vectors of single codes."""
         return self.add(np.eye(self._size))
 
     def array(self) -> np.ndarray:
@@ -309,7 +310,7 @@ class VectorTable:
 
 
 def terms_of(queries: Iterable[Query], domain: Domain) -> Terms:
-    """Return the terms of queries, their rows in order.
+    """Return the terms of queries, with rows in query order.
 
     Raises:
         ValueError: a query does not fit the domain.
@@ -329,7 +330,7 @@ def terms_of(queries: Iterable[Query], domain: Domain) -> Terms:
 
 
 def assemble(num_rows: int, parts: list[Part], vectors: list[np.ndarray]) -> Terms:
-    """Return the terms of all parts, by row, without those that are zero."""
+    """Return the nonzero terms of all parts, sorted by row."""
     width = len(vectors)
     owner = np.concatenate([np.zeros(0, np.int64), *(part[0] for part in parts)])
     coefficients = np.concatenate([np.zeros(0), *(part[1] for part in parts)])
@@ -365,7 +366,7 @@ def _of_products(
 def _of_joint(
     query: DenseMatrix, domain: Domain, places: dict[str, int], tables: list[VectorTable], start: int
 ) -> Part:
-    """Return a joint matrix as sums over the cells of all attributes but the largest."""
+    """Return a joint matrix as a sum of terms, one per row and cell of all attributes but the largest."""
     sizes = domain.shape_of(query.clique)
     longest = int(np.argmax(sizes))
     entries = query.matrix(domain).astype(np.float64).reshape(-1, *sizes)

@@ -1,7 +1,7 @@
 """Histories on disk: `history.json` and one file of arrays, readable without this library.
 
-The arrays' file bears a digest of its contents in its name and is written first: whoever is interrupted
-leaves the old history, and whoever reads finds the arrays of that description.
+The name of the array file contains a digest of its contents, and the file is written first. An interrupted
+save leaves the old history, and a reader always gets the arrays that belong to the description.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def save(
     """Write the parts of a history into a folder, created if missing.
 
     Args:
-        folder: path; a history in it is replaced, in one step.
-        domain: the attributes.
+        folder: path; a history in it is replaced in one step.
+        domain: the domain.
         measurements: the noisy answers.
-        covariance: covariance of the noise [rows, rows], None for independent answers.
+        covariance: covariance of the noise [rows, rows]; None for independent noise.
         relation: the neighbouring relation's name, or None.
         secure: whether the noise protects.
     """
@@ -79,7 +79,7 @@ def load(folder: Any, make: Callable[..., _History]) -> _History:
 
     Raises:
         FileNotFoundError: the folder or one of its files is missing.
-        ValueError: the files are corrupt, of another program, or of a newer version.
+        ValueError: the files are corrupt, written by another program, or of a newer version.
     """
     try:
         return _load(folder, make)
@@ -106,7 +106,7 @@ def _load(folder: Any, make: Callable[..., _History]) -> _History:
 
 
 def _described(measurement: LinearMeasurement, dense: list[np.ndarray]) -> dict[str, Any]:
-    """Return a description of queries and noise; numbers of rows go to the arrays."""
+    """Return a description of query and noise; dense matrices are appended to `dense`."""
     query, distribution = measurement.query, measurement.distribution
     if isinstance(query, DenseMatrix):
         entries = query.entries.array

@@ -1,15 +1,15 @@
-"""Queries as training examples: which ones, how they are encoded, what is learned, how far it errs.
+"""Queries as training examples: their choice and encoding, the learners, and bounds on their error.
 
-Everything here is chosen before data is looked at, or is made of noisy answers that were released.
-`mechanisms.MLDP` measures the training queries and trains.
+Everything here is chosen without data or computed from released noisy answers. `mechanisms.MLDP` measures
+the training queries and trains.
 
-- `training_set`: which queries are trained on. `encodings` makes them vectors; `queries.random` draws some.
-- `base`: what a learner is. `linear`, `gaussian_basis`, `mlp`, `engine` and `sklearn` are the learners;
-  `scaling` brings their columns to one scale.
-- `selection`: the learner that errs least, and bounds on its error. `predictor`: it answers fresh queries.
+- `training_set`: the training queries. `encodings` turns them into vectors; `queries.random` draws some.
+- `base`: the learner interface. `linear`, `gaussian_basis`, `mlp`, `engine` and `sklearn` are the learners;
+  `scaling` standardises their columns.
+- `selection`: the learner with the smallest error, and error bounds. `predictor`: answers fresh queries.
 
 A learner is one file with one frozen dataclass and one line here; contract tests run over `LEARNERS`.
-`as_learner` turns a name, a regressor of scikit-learn or what `Learner.to_dict` wrote into one.
+`as_learner` makes one from a name, a scikit-learn regressor or the output of `Learner.to_dict`.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ _SKLEARN = "sklearn."
 
 
 def as_learner(learner: Any) -> Learner:
-    """Return a learner from what stands for one.
+    """Return a learner from a name, a regressor or its settings.
 
     Args:
-        learner: a `Learner`; a name of `LEARNERS`; "sklearn." and the name of one of scikit-learn's
-            regressors, such as "sklearn.SVR"; an object with `fit`, `predict` and `get_params`; or the
-            mapping that `Learner.to_dict` gives.
+        learner: a `Learner`; a name in `LEARNERS`; "sklearn." followed by the name of a scikit-learn
+            regressor, such as "sklearn.SVR"; an object with `fit`, `predict` and `get_params`; or the
+            mapping returned by `Learner.to_dict`.
 
     Raises:
         TypeError: none of these, or settings that the learner does not have.
-        ValueError: no such name.
+        ValueError: unknown name.
 
     Example:
         >>> as_learner("linear"), as_learner({"name": "ridge", "penalty": 2.0})

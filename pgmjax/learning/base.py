@@ -1,8 +1,8 @@
 """The interface of a learner: from encoded queries and their noisy answers to answers of any query.
 
-A learner is a frozen dataclass of settings; what it has learned is another object, so that settings can be
-compared, written down and used again. Both take released numbers only: whatever they do is post-processing.
-`Examples` checks the encodings, answers and weights that learners are given.
+A learner is a frozen dataclass of settings; the fitted model is a separate object, so that settings can be
+compared, saved and reused. Both use released numbers only, so everything they do is post-processing.
+`Examples` checks the encodings, answers and weights passed to learners.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Learner(abc.ABC):
     """Settings of a regression from encodings to answers.
 
     Attributes:
-        name: of the class, as in files and on the command line.
+        name: name of the learner in files and on the command line.
     """
 
     name: ClassVar[str]
 
     @property
     def linear(self) -> bool:
-        """True if predictions are linear in the answers that are learned from."""
+        """True if predictions are linear in the training answers."""
         return False
 
     @abc.abstractmethod
@@ -38,16 +38,16 @@ class Learner(abc.ABC):
 
         Args:
             encodings: [queries, dimensions], float64, finite.
-            answers: [queries], or [batch, queries] to learn from each row by itself (counts).
-            weights: [queries], > 0, one over the variance of each answer; None for the same for all.
-            seed: of starts and orders, which are no noise.
+            answers: [queries], or [batch, queries] to learn from each row separately (counts).
+            weights: [queries], > 0, one over the variance of each answer. Default: equal weights.
+            seed: seed of the learner's random choices, which are not noise.
 
         Raises:
-            ValueError: shapes that do not fit each other, or numbers that are not finite.
+            ValueError: mismatched shapes, or numbers that are not finite.
         """
 
     def to_dict(self) -> dict[str, Any]:
-        """Return `name` and settings as they are written to files.
+        """Return `name` and settings in the form for files.
 
         Raises:
             NotDescribedError: settings that have no such form.
@@ -55,20 +55,20 @@ class Learner(abc.ABC):
         return {"name": self.name, **dataclasses.asdict(self)}
 
     def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedLearner:
-        """Return what was learned from the arrays of `FittedLearner.arrays`.
+        """Return the fitted learner from the arrays of `FittedLearner.arrays`.
 
         Raises:
-            NotDescribedError: this learner keeps no arrays and must learn again.
-            ValueError: arrays that are not its own.
+            NotDescribedError: this learner stores no arrays and must be fitted again.
+            ValueError: arrays that do not fit this learner.
         """
         raise NotDescribedError(f"the learner {self.name!r} keeps no arrays: fit it again.")
 
 
 class FittedLearner(abc.ABC):
-    """The result of a learner.
+    """A fitted learner.
 
     Attributes:
-        learner: the settings it was made with.
+        learner: its settings.
         dimensions: the length of an encoding.
     """
 
@@ -83,19 +83,19 @@ class FittedLearner(abc.ABC):
             encodings: [queries, dimensions], float64.
 
         Returns:
-            float64 [queries], or [batch, queries] where a batch of answers was learned from.
+            float64 [queries], or [batch, queries] if fitted to a batch of answers.
 
         Raises:
-            ValueError: encodings of another length, or not finite.
+            ValueError: encodings of the wrong length, or not finite.
         """
 
     def arrays(self) -> dict[str, np.ndarray] | None:
-        """Return all that was learned as named arrays, or None where it must be learned again on loading."""
+        """Return the fitted model as named arrays, or None if it must be fitted again on loading."""
         return None
 
 
 class NotDescribedError(Error, ValueError):
-    """The settings of a learner, or what it has learned, cannot be written down."""
+    """The settings or the fitted model of a learner cannot be saved."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ class Examples:
         encodings: float64 [queries, dimensions].
         answers: float64 [batch, queries].
         weights: float64 [queries], > 0.
-        batched: whether a batch was given; otherwise `answers` has one row.
+        batched: whether the given answers were a batch; otherwise `answers` has one row.
     """
 
     encodings: np.ndarray
@@ -119,8 +119,8 @@ class Examples:
         """Return checked examples; arguments as in `Learner.fit`.
 
         Raises:
-            TypeError: something that is not numbers.
-            ValueError: shapes that do not fit each other, or numbers that are not finite.
+            TypeError: values that are not numeric.
+            ValueError: mismatched shapes, numbers that are not finite, or weights that are not > 0.
         """
         rows = _matrix("the encodings", encodings)
         told = _finite("the answers", answers)
@@ -145,10 +145,10 @@ class Examples:
 
 
 def encoded_queries(encodings: Any, dimensions: int) -> np.ndarray:
-    """Return encodings [queries, dimensions] that are to be predicted for.
+    """Return checked encodings [queries, dimensions] for prediction.
 
     Raises:
-        ValueError: encodings of another length than those that were learned from, or not finite.
+        ValueError: encodings whose length differs from those in training, or that are not finite.
     """
     rows = _matrix("the encodings", encodings)
     if rows.shape[1] != dimensions:

@@ -1,4 +1,4 @@
-"""Queries as vectors, which is what a learner learns from.
+"""Queries as vectors, the inputs of a learner.
 
 A row of a query is written out over all cells or attribute by attribute.
 """
@@ -19,9 +19,9 @@ from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 
 @dataclasses.dataclass(frozen=True)
 class Encoding(abc.ABC):
-    """A map from a row of a query to a vector of fixed length; it looks at no data.
+    """A map from a row of a query to a vector of fixed length; it uses no data.
 
-    A new one is a frozen dataclass with `name`, `dimensions` and `_encode`.
+    A new encoding is a frozen dataclass with `name`, `dimensions` and `_encode`.
     """
 
     name: ClassVar[str]
@@ -37,16 +37,16 @@ class Encoding(abc.ABC):
         """Return a vector for every row of a query.
 
         Args:
-            query: on some of the attributes of `clique`.
-            domain: the attributes.
-            clique: all attributes that are encoded; one that the query lacks is summed over.
+            query: a query on some of the attributes of `clique`.
+            domain: the domain.
+            clique: all encoded attributes; those not in the query are summed over.
 
         Returns:
             float64 [rows, dimensions].
 
         Raises:
-            ValueError: an attribute outside `clique`, rows that this encoding cannot tell, or more than
-                50 million numbers.
+            ValueError: an attribute outside `clique`, rows that this encoding cannot represent, or more
+                than 50 million numbers.
         """
         query.check(domain)
         outside = [name for name in query.clique if name not in clique]
@@ -69,7 +69,7 @@ class Encoding(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class CellWeights(Encoding):
-    """The weight of every cell: no two different queries have the same vector.
+    """The weight of every cell; different queries always have different vectors.
 
     Example:
         >>> from pgmjax.queries import Product, prefix
@@ -89,7 +89,7 @@ class CellWeights(Encoding):
 
 @dataclasses.dataclass(frozen=True)
 class Factors(Encoding):
-    """The weights of every code, attribute after attribute, of rows that are products: short vectors.
+    """The weights of every code, attribute by attribute, for rows that are products: short vectors.
 
     Example:
         >>> from pgmjax.queries import Product, point
@@ -109,7 +109,7 @@ class Factors(Encoding):
 
 @dataclasses.dataclass(frozen=True)
 class Corners(Encoding):
-    """Both ends of the range of every attribute, between 0 and 1: two numbers an attribute.
+    """Both ends of the range of every attribute, between 0 and 1: two numbers per attribute.
 
     Example:
         >>> from pgmjax.queries import Product, range
@@ -145,7 +145,7 @@ def as_encoding(encoding: Any) -> Encoding:
 
     Raises:
         TypeError: neither.
-        ValueError: no such name.
+        ValueError: unknown name.
     """
     if isinstance(encoding, Encoding):
         return encoding
@@ -157,7 +157,7 @@ def as_encoding(encoding: Any) -> Encoding:
 
 
 def cell_rows(query: Query, domain: Domain, clique: Clique) -> np.ndarray:
-    """Return the weights of the cells of `clique`, which holds the query's attributes: [rows, cells]."""
+    """Return the weights of the cells of `clique`, which contains the query's attributes: [rows, cells]."""
     axes = [clique.index(name) for name in query.clique]
     codes = np.indices(domain.shape_of(clique), np.int32, sparse=True)
     place: np.ndarray = np.zeros(domain.shape_of(clique), np.int64)
@@ -170,15 +170,15 @@ def factor_rows(query: Query, domain: Domain, clique: Clique) -> list[np.ndarray
     """Return each row of a query as a product of weights of codes.
 
     Args:
-        query: on some of the attributes of `clique`.
-        domain: the attributes.
-        clique: the attributes; one that the query lacks is summed over.
+        query: a query on some of the attributes of `clique`.
+        domain: the domain.
+        clique: the attributes; those not in the query are summed over.
 
     Returns:
-        float64 [rows, size] for each attribute of `clique`, whose product over attributes is the row.
+        float64 [rows, size] for each attribute of `clique`; their product over attributes is the row.
 
     Raises:
-        ValueError: a row that is no product, such as that of a weighted sum; products of zeros and ones
+        ValueError: a row that is not a product, such as that of a weighted sum; products of zeros and ones
             are recognised in any matrix.
     """
     rows = query.num_rows(domain)

@@ -17,21 +17,20 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.queries import DenseMatrix
 
 PRECISION = 1e-3
-"""Residuals are judged in this share of the largest answer, or in counts where that is more."""
+"""Residuals are measured in units of this share of the largest answer, but at least one count."""
 
 
 @dataclasses.dataclass(frozen=True)
 class EngineLearner(Learner):
-    """The counts of cells, none below zero, that explain the answers best; of many the most spread out.
+    """Nonnegative cell counts that fit the answers best; among several fits, the most spread out.
 
-    Encodings are the queries' weights of all cells of a small domain. Unlike least squares this learner knows
-    that counts are not negative, and where the answers say nothing it spreads evenly what is left.
+    Encodings are the queries' weights for all cells of a small domain. Unlike least squares, this learner
+    uses that counts are not negative, and it spreads the remaining total evenly over undetermined cells.
 
     Args:
-        total: the number of records where it is public; None takes what least squares says of all cells
-            together, and at least 1.
-        max_steps: of the solver.
-        tolerance: relative gap at which it stops.
+        total: the number of records, if public. Default: the least-squares estimate of the total, at least 1.
+        max_steps: maximum number of solver steps.
+        tolerance: relative gap at which the solver stops.
 
     Raises:
         ValueError: a total that is not > 0, or settings outside their range.
@@ -58,13 +57,13 @@ class EngineLearner(Learner):
         checks.number("tolerance", self.tolerance, above=0)
 
     def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedEngine:
-        """Learn from answered queries, as `Learner.fit`; nothing here is random."""
+        """Learn from answered queries, as in `Learner.fit`; the fit is deterministic."""
         given = Examples.of(encodings, answers, weights)
         cells = self._cells(given)
         return FittedEngine(self, cells if given.batched else cells[0])
 
     def _cells(self, given: Examples) -> np.ndarray:
-        """Return counts of cells [batch, cells]; the rows of a batch are fitted in one program."""
+        """Return counts of cells [batch, cells]; all rows of the batch are fitted together."""
         domain, query = Domain({"cell": given.dimensions}), DenseMatrix(("cell",), given.encodings)
         if self.total is None:
             found = least_squares(given.encodings, given.answers, given.weights)
@@ -72,7 +71,7 @@ class EngineLearner(Learner):
         else:
             totals = [self.total] * len(given.answers)
         spread = np.sqrt(given.weights.max() / given.weights)
-        # Weights are relative, so residuals are judged against the size of the answers.
+        # Weights are relative, so residuals are scaled by the size of the answers.
         scales = np.maximum(1.0, PRECISION * np.abs(given.answers).max(axis=1))
         rows = [
             [LinearMeasurement(("cell",), answers, scale * spread, query)]
@@ -83,7 +82,7 @@ class EngineLearner(Learner):
         return np.stack([np.asarray(fit.model.marginal(("cell",)), np.float64) for fit in fits])
 
     def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedEngine:
-        """Return what was learned from the arrays of `FittedEngine.arrays`."""
+        """Return the fitted learner from the arrays of `FittedEngine.arrays`."""
         found = np.asarray(arrays.get("cells", ()), np.float64)
         if found.ndim not in (1, 2) or found.shape[-1] != dimensions or not np.isfinite(found).all():
             raise ValueError(
@@ -111,7 +110,7 @@ class FittedEngine(FittedLearner):
         return self.cells.shape[-1]
 
     def predict(self, encodings: Any) -> np.ndarray:
-        """Return the sums of the cells that are asked for."""
+        """Return the weighted sums of the cell counts."""
         return self.cells @ encoded_queries(encodings, self.dimensions).T
 
     def arrays(self) -> dict[str, np.ndarray]:

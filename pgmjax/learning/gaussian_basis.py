@@ -15,28 +15,28 @@ from pgmjax.learning.linear import ridge
 from pgmjax.random import generator
 
 MAX_CENTRES = 1000
-"""So many training encodings are centres at most where their number is not given."""
+"""Default maximum number of centres."""
 NEIGHBOURS = 2.0
-"""A width that is not given is so many times the median distance between a centre and the nearest other."""
+"""The default width is this factor times the median distance between a centre and its nearest neighbour."""
 
 
 @dataclasses.dataclass(frozen=True)
 class GaussianBasis(Learner):
     """Ridge regression on phi_j(q) = exp(-|encoding(q) - centre_j|^2 / (2 width^2)) and a constant.
 
-    The paper's equation 7 has functions of the answers, which a query that was never asked does not have;
-    here they are functions of the encoding, and the answers are what is fitted.
+    The paper's equation 7 uses functions of the answers, which new queries do not have. Here they are
+    functions of the encoding, fitted to the answers.
 
     Args:
-        centres: how many, drawn without replacement from the training encodings that differ; None takes all
-            up to 1,000.
-        width: of every function, in units of the encoding; None for twice the median distance between a
-            centre and the nearest other one.
-        penalty: on the squares of all coefficients but the constant, > 0; None takes the one with the least
-            leave-one-out error on the training answers.
+        centres: number of centres, drawn without replacement from the distinct training encodings. Default:
+            all, up to 1,000.
+        width: width of every function, in units of the encoding. Default: twice the median distance between
+            a centre and its nearest neighbour.
+        penalty: penalty on the squares of all coefficients except the constant, > 0. Default: the one with
+            the smallest leave-one-out error on the training answers.
 
     Raises:
-        TypeError: a setting that is no number.
+        TypeError: a setting that is not a number.
         ValueError: no centre, or a width or penalty that is not > 0.
 
     References:
@@ -64,11 +64,11 @@ class GaussianBasis(Learner):
 
     @property
     def linear(self) -> bool:
-        """True if the penalty is given: a chosen one depends on the answers."""
+        """True if the penalty is given; an automatic one depends on the answers."""
         return self.penalty is not None
 
     def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedGaussianBasis:
-        """Learn from answered queries, as `Learner.fit`; the seed draws the centres."""
+        """Learn from answered queries, as in `Learner.fit`; the seed draws the centres."""
         given = Examples.of(encodings, answers, weights)
         different = np.unique(given.encodings, axis=0)
         count = min(len(different), MAX_CENTRES if self.centres is None else self.centres)
@@ -77,14 +77,14 @@ class GaussianBasis(Learner):
             centres = different[np.sort(generator(seed).choice(len(different), count, replace=False))]
         width = _width(centres) if self.width is None else self.width
         features, share = _features(given.encodings, centres, width), given.weights / given.weights.sum()
-        # The constant is not penalised: it makes up for what is taken off both means.
+        # The constant is not penalised: it restores the means subtracted here.
         mean, told = share @ features, given.answers @ share
         slopes = ridge(features - mean, given.answers - told[:, None], given.weights, self.penalty)
         found = np.hstack([slopes, (told - slopes @ mean)[:, None]])
         return FittedGaussianBasis(self, centres, width, found if given.batched else found[0])
 
     def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedGaussianBasis:
-        """Return what was learned from the arrays of `FittedGaussianBasis.arrays`."""
+        """Return the fitted learner from the arrays of `FittedGaussianBasis.arrays`."""
         names = ("centres", "width", "coefficients")
         centres, width, found = (np.asarray(arrays.get(name, np.nan), np.float64) for name in names)
         shaped = centres.ndim == 2 and centres.shape[1] == dimensions and width.size == 1
@@ -104,7 +104,7 @@ class FittedGaussianBasis(FittedLearner):
     Attributes:
         learner: the settings.
         centres: float64 [centres, dimensions].
-        width: of every function.
+        width: width of every function.
         coefficients: float64 [centres + 1] or [batch, centres + 1]; the last is the constant.
     """
 
@@ -119,7 +119,7 @@ class FittedGaussianBasis(FittedLearner):
         return self.centres.shape[1]
 
     def predict(self, encodings: Any) -> np.ndarray:
-        """Return the functions of the encodings times their coefficients."""
+        """Return the sums of the Gaussian functions of the encodings times their coefficients."""
         rows = encoded_queries(encodings, self.dimensions)
         return (
             self.coefficients[..., :-1] @ _features(rows, self.centres, self.width).T
@@ -136,7 +136,7 @@ def _features(rows: np.ndarray, centres: np.ndarray, width: float) -> np.ndarray
 
 
 def _width(centres: np.ndarray) -> float:
-    """Return a width that looks at encodings alone; 1 where there is one centre only."""
+    """Return the default width, which depends on the encodings only; 1 for a single centre."""
     if len(centres) == 1:
         return 1.0
     distances = scipy.spatial.distance.cdist(centres, centres)

@@ -21,10 +21,10 @@ _SPARSE = 0.1
 
 @dataclasses.dataclass(frozen=True)
 class Linear(Learner):
-    """Least squares, weighted by the answers' precision; of many solutions the one of least norm.
+    """Least squares, weighted by the answers' precision; the minimum-norm solution if there are several.
 
-    On the cells of a query as encoding and without a constant this is the generalised least squares of the
-    matrix mechanism; trained on all cells, a prediction is the sum of the noisy cells that the query asks.
+    With the cell encoding and no constant, this is the generalised least squares of the matrix mechanism.
+    If trained on all cells, a prediction is the query's sum of the noisy cells.
 
     Args:
         intercept: add a constant to the encoding.
@@ -48,14 +48,14 @@ class Linear(Learner):
         return True
 
     def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedLinear:
-        """Learn from answered queries, as `Learner.fit`; nothing here is random."""
+        """Learn from answered queries, as in `Learner.fit`; the fit is deterministic."""
         given = Examples.of(encodings, answers, weights)
         rows = _with_constant(given.encodings, self.intercept)
         found = least_squares(rows, given.answers, given.weights)
         return FittedLinear(self, found if given.batched else found[0])
 
     def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedLinear:
-        """Return what was learned from the arrays of `FittedLinear.arrays`."""
+        """Return the fitted learner from the arrays of `FittedLinear.arrays`."""
         return restored(self, arrays, dimensions)
 
 
@@ -64,9 +64,9 @@ class Ridge(Learner):
     """Least squares with a penalty on the squares of the coefficients.
 
     Args:
-        penalty: on sum(weights * (prediction - answer)**2) + penalty * |coefficients|^2; None takes the
-            one with the least leave-one-out error on the training answers, for each row of a batch by itself.
-        intercept: add a constant to the encoding, which is penalised as the rest.
+        penalty: penalty in sum(weights * (prediction - answer)**2) + penalty * |coefficients|^2. Default: the
+            one with the smallest leave-one-out error on the training answers, for each row of a batch.
+        intercept: add a constant to the encoding, penalised like the rest.
 
     Raises:
         ValueError: a penalty that is not > 0.
@@ -87,24 +87,24 @@ class Ridge(Learner):
 
     @property
     def linear(self) -> bool:
-        """True if the penalty is given: a chosen one depends on the answers."""
+        """True if the penalty is given; an automatic one depends on the answers."""
         return self.penalty is not None
 
     def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedLinear:
-        """Learn from answered queries, as `Learner.fit`; nothing here is random."""
+        """Learn from answered queries, as in `Learner.fit`; the fit is deterministic."""
         given = Examples.of(encodings, answers, weights)
         rows = _with_constant(given.encodings, self.intercept)
         found = ridge(rows, given.answers, given.weights, self.penalty)
         return FittedLinear(self, found if given.batched else found[0])
 
     def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedLinear:
-        """Return what was learned from the arrays of `FittedLinear.arrays`."""
+        """Return the fitted learner from the arrays of `FittedLinear.arrays`."""
         return restored(self, arrays, dimensions)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FittedLinear(FittedLearner):
-    """Coefficients, one an entry of the encoding, with a constant behind them where there is one.
+    """Coefficients, one per entry of the encoding, followed by the constant if there is one.
 
     Attributes:
         learner: the settings.
@@ -132,7 +132,7 @@ class FittedLinear(FittedLearner):
 
 
 def restored(learner: Linear | Ridge, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedLinear:
-    """Return what a linear learner learned from its arrays."""
+    """Return a fitted linear learner from its arrays."""
     found = np.asarray(arrays.get("coefficients", ()), np.float64)
     expected = dimensions + learner.intercept
     if found.ndim not in (1, 2) or found.shape[-1] != expected or not np.isfinite(found).all():
@@ -148,7 +148,7 @@ def _with_constant(rows: np.ndarray, intercept: bool) -> np.ndarray:
 
 
 def ridge(rows: np.ndarray, answers: np.ndarray, weights: np.ndarray, penalty: float | None) -> np.ndarray:
-    """Return coefficients [batch, dimensions] at a penalty, or at the best for each row of answers."""
+    """Return coefficients [batch, dimensions] for a penalty, or for the best one per row of answers."""
     if penalty is not None:
         return least_squares(rows, answers, weights, penalty)
     penalties = chosen_penalty(rows, answers, weights)
@@ -168,7 +168,7 @@ def least_squares(
         rows: [queries, dimensions].
         answers: [batch, queries].
         weights: [queries], > 0.
-        penalty: >= 0; at 0 of many solutions the one of least norm.
+        penalty: >= 0; 0 gives the minimum-norm solution if there are several.
 
     Returns:
         float64 [batch, dimensions].
@@ -180,13 +180,13 @@ def least_squares(
         return (scaled.T @ _solver(_gram(scaled), ridge)(told)).T
     solved = _solver(_gram(scaled.T), ridge)
     found = solved(scaled.T @ told)
-    if ridge == 0:  # what rounding left of the normal equations
+    if ridge == 0:  # one step of refinement against the rounding of the normal equations
         found = found + solved(scaled.T @ (told - scaled @ found))
     return found.T
 
 
 def chosen_penalty(rows: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return for each row of answers the penalty of least leave-one-out error, of a grid.
+    """Return, for each row of answers, the penalty from a grid with the smallest leave-one-out error.
 
     Args:
         rows: [queries, dimensions].
@@ -214,7 +214,7 @@ def chosen_penalty(rows: np.ndarray, answers: np.ndarray, weights: np.ndarray) -
 
 
 def _gram(rows: np.ndarray) -> np.ndarray:
-    """Return rows times its transpose; trees over thousands of cells are nearly empty: minutes saved."""
+    """Return rows times its transpose, with sparse arithmetic if few entries are nonzero (large trees)."""
     if np.count_nonzero(rows) < _SPARSE * rows.size:
         from scipy.sparse import csr_array
 
@@ -224,7 +224,7 @@ def _gram(rows: np.ndarray) -> np.ndarray:
 
 
 def _solver(gram: np.ndarray, ridge: float) -> Callable[[np.ndarray], np.ndarray]:
-    """Return what gives the solution of least norm of ``(gram + ridge I) x = told``."""
+    """Return a function that gives the minimum-norm solution of ``(gram + ridge I) x = told``."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     matrix = gram + ridge * np.eye(len(gram)) if ridge else gram

@@ -19,13 +19,13 @@ from pgmjax.learning.scaling import Scale
 from pgmjax.random import generator
 
 ORDER_SEED = 0
-"""Of the orders of examples: the same for all, so that a row of a batch learns as it would alone."""
+"""Seed of the orders of examples, the same for all, so that a row of a batch learns as it would alone."""
 
 Layers = list[tuple[np.ndarray, np.ndarray]]
 """Weights [batch, in, out] and constants [batch, out] of each layer."""
 
 CPU_NETWORKS = 32
-"""So many networks are trained at once on a CPU: their weights and moments stay in its cache."""
+"""Number of networks trained at once on a CPU, so that their weights and moments stay in its cache."""
 
 CPU_THREADS = 2
 
@@ -34,20 +34,21 @@ CPU_THREADS = 2
 class MLP(Learner):
     """A network of rectified linear layers, trained by Adam on small batches of examples.
 
-    Encodings and answers are brought to mean 0 and standard deviation 1. All rows of a batch (draws of the
-    noise, epsilons, starts) are trained in one compiled program; a row learns what it would learn alone, to
-    rounding.
+    Encodings and answers are standardised to mean 0 and standard deviation 1. All rows of a batch (draws of
+    the noise, epsilons, starts) are trained by one compiled program; up to rounding, each row gives the same
+    result as alone.
 
     Args:
-        hidden: units of each hidden layer.
-        epochs: passes through the examples.
-        batch_size: examples a step.
-        learning_rate: of Adam.
-        penalty: on half the squares of all weights but constants, over the number of examples of a step.
+        hidden: number of units of each hidden layer.
+        epochs: number of passes through the examples.
+        batch_size: examples per step.
+        learning_rate: learning rate of Adam.
+        penalty: factor of half the sum of squared weights (without constants), divided by the number of
+            examples of a step.
 
     Raises:
-        TypeError: a setting that is no number.
-        ValueError: a setting outside its range.
+        TypeError: a setting that is not a number.
+        ValueError: a setting out of range.
 
     References:
         Kingma and Ba 2015, "Adam"; the loss is that of scikit-learn's MLPRegressor.
@@ -81,13 +82,13 @@ class MLP(Learner):
     def fit(
         self, encodings: Any, answers: Any, *, weights: Any = None, seed: int | Sequence[int] = 0
     ) -> FittedMLP:
-        """Learn from answered queries, as `Learner.fit`.
+        """Learn from answered queries, as in `Learner.fit`.
 
         Args:
             encodings: [queries, dimensions].
             answers: [queries] or [batch, queries].
             weights: [queries], one over the variance of each answer.
-            seed: of the starting weights, one for all rows of a batch or one a row.
+            seed: seed of the initial weights, one for all rows of a batch or one per row.
         """
         given = Examples.of(encodings, answers, weights)
         inputs, outputs = Scale.of(given.encodings), Scale.of(given.answers.T)
@@ -106,7 +107,7 @@ class MLP(Learner):
         return FittedMLP(self, layers, inputs, outputs, given.batched)
 
     def restore(self, arrays: Mapping[str, np.ndarray], dimensions: int) -> FittedMLP:
-        """Return what was learned from the arrays of `FittedMLP.arrays`."""
+        """Return the fitted learner from the arrays of `FittedMLP.arrays`."""
         sizes = (dimensions, *self.hidden, 1)
         names = [f"{kind}_{depth}" for depth in range(len(sizes) - 1) for kind in ("weights", "constants")]
         names += ["inputs_mean", "inputs_deviation", "outputs_mean", "outputs_deviation"]
@@ -154,7 +155,7 @@ class FittedMLP(FittedLearner):
         layers: (weights float32 [batch, in, out], constants float32 [batch, out]) of each layer.
         inputs: the scale of encodings.
         outputs: the scales of answers.
-        batched: whether a batch was learned from.
+        batched: whether it was fitted to a batch.
     """
 
     learner: MLP
@@ -169,7 +170,7 @@ class FittedMLP(FittedLearner):
         return self.inputs.mean.size
 
     def predict(self, encodings: Any) -> np.ndarray:
-        """Return predicted answers, as `FittedLearner.predict`."""
+        """Return predicted answers, as in `FittedLearner.predict`."""
         rows = self.inputs.apply(encoded_queries(encodings, self.dimensions))
         answers = self.outputs.undo(predicted(self.layers, rows).T).T
         return answers if self.batched else answers[0]
@@ -185,7 +186,7 @@ class FittedMLP(FittedLearner):
 
 
 def start(sizes: Sequence[int], seeds: Sequence[int]) -> Layers:
-    """Return starting weights and constants, uniform within the square root of 6 / (in + out) around 0.
+    """Return initial weights and constants, uniform between plus and minus sqrt(6 / (in + out)).
 
     References:
         Glorot and Bengio 2010, "Understanding the difficulty of training deep feedforward neural networks".
@@ -217,15 +218,15 @@ def train(
     """Return trained layers.
 
     Args:
-        layers: to start from.
+        layers: initial layers.
         inputs: [examples, dimensions].
         targets: [batch, examples].
         weights: [examples].
-        epochs: passes through the examples, each in a new order.
-        batch_size: examples a step; the last step of an epoch takes what is left.
-        learning_rate: of Adam.
-        penalty: on half the squares of weights, over the number of examples of a step.
-        order_seed: of the orders, which all networks share.
+        epochs: number of passes through the examples, each in a new order.
+        batch_size: examples per step; the last step of an epoch takes the remaining ones.
+        learning_rate: learning rate of Adam.
+        penalty: factor of half the sum of squared weights, divided by the number of examples of a step.
+        order_seed: seed of the orders, which all networks share.
     """
     order = _orders(len(inputs), epochs, batch_size, order_seed)
     shared = [np.asarray(array, np.float32) for array in (inputs, weights)]
@@ -262,7 +263,7 @@ def predicted(layers: Layers, inputs: np.ndarray) -> np.ndarray:
 
 
 def _orders(examples: int, epochs: int, batch_size: int, seed: int) -> np.ndarray:
-    """Return the examples of each step [steps, batch_size]; -1 fills up the last step of an epoch."""
+    """Return the examples of each step [steps, batch_size]; the last step of an epoch is padded with -1."""
     drawn = generator(seed)
     steps = -(-examples // batch_size)
     order = np.full((epochs, steps * batch_size), -1, np.int32)
@@ -272,7 +273,7 @@ def _orders(examples: int, epochs: int, batch_size: int, seed: int) -> np.ndarra
 
 
 def _loss(layers: Any, rows: Any, targets: Any, weights: Any, penalty: Any) -> Any:
-    """Half the mean weighted square of residuals, and the penalty, of one network; weight 0 is no example."""
+    """Half the mean weighted squared residual plus the penalty, for one network; weight 0 is padding."""
     values = rows
     for depth, (slopes, constants) in enumerate(layers):
         values = values @ slopes + constants
@@ -283,12 +284,12 @@ def _loss(layers: Any, rows: Any, targets: Any, weights: Any, penalty: Any) -> A
     return (0.5 * jnp.sum(weights * (values[:, 0] - targets) ** 2) + 0.5 * penalty * squares) / count
 
 
-# XLA's own options: those of `_internal.jit.jit` compile a second sooner and train half as long again.
+# XLA's default options: those of `_internal.jit.jit` compile a second faster but train 1.5 times as long.
 @jax.jit
 def _trained(
     layers: Any, inputs: Any, targets: Any, weights: Any, order: Any, learning_rate: Any, penalty: Any
 ) -> Any:
-    """Train every network of a batch; the learning rate and the penalty are leaves."""
+    """Train every network of a batch; the learning rate and the penalty are traced arguments."""
     optimiser = optax.adam(learning_rate)
     gradients = jax.vmap(jax.grad(_loss), in_axes=(0, None, 0, None, None))
 
@@ -304,5 +305,5 @@ def _trained(
 
 
 def trained_programs() -> int:
-    """Return how many programs of `train` have been compiled."""
+    """Return the number of programs that `train` has compiled."""
     return int(getattr(_trained, "_cache_size")())  # noqa: B009  JAX's types do not tell of it  # type: ignore[attr-defined]

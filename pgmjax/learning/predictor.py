@@ -1,6 +1,6 @@
 """A trained model that answers fresh queries: post-processing of released answers.
 
-On disk it is settings as JSON and numbers as NumPy arrays, never pickle.
+It is saved as JSON settings and NumPy arrays, never pickle.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
 
 MAX_TRACED = 5000
-"""The most training answers of which error bounds of single answers are worked out."""
+"""Largest number of training answers for which error bounds of single answers are computed."""
 
 FOLDER = files.ArrayFolder(
     "predictor.json", "a predictor of pgmjax", "pgmjax-predictor", missing=ValueError, indent=2, newline=True
@@ -38,12 +38,12 @@ _TAUGHT = ("encodings", "answers", "stddevs", "scales")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Predictor:
-    """Answers queries from what learners learned of noisy answers: no further cost.
+    """Fitted learners that answer queries from released noisy answers, at no further cost.
 
     Attributes:
         domain: the public domain.
-        encoding: of queries.
-        parts: the learners; a query is answered by that with the fewest cells of all that can.
+        encoding: the encoding of queries.
+        parts: the fitted learners; a query is answered by the one with the fewest cells that covers it.
     """
 
     domain: Domain
@@ -57,11 +57,11 @@ class Predictor:
             queries: a query, a workload, or a list as in a workload file.
 
         Returns:
-            float64 [rows], row-major in the order of the query's clique (counts); of a workload or a list
-            one such array an entry.
+            float64 [rows], row-major in the order of the query's clique (counts); for a workload or a list,
+            one such array per entry.
 
         Raises:
-            ValueError: a query on attributes that no learner learned together, or that cannot be encoded.
+            ValueError: a query on attributes that no learner covers together, or that cannot be encoded.
         """
         if isinstance(queries, Query):
             return self._predict(queries)
@@ -69,21 +69,21 @@ class Predictor:
         return [self._predict(entry.query) for entry in workload.entries]
 
     def half_widths(self, query: Query, beta: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
-        """Return how far noise can have moved each answer, and whether noise is all that can have.
+        """Return a bound on the noise error of each answer, and whether noise is the only error.
 
         Args:
-            query: what is asked.
+            query: the query.
             beta: each bound fails with at most this probability, over the noise.
 
         Returns:
-            bounds [rows] (counts), of the answer's distance from what the learner would say without
-            noise; and [rows] whether the learner then says the truth: it weighs the training queries so
-            that they add up to the encoded query. With the encoding "cells" alone that is so for any table;
-            with others it is said of none.
+            bounds [rows] (counts) on the difference from the learner's prediction without noise; and [rows]
+            whether that prediction is exact for any table, which holds if the learner's weights of the
+            training queries add up to the encoded query. The latter is tested only for the encoding "cells"
+            and is False for others.
 
         Raises:
-            ValueError: a learner that is not linear in the training answers, training answers of different
-                distributions, or more than `MAX_TRACED` of them.
+            ValueError: a learner that is not linear in the training answers, training answers with different
+                noise distributions, or more than `MAX_TRACED` of them.
         """
         part = self.serving(query)
         if part.distribution is None:
@@ -102,8 +102,8 @@ class Predictor:
         """Return the part that answers a query.
 
         Raises:
-            TypeError: no query.
-            ValueError: it is on attributes that no learner learned together.
+            TypeError: not a query.
+            ValueError: no learner covers the query's attributes together.
         """
         if not isinstance(query, Query):
             raise TypeError(f"expected a query, got {type(query).__name__}: see pgmjax.queries.")
@@ -125,16 +125,16 @@ class Predictor:
 @renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-    """One learner with what it was taught.
+    """One fitted learner with its training data.
 
     Attributes:
         clique: the attributes it answers for.
         encodings: float64 [training queries, dimensions].
-        answers: the noisy answers it learned from, float64 [training queries] (counts).
-        stddevs: of their noise [training queries].
-        scales: what released answers and their noise were divided by [training queries].
-        fitted: what was learned.
-        distribution: of the noise as released, where all answers have the same; None otherwise.
+        answers: the noisy training answers, divided by `scales`, float64 [training queries].
+        stddevs: standard deviations of their noise, divided by `scales` [training queries].
+        scales: divisors of the released answers and their noise [training queries].
+        fitted: the fitted learner.
+        distribution: distribution of the noise as released, if the same for all answers; else None.
     """
 
     clique: Clique
@@ -153,12 +153,12 @@ class Part:
         learner: Learner,
         seed: int = 0,
     ) -> Part:
-        """Learn a training set from the noisy answers to its queries, in their order.
+        """Fit a learner to the noisy answers to a training set's queries, in their order.
 
-        Answers with less noise weigh more, by one over its variance.
+        Answers are weighted by one over the variance of their noise.
 
         Raises:
-            ValueError: answers of another number than the training set has queries.
+            ValueError: the number of answers differs from the number of training queries.
         """
         answers = np.concatenate([each.flat_values() for each in measurements])
         stddevs = np.concatenate([each.row_stddevs() for each in measurements])
@@ -182,10 +182,10 @@ class Part:
         )
 
     def influence(self, encodings: np.ndarray) -> np.ndarray:
-        """Return how predictions depend on the training answers [queries, training queries].
+        """Return the coefficients of the training answers in each prediction [queries, training queries].
 
         Raises:
-            ValueError: a learner whose predictions are not linear in them, or too many answers.
+            ValueError: predictions that are not linear in the training answers, or too many answers.
         """
         learner = self.fitted.learner
         if not learner.linear:
@@ -198,7 +198,7 @@ class Part:
                 f"bounds are worked out up to {MAX_TRACED:,} training answers, there are "
                 f"{self.answers.size:,}."
             )
-        # what a linear learner says without any count, such as a constant, is no influence of an answer
+        # subtract the prediction for zero answers, such as a constant, which no answer influences
         weights = weights_of(self.stddevs)
         units = np.vstack([np.zeros(self.answers.size), np.eye(self.answers.size)])
         said = learner.fit(self.encodings, units, weights=weights).predict(encodings)
@@ -206,22 +206,22 @@ class Part:
 
 
 def weights_of(stddevs: np.ndarray) -> np.ndarray | None:
-    """Return one over the variances, relative to the largest weight; None where all are equal."""
+    """Return one over the variances, relative to the largest weight; None if all are equal."""
     if np.ptp(stddevs) == 0:
         return None
     return (stddevs.min() / stddevs) ** 2
 
 
 def write(predictor: Predictor, folder: str | os.PathLike[str], *, seed: int = 0) -> None:
-    """Write a predictor into a folder, which is made if need be.
+    """Write a predictor into a folder, which is created if necessary.
 
     Args:
         predictor: the trained model.
-        folder: it gets `predictor.json` and a `part-N.npz` for each learner.
-        seed: that the learners were given, for those that keep no arrays and learn again when read.
+        folder: the folder for `predictor.json` and a `part-N.npz` for each learner.
+        seed: the learners' seed, for those that store no arrays and are fitted again when read.
 
     Raises:
-        ValueError: settings that cannot be written down; nothing is written.
+        ValueError: settings that cannot be saved; nothing is written.
     """
     for part in predictor.parts:
         check_writable(part.fitted.learner, predictor.encoding)
@@ -251,10 +251,10 @@ def write(predictor: Predictor, folder: str | os.PathLike[str], *, seed: int = 0
 
 
 def read(folder: str | os.PathLike[str]) -> Predictor:
-    """Read a predictor; learners that keep no arrays learn again from the stored answers, which is free.
+    """Read a predictor; learners that store no arrays are fitted again to the stored answers at no cost.
 
     Raises:
-        ValueError: there is none, or it is damaged or of another version.
+        ValueError: no predictor, or one that is damaged or of another version.
     """
     with FOLDER.reading(folder) as contents:
         record = contents.record
@@ -266,10 +266,10 @@ def read(folder: str | os.PathLike[str]) -> Predictor:
 
 
 def check_writable(learner: Learner, encoding: Encoding) -> None:
-    """Refuse what could not be read back.
+    """Refuse a predictor that could not be read back.
 
     Raises:
-        ValueError: the learner's settings cannot be written down, or the encoding is none of this library.
+        ValueError: the learner's settings cannot be saved, or the encoding is not one of this library.
     """
     learner.to_dict()
     if ENCODINGS.get(encoding.name) is not type(encoding):

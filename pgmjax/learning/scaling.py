@@ -1,4 +1,4 @@
-"""Columns brought to mean 0 and standard deviation 1."""
+"""Standardisation of columns to mean 0 and standard deviation 1."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Scale:
 
     @classmethod
     def none(cls, columns: int) -> Scale:
-        """Return the scale that changes nothing."""
+        """Return the identity scale."""
         return cls(np.zeros(columns), np.ones(columns))
 
     def apply(self, rows: np.ndarray) -> np.ndarray:
@@ -35,5 +35,5 @@ class Scale:
         return (rows - self.mean) / self.deviation
 
     def undo(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows as they were."""
+        """Return unscaled rows [rows, columns]."""
         return rows * self.deviation + self.mean

@@ -1,9 +1,8 @@
-"""Model selection: the learner that errs least on validation queries, and bounds on the error of its answers.
+"""Model selection: the learner with the smallest validation error, and bounds on the error of its answers.
 
-Bounds hold with stated confidence. `noise_bound` holds for the discrete distributions that are drawn: a
-discrete Laplace variable has at every point a moment generating function of at most ``1 / (1 - (t b)**2)``,
-that of the continuous distribution of scale b, and a discrete Gaussian one of at most
-``exp(t**2 sigma**2 / 2)``.
+Bounds hold with stated confidence. `noise_bound` holds for the discrete distributions actually used: the
+moment generating function is at most ``1 / (1 - (t b)**2)`` for the discrete Laplace distribution (that of
+the continuous distribution of scale b) and at most ``exp(t**2 sigma**2 / 2)`` for the discrete Gaussian.
 """
 
 from __future__ import annotations
@@ -23,16 +22,17 @@ from pgmjax.queries import Query
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Validation:
-    """Queries with answers that no learner is trained on.
+    """A query with answers that no learner is trained on.
 
     Args:
-        query: what is asked.
-        answers: [rows], noisy ones that were released or public ones (counts).
-        stddevs: of their noise, one or one a row; 0 for public answers, which all weigh the same.
+        query: the query.
+        answers: [rows], released noisy answers or public ones (counts).
+        stddevs: standard deviations of their noise, one for all or one per row; 0 for public answers.
 
     Raises:
-        TypeError: no query.
-        ValueError: answers or standard deviations that are not finite numbers.
+        TypeError: not a query.
+        ValueError: answers or standard deviations that are not finite, negative standard deviations, or a
+            wrong number of them.
     """
 
     query: Query
@@ -54,10 +54,10 @@ class Validation:
         object.__setattr__(self, "stddevs", np.broadcast_to(stddevs, answers.shape))
 
     def check(self, domain: Domain) -> None:
-        """Refuse answers of another number than the query has rows.
+        """Refuse a number of answers other than the query's number of rows.
 
         Raises:
-            ValueError: that, or a query that does not fit the domain.
+            ValueError: wrong number of answers, or a query that does not fit the domain.
         """
         self.query.check(domain)
         rows = self.query.num_rows(domain)
@@ -67,20 +67,20 @@ class Validation:
     def error(self, predicted: np.ndarray) -> float:
         """Return an estimate of the mean squared error of predictions [rows] (counts squared).
 
-        The squared distance from noisy answers less the variance of their noise: without bias where the
-        noise is independent of the predictions, and so below zero now and then.
+        It is the mean squared difference from the noisy answers minus the variance of their noise. It is
+        unbiased if the noise is independent of the predictions, and may be negative.
         """
         return float(((predicted - self.answers) ** 2 - self.stddevs**2).mean())
 
 
 def best_of(predictors: Sequence[Any], validations: Sequence[Validation]) -> tuple[int, tuple[float, ...]]:
-    """Return the number of the predictor that errs least, and the errors of all (root mean squares, counts).
+    """Return the index of the predictor with the smallest error, and all errors (root mean square, counts).
 
-    A mean squared error that is estimated below zero has the root 0; ties go to the first.
+    A negative estimate of a mean squared error has root 0; ties go to the first.
 
     Args:
         predictors: objects with `predict(query)`, such as `Predictor`.
-        validations: at least one; each counts by its number of rows.
+        validations: at least one; each is weighted by its number of rows.
     """
     rows = np.array([each.answers.size for each in validations], float)
     errors = []
@@ -92,17 +92,17 @@ def best_of(predictors: Sequence[Any], validations: Sequence[Validation]) -> tup
 
 
 def noise_bound(distribution: DiscreteNoise, coefficients: np.ndarray, beta: float = 0.05) -> float:
-    """Return what the size of a weighted sum of independent noises exceeds with probability at most beta.
+    """Return a bound that a weighted sum of independent noises exceeds with probability at most beta.
 
     Args:
-        distribution: of each noise.
+        distribution: distribution of each noise term.
         coefficients: [noises], the weights.
-        beta: in (0, 1).
+        beta: probability in (0, 1).
 
     Returns:
-        a bound in counts. Laplace of scale b: ``2 sqrt(2) b |c| sqrt(L)`` with ``L = log(2 / beta)`` and |c|
-        the Euclidean norm while ``L <= (|c| / max|c|)**2``, beyond that ``sqrt(2) b (max|c| L +
-        |c|**2 / max|c|)``. Gaussian: ``sigma |c| sqrt(2 L)``.
+        a bound on the absolute value, in counts. With ``L = log(2 / beta)`` and |c| the Euclidean norm: for
+        Laplace noise of scale b ``2 sqrt(2) b |c| sqrt(L)`` if ``L <= (|c| / max|c|)**2``, else
+        ``sqrt(2) b (max|c| L + |c|**2 / max|c|)``; for Gaussian noise ``sigma |c| sqrt(2 L)``.
 
     References:
         Zhu et al. 2017, Lemma IV.3, whose right side lacks the square of the scale and one of two tails;
@@ -127,15 +127,14 @@ def noise_bound(distribution: DiscreteNoise, coefficients: np.ndarray, beta: flo
 
 
 def model_bound(records: int, count: int, beta: float = 0.05, hypotheses: float = 1) -> float:
-    """Return a bound on how much worse a model does on all queries than on those it was trained on.
+    """Return a bound on the generalisation error of a model, from training queries to all queries.
 
-    It bounds the mean absolute error over the distribution that the training queries were drawn from, less
-    the mean absolute error on the training queries without noise, for every one of finitely many hypotheses
-    at once. It says nothing of covering training queries, which are not drawn, nor of a class without a
-    finite size.
+    It bounds the mean absolute error over the distribution of the training queries, minus the mean absolute
+    error on the training queries without noise, simultaneously for finitely many hypotheses. It does not
+    apply to covering training queries, which are not random, nor to an infinite class.
 
     Args:
-        records: the number of records; errors lie between 0 and it.
+        records: the number of records; errors are between 0 and this number.
         count: the number of training queries, drawn independently.
         beta: the bound fails with at most this probability over the draw.
         hypotheses: the size of the class that the model is chosen from.

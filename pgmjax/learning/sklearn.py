@@ -1,7 +1,7 @@
 """Any regressor of scikit-learn as a learner.
 
-Regressors are written as plain data: names from scikit-learn's own list, parameters that JSON holds. Reading
-makes regressors of that list only and imports nothing that a file names.
+Regressors are saved as plain data: names from scikit-learn's own list and JSON parameters. Reading creates
+only regressors from that list and never imports a name from a file.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from pgmjax.learning.base import Examples, FittedLearner, Learner, NotDescribedE
 from pgmjax.learning.scaling import Scale
 
 SEEDS = 2**32
-"""scikit-learn takes seeds below this."""
+"""scikit-learn accepts seeds below this value."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SklearnLearner(Learner):
-    """A regressor of scikit-learn, or of anything else with its `fit`, `predict` and `get_params`.
+    """A regressor of scikit-learn, or any other object with `fit`, `predict` and `get_params`.
 
-    The estimator is cloned for each fit and never changed. What it has learned is not written to files,
-    which would take pickle: it learns again from the released answers when a release is read.
+    The estimator is cloned for each fit and never changed. The fitted model is not saved, which would
+    require pickle; it is fitted again to the released answers when a release is read.
 
     Args:
-        estimator: such as `sklearn.svm.SVR()`; the name of one of scikit-learn's regressors; or the mapping
-            that `to_dict` writes.
-        scaled: bring encodings and answers to mean 0 and standard deviation 1 before fitting, and undo it in
-            predictions; all but linear regressors and trees need it.
+        estimator: a regressor such as `sklearn.svm.SVR()`, the name of one of scikit-learn's regressors, or
+            the mapping under "estimator" in `to_dict`.
+        scaled: standardise encodings and answers to mean 0 and standard deviation 1 before fitting, and undo
+            it in predictions; needed by most regressors except linear ones and trees.
 
     Raises:
         ImportError: scikit-learn is not installed.
-        TypeError: no regressor.
+        TypeError: not a regressor.
         ValueError: no regressor of this name.
 
     Example:
@@ -64,12 +64,12 @@ class SklearnLearner(Learner):
             )
 
     def fit(self, encodings: Any, answers: Any, *, weights: Any = None, seed: int = 0) -> FittedSklearn:
-        """Learn from answered queries, as `Learner.fit`; a batch one row after the other.
+        """Learn from answered queries, as in `Learner.fit`; rows of a batch are fitted one by one.
 
-        Weights go to `fit(sample_weight=)`, the seed to every `random_state` that is None.
+        Weights are passed as `fit(sample_weight=)`; the seed replaces every `random_state` that is None.
 
         Raises:
-            ValueError: also for weights that differ where the regressor takes none.
+            ValueError: as in `Learner.fit`, or unequal weights for a regressor without sample weights.
         """
         given = Examples.of(encodings, answers, weights)
         seed = checks.integer("seed", seed, low=0) % SEEDS
@@ -108,7 +108,7 @@ class SklearnLearner(Learner):
         """Return the regressor's name and parameters.
 
         Raises:
-            NotDescribedError: a regressor from elsewhere, or parameters that JSON does not hold.
+            NotDescribedError: a regressor not from scikit-learn, or parameters that JSON cannot represent.
         """
         return {
             "name": self.name,
@@ -119,15 +119,15 @@ class SklearnLearner(Learner):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FittedSklearn(FittedLearner):
-    """Fitted regressors, one a row of the batch.
+    """Fitted regressors, one per row of the batch.
 
     Attributes:
         learner: the settings.
         dimensions: the length of an encoding.
         inputs: the scale of encodings.
-        outputs: the scales of answers, one a row.
-        estimators: fitted regressors, one a row.
-        batched: whether a batch was learned from.
+        outputs: the scales of answers, one per row.
+        estimators: fitted regressors, one per row.
+        batched: whether it was fitted to a batch.
     """
 
     learner: SklearnLearner
@@ -138,7 +138,7 @@ class FittedSklearn(FittedLearner):
     batched: bool
 
     def predict(self, encodings: Any) -> np.ndarray:
-        """Return predicted answers, as `FittedLearner.predict`."""
+        """Return predicted answers, as in `FittedLearner.predict`."""
         rows = self.inputs.apply(encoded_queries(encodings, self.dimensions))
         told = [
             output.undo(np.asarray(estimator.predict(rows), np.float64).reshape(-1, 1))[:, 0]
@@ -151,7 +151,7 @@ def regressor(name: str) -> type[Any]:
     """Return the class of one of scikit-learn's regressors.
 
     Raises:
-        ValueError: none of this name.
+        ValueError: no regressor of this name.
     """
     from sklearn.utils import all_estimators
 
@@ -164,10 +164,10 @@ def regressor(name: str) -> type[Any]:
 
 
 def regressor_to_dict(estimator: Any) -> dict[str, Any]:
-    """Return a regressor's name, and those of its parameters that are not as usual.
+    """Return a regressor's name and its non-default parameters.
 
     Raises:
-        NotDescribedError: a regressor from elsewhere, or parameters that JSON does not hold.
+        NotDescribedError: a regressor not from scikit-learn, or parameters that JSON cannot represent.
     """
     kind = type(estimator).__name__
     try:
@@ -183,10 +183,10 @@ def regressor_to_dict(estimator: Any) -> dict[str, Any]:
 
 
 def regressor_from(settings: Any) -> Any:
-    """Return a new regressor from its name or from what `regressor_to_dict` returned.
+    """Return a new regressor from its name or the output of `regressor_to_dict`.
 
     Raises:
-        ValueError: no such regressor or parameters.
+        ValueError: unknown regressor or parameters.
     """
     if isinstance(settings, str):
         settings = {"regressor": settings, "parameters": {}}

@@ -1,7 +1,7 @@
 """Training sets: the attributes that are learned together, and the queries that a model is trained on.
 
 Training queries are covering ones of low sensitivity, or random ones. More random queries need more noise
-each, fewer leave more to the model: `error_terms` gives both errors by their number.
+each; fewer cause a larger model error. `error_terms` returns both errors by the number of queries.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from pgmjax.strategies.choose import strategy
 
 UNIVERSES = ("auto", "joint", "cliques")
 MAX_JOINT_CELLS = 1 << 12
-"""Up to so many cells of all attributes one learner learns them all, unless another universe is asked for."""
+"""Universe "auto" uses one learner for all attributes up to this number of cells."""
 
 COVERING = ("identity", "tree", "hb", "opt_0")
-"""Those whose answers determine every cell (OPT_0: every query of the workload)."""
+"""Trainings whose answers determine every cell (OPT_0: every query of the workload)."""
 
 RANDOM = ("random", "random_subsets")
-"""Those of which a number is drawn."""
+"""Trainings that draw a given number of random queries."""
 
 _ASKED = 256
-_OTHER_SEED = 1 << 31  # fresh queries are drawn apart from those of training
+_OTHER_SEED = 1 << 31  # fresh queries use another seed than those of training
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """Attributes that one learner learns, and what it is taught.
+    """The attributes and training queries of one learner.
 
     Attributes:
-        clique: the attributes; the learner answers queries on some of them.
-        queries: the training queries, on some or all of them.
+        clique: the attributes; the learner answers queries on any of them.
+        queries: the training queries, on some or all of the attributes.
         encodings: float64 [rows of all queries, dimensions].
-        scales: what answers are divided by before they are learned from, float64 [rows of all queries]:
-            1, but for weights of cells the largest weight of the query, so that encodings lie in -1..1.
+        scales: divisors of the answers, float64 [rows of all queries]: 1, or for the encoding "cells" the
+            larger of 1 and the query's largest weight, so that encodings are in -1..1.
     """
 
     clique: Clique
@@ -79,15 +79,15 @@ def group_cliques(
     """Return for each learner's attributes the sets of attributes that it is trained on.
 
     Args:
-        asked: the attributes of each query that is to be answered.
-        domain: the attributes.
-        encoding: of queries.
-        universe: "joint" learns all attributes at once; "cliques" trains on each largest set of attributes
-            by itself: one learner a set, or, with the encoding "factors", one for all; "auto" is "joint" up
-            to `MAX_JOINT_CELLS` cells.
+        asked: the attributes of each query to be answered.
+        domain: the domain.
+        encoding: the encoding of queries.
+        universe: "joint" learns all attributes together; "cliques" trains on each maximal set of attributes
+            separately, with one learner per set, or one for all with the encoding "factors"; "auto" is
+            "joint" up to `MAX_JOINT_CELLS` cells.
 
     Raises:
-        ValueError: no such universe.
+        ValueError: unknown universe.
 
     Example:
         >>> domain = Domain({"a": 100, "b": 100, "c": 100})
@@ -112,7 +112,7 @@ def group_cliques(
 def _check_distinguished(
     encodings: np.ndarray, clique: Clique, queries: Sequence[Query], encoding: Encoding, domain: Domain
 ) -> None:
-    """Refuse an encoding under which two different training queries look the same."""
+    """Refuse an encoding that gives two different training queries the same vector."""
     if isinstance(encoding, CellWeights):
         return
     rows = sum(query.num_rows(domain) for query in queries)
@@ -137,25 +137,25 @@ def training_query(
     relation: Relation = Relation.ADD_REMOVE,
     seed: int = 0,
 ) -> Query:
-    """Return the queries to train on, as one query; looks at no data.
+    """Return the training queries as one query; it uses no data.
 
     Args:
         training: "identity" (every cell), "tree" (binary trees with roots), "hb" (trees of the best
             branching), "opt_0" (optimised for `workload`, OPT_kron for several attributes), "random" (ranges)
             or "random_subsets" (of cells).
         clique: the attributes.
-        domain: their sizes.
-        workload: for "opt_0", what is to be answered; entries on other attributes are left out.
-        count: for random ones, how many.
+        domain: the domain.
+        workload: for "opt_0", the queries to be answered; entries on other attributes are ignored.
+        count: number of random queries; required by "random" and "random_subsets".
         norm: for "opt_0", "l1" for Laplace, "l2" for Gaussian noise.
         relation: for "opt_0", which tables are neighbours.
-        seed: of random queries and of the starts of "opt_0", which are no noise.
+        seed: seed of random queries and of the starts of "opt_0", which are not noise.
 
     Returns:
-        a query with integers as entries; its rows are the training queries.
+        a query with integer entries; its rows are the training queries.
 
     Raises:
-        ValueError: no such training, no count or workload where one is needed, or more queries than fit.
+        ValueError: unknown training, a missing count or workload, or too many queries.
 
     References:
         Zhu et al. 2017, section III-C; Hay et al. 2010 (trees); Qardaji et al. 2013 (HB); McKenna et al.
@@ -182,9 +182,9 @@ def validation_query(clique: Clique, domain: Domain, most: int = 31) -> Query:
     """Return ranges of several widths with low sensitivity: the tops of binary trees.
 
     Args:
-        clique: the attributes; the largest are cut most often.
-        domain: their sizes.
-        most: no more rows than this.
+        clique: the attributes; the largest are split most often.
+        domain: the domain.
+        most: maximum number of rows.
 
     Example:
         >>> query = validation_query(("a",), Domain({"a": 100}))
@@ -204,7 +204,7 @@ def validation_query(clique: Clique, domain: Domain, most: int = 31) -> Query:
 
 @functools.lru_cache(maxsize=64)
 def _tree(training: str, size: int) -> AttributeQuery:
-    """A tree as ranges, which need no matrix to be answered; the identity where it is that."""
+    """Return a tree as ranges, which are answered without a matrix; the identity if it is that."""
     if size == 1:
         return identity()
     rows = fixed.h2(size) if training == "tree" else fixed.hb(size)
@@ -239,8 +239,8 @@ class ErrorTerms:
 
     Attributes:
         counts: numbers of training queries, ascending.
-        noise: from the noise of the training answers.
-        model: from what the training queries leave open.
+        noise: errors due to the noise of the training answers.
+        model: errors due to what the training queries do not determine.
     """
 
     counts: tuple[int, ...]
@@ -249,7 +249,7 @@ class ErrorTerms:
 
     @property
     def best(self) -> int:
-        """The number whose two errors add up to least."""
+        """The number of queries with the smallest sum of both errors."""
         sums = np.add(self.noise, self.model)
         return self.counts[int(sums.argmin())]
 
@@ -265,27 +265,28 @@ def error_terms(
     most: int = 1024,
     seed: int = 0,
 ) -> ErrorTerms:
-    """Return both errors of least squares of least norm on cells, trained on random queries.
+    """Return both errors of minimum-norm least squares on cells, trained on random queries.
 
     The noise term is exact. The model term is the expectation over histograms whose shares have a symmetric
-    Dirichlet distribution of parameter c, ``E x x^T = records**2 (I + c 1 1^T) / (k (k c + 1))`` on k cells.
-    Fresh queries are drawn as those of training.
+    Dirichlet distribution with parameter c, ``E x x^T = records**2 (I + c 1 1^T) / (k (k c + 1))`` on k
+    cells. Fresh queries are drawn like the training queries.
 
     Args:
         training: "random" or "random_subsets".
         clique: the attributes.
-        domain: their sizes.
+        domain: the domain.
         records: the number of records, public or guessed.
-        noise_variance: of each training answer, by the number of training queries that the same cell is in.
-        concentration: c above, > 0: 1 makes all histograms equally likely, less puts the records in fewer
-            cells. With 0.01 the root of the term was between a quarter and five times that of the public
-            histograms NETTRACE and SEARCHLOGS of 4,096 cells, with 1 down to a thirtieth.
-        most: consider no more training queries than this.
-        seed: of the training queries: the ones that `training_query` draws.
+        noise_variance: function from the largest number of training queries that share a cell to the noise
+            variance of each training answer.
+        concentration: c above, > 0. With 1 all histograms are equally likely; smaller values concentrate the
+            records in fewer cells. On the public histograms NETTRACE and SEARCHLOGS of 4,096 cells, the root
+            of the term was 1/4 to 5 times the actual one with 0.01, and down to 1/30 with 1.
+        most: maximum number of training queries.
+        seed: seed of the training queries, as in `training_query`.
 
     References:
         Zhu et al. 2017, section III-C and Theorems IV.2 and IV.4, for the trade-off. Their bounds are not
-        what is balanced here: their sum is least near records * epsilon / 2 queries, far beyond any use.
+        used here: their sum is smallest near records * epsilon / 2 queries, far too many in practice.
 
     Example:
         >>> terms = error_terms(

@@ -1,17 +1,18 @@
 """Local differential privacy: perturbed tables, and unbiased estimators on them.
 
-Each record has answered for itself by randomised response; the distribution by which it lied is public. A
-`PerturbedTable` is a release: its answers stand in the order of the table's rows and may be published.
-`PerturbedTable.marginals` gives unbiased marginals with their covariance, `PerturbedTable.measurements` the
-same as measurements for the engine. From the answers every other estimate here is unbiased too and comes with
-its exact variance, or an unbiased estimate of it, and with bounds that hold for every table. Nothing costs
-budget: it is all post-processing.
+Each record is perturbed on its own by randomised response with a public distribution. A `PerturbedTable` is a
+release: its answers are in the order of the table's rows and may be published. `PerturbedTable.marginals`
+gives unbiased marginals with their covariance, and `PerturbedTable.measurements` gives them as measurements
+for the engine. The other estimates here are unbiased too; each comes with its exact variance, or an unbiased
+estimate of it, and with bounds that hold for every table. All of this is post-processing and costs no
+budget.
 
-- `table`: a perturbed table. `codes`: its codes, their universe. `channel`: the numbers of a response.
-- `marginals`: unbiased counts. `statistical`: any statistical query. `grouped`: a function for each group of
+- `table`: a perturbed table. `codes`: its codes and their universe. `channel`: the means and variances of
+  a response.
+- `marginals`: unbiased counts. `statistical`: any statistical query. `grouped`: one function per group of
   rows. `continuous`: attributes in the unit cube. `graphs`: cuts of a graph.
-- `answers`: what comes out, with its error. `proper`: the nearest value that some table has. `bounds`: what
-  no mechanism can beat.
+- `answers`: answers with their error. `proper`: the nearest achievable value. `bounds`: lower and upper
+  bounds on the error.
 """
 
 from pgmjax._internal.moved import serve_old_names

@@ -1,7 +1,6 @@
-"""Answers to statistical queries, with what is known of their error.
+"""Answers to statistical queries, with their variances and error bounds.
 
-`SufficientStatistics` turns sums over rows into answers: the one place where values and variances are put
-together.
+`SufficientStatistics` turns sums over rows into answers; values and variances are computed only there.
 """
 
 from __future__ import annotations
@@ -23,25 +22,25 @@ _EXACT = 1e-9
 
 
 class UselessAnswerError(Error, ValueError):
-    """The noise exceeds any use: a guess that looks at no data is as good."""
+    """The noise is too large: the middle of a query's range is as good a guess, without any data."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class UnbiasedAnswers:
     """Unbiased answers, each with its variance and bounds that hold for every table.
 
-    Answers are means over the rows, unless `times` has scaled them; variances are of the same unit, squared.
+    Answers are means over the rows, unless scaled by `times`; variances are in the same unit, squared.
 
     Attributes:
-        value: unbiased answers, float64 [queries]. They may lie outside low..high.
-        variance: the exact variance where it is the same for every table (see `exact`), an unbiased
-            estimate of it elsewhere, which may be negative, float64 [queries].
+        value: unbiased answers, float64 [queries]. They may be outside low..high.
+        variance: the exact variance if it is the same for every table (see `exact`), otherwise an
+            unbiased estimate, which may be negative, float64 [queries].
         exact: whether `variance` is exact, bool [queries].
-        worst_variance: the exact variance at the table for which it is largest, float64 [queries].
-        variance_bound: the paper's bound, above `worst_variance`, float64 [queries].
-        low: the least possible true answer, float64 [queries].
+        worst_variance: the largest exact variance over all tables, float64 [queries].
+        variance_bound: the paper's bound, not below `worst_variance`, float64 [queries].
+        low: the smallest possible true answer, float64 [queries].
         high: the largest possible true answer, float64 [queries].
-        largest_step: by how much one record's answer can move the value, float64 [queries].
+        largest_step: the largest change of the value from one record's answer, float64 [queries].
 
     References:
         Wang, Ying and Zhang 2016, Lemma 2.
@@ -58,7 +57,7 @@ class UnbiasedAnswers:
 
     @property
     def stddev(self) -> np.ndarray:
-        """Standard deviation: exact, or estimated and kept within 0 and the worst, float64 [queries]."""
+        """Standard deviation: exact, or estimated and clipped to 0..`worst_stddev`, float64 [queries]."""
         return np.sqrt(np.clip(self.variance, 0.0, self.worst_variance))
 
     @property
@@ -68,14 +67,14 @@ class UnbiasedAnswers:
 
     @property
     def useless(self) -> np.ndarray:
-        """True if the middle of low..high is never further off than `worst_stddev`, bool [queries]."""
+        """True if the error of the middle of low..high is always below `worst_stddev`, bool [queries]."""
         return (self.worst_stddev > (self.high - self.low) / 2) & (self.high > self.low)
 
     def half_width(self, level: float) -> np.ndarray:
-        """Return a w [queries] with P(abs(value - truth) <= w) >= level for every table.
+        """Return a half-width w [queries] with P(abs(value - truth) <= w) >= level for every table.
 
-        The smaller of Hoeffding's and Bernstein's bounds, for sums of independent bounded terms: no
-        normal approximation.
+        It is the smaller of Hoeffding's and Bernstein's bounds for sums of independent bounded terms; no
+        normal approximation is used.
 
         Raises:
             ValueError: level outside (0, 1).
@@ -88,14 +87,14 @@ class UnbiasedAnswers:
         return np.minimum(hoeffding, bernstein)
 
     def clipped(self) -> np.ndarray:
-        """Return the values moved into low..high, which never takes one further from the truth."""
+        """Return the values clipped to low..high, which never increases an error."""
         return np.clip(self.value, self.low, self.high)
 
     def times(self, factor: float) -> UnbiasedAnswers:
-        """Return the answers in another unit: with the number of rows, counts in place of fractions.
+        """Return the answers times a factor; the number of rows turns fractions into counts.
 
         Raises:
-            ValueError: a factor that is not above 0.
+            ValueError: the factor is not above 0.
         """
         factor = checks.number("factor", factor, above=0)
         powers = {"exact": None, "variance": 2, "worst_variance": 2, "variance_bound": 2}
@@ -120,14 +119,14 @@ class UnbiasedAnswers:
 
 
 def refuse_useless(answers: UnbiasedAnswers, useless: str) -> UnbiasedAnswers:
-    """Return the answers, or refuse those whose noise exceeds any use.
+    """Return the answers, or refuse if the noise of some is too large to be useful.
 
     Args:
-        answers: what was computed.
-        useless: "refuse", or "answer" to have them all the same.
+        answers: the answers.
+        useless: "refuse", or "answer" to return them anyway.
 
     Raises:
-        UselessAnswerError: how many answers, and how large the error would be.
+        UselessAnswerError: some answers are useless; the message gives their number and largest error.
     """
     checks.choice("useless", useless, USELESS)
     bad = answers.useless
@@ -149,7 +148,7 @@ class Function:
     Attributes:
         sums: sum of f over the categories.
         squares: sum of f^2.
-        low: least value.
+        low: smallest value.
         high: largest value.
     """
 
@@ -160,7 +159,7 @@ class Function:
 
     @classmethod
     def of(cls, values: np.ndarray) -> Function:
-        """Return the sums and ends of functions written out [..., size]."""
+        """Return the summary of functions given by their values [..., size]."""
         return cls(
             values.sum(axis=-1),
             np.einsum("...v,...v->...", values, values),
@@ -170,10 +169,10 @@ class Function:
 
 
 class SufficientStatistics:
-    """Sums over rows for some queries, added to block by block.
+    """Sums over rows for some queries, accumulated block by block.
 
     Args:
-        channel: of the distribution that answered.
+        channel: channel of the distribution of the answers.
         queries: number of queries.
     """
 
@@ -187,9 +186,9 @@ class SufficientStatistics:
         """Add rows of some queries.
 
         Args:
-            where: the queries.
+            where: slice of the queries.
             rows: number of rows of each group [groups].
-            function: of each query on each group, [queries, groups].
+            function: summary of each query's function on each group, [queries, groups].
             seen: sum of f(y) over each group's answers [queries, groups].
             seen_squares: sum of f(y)^2 [queries, groups].
         """
@@ -197,7 +196,7 @@ class SufficientStatistics:
         spread = np.asarray(function.high - function.low)
         values = channel.factor * (seen - channel.other * rows * function.sums)
         squares = channel.factor * (seen_squares - channel.other * rows * function.squares)
-        # the variance of a row's answer is a function of its category, so it is estimated like any other
+        # the variance of a row's answer is a function of its category, so it is estimated in the same way
         about = channel.other * function.squares - (channel.other * function.sums) ** 2
         estimate = (
             rows * about
@@ -208,8 +207,8 @@ class SufficientStatistics:
             channel.variance(end, function.sums, function.squares) for end in (function.low, function.high)
         ]
         bound = channel.bound(spread)
-        worst = np.minimum(np.maximum(*ends), bound)  # rounding apart, the worst is never above
-        # two values only, and as much variance at either: the same for every table
+        worst = np.minimum(np.maximum(*ends), bound)  # up to rounding, the worst is never above the bound
+        # if f has only two values, with equal variance at both, the variance is the same for every table
         inside = function.squares - (function.low + function.high) * function.sums
         inside = abs(inside + channel.size * function.low * function.high)
         unequal = abs(ends[0] - ends[1]) + channel.factor**2 * channel.other * inside
@@ -234,7 +233,8 @@ class SufficientStatistics:
         """Return the answers as means over `rows`.
 
         Raises:
-            ValueError: there is no row, or (UselessAnswerError) noise exceeds any use.
+            ValueError: there are no rows.
+            UselessAnswerError: some answers are too noisy and `useless` is "refuse".
         """
         if not self.rows:
             raise ValueError("there are no rows to answer about: expected at least one perturbed code.")

@@ -9,7 +9,7 @@ import numpy as np
 from pgmjax._internal import checks
 from pgmjax.local.channel import Channel
 
-_MOST_CATEGORIES = 4096  # the bound hardly grows from there on
+_MOST_CATEGORIES = 4096  # the bound hardly grows beyond this
 
 
 def upper_bound(size: int, epsilon: float, rows: int) -> float:
@@ -17,7 +17,7 @@ def upper_bound(size: int, epsilon: float, rows: int) -> float:
 
     Args:
         size: number of categories.
-        epsilon: budget of a record's answer.
+        epsilon: budget per record.
         rows: number of records.
 
     References:
@@ -32,16 +32,16 @@ def upper_bound(size: int, epsilon: float, rows: int) -> float:
 
 
 def lower_bound(size: int, epsilon: float, rows: int) -> float:
-    """Return what the worst mean squared error of any epsilon-DP release is at least, replace-one.
+    """Return a lower bound on the worst mean squared error of any epsilon-DP release, replace-one.
 
-    It holds for every mechanism that releases once and answers every statistical query with row
-    functions in 0..1 by any estimator, central ones too. Let rows be uniform and row functions be
-    independent indicators of s random categories of m. The mean over the functions of the posterior
-    variance is, since functions of two rows are independent, a sum over rows of
-    ``s (m - s) / (m (m - 1)) * (1 - sum_v P(v | release)^2)``; conditioning on the other rows only
-    lowers the last factor, and epsilon-DP keeps the ratio of any two such posterior probabilities within
-    e^epsilon: the sum of squares is largest with k categories at e^epsilon and m - k at 1. What is hard on
-    fewer of the categories is hard on all, so the largest bound over m <= size is returned.
+    It holds for every mechanism, including central ones, that makes one release from which any estimator
+    answers every statistical query with row functions in 0..1. Let rows be uniform and row functions be
+    independent indicators of s random categories out of m. Since functions of different rows are
+    independent, the mean posterior variance over the functions is a sum over rows of
+    ``s (m - s) / (m (m - 1)) * (1 - sum_v P(v | release)^2)``. Conditioning on the other rows only lowers
+    the last factor, and epsilon-DP bounds the ratio of any two such posterior probabilities by e^epsilon:
+    the sum of squares is largest with k categories at e^epsilon and m - k at 1. A bound for fewer
+    categories holds for more, so the largest bound over m <= size is returned.
 
     Args:
         size: number of categories.
@@ -49,7 +49,7 @@ def lower_bound(size: int, epsilon: float, rows: int) -> float:
         rows: number of records.
 
     References:
-        Stands in for Wang, Ying and Zhang 2016, Theorem 1, whose lower bound holds up to an unknown constant.
+        Replaces Wang, Ying and Zhang 2016, Theorem 1, whose lower bound holds up to an unknown constant.
 
     Example:
         >>> import math

@@ -1,4 +1,4 @@
-"""The numbers of a randomised response that unbiased estimators are made of."""
+"""Means and variances of a randomised response, from which unbiased estimators are built."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from pgmjax.privacy.response import KaryResponse, ResponseDistribution, UnaryRes
 class Channel:
     """A record's answer about some cells, as a random number for each cell.
 
-    The number is 1 for the cell that the record names and 0 for all others (direct encoding), or the sum of
-    its bits there (unary encodings). So counts have the expectation gap * x + other * n. For a function f on
-    the cells let f(y) be the sum of f weighted by the numbers of the answer y to x. Its mean is
-    E f(y) = other * sum(f) + gap * f(x), so that ``factor * (f(y) - other * sum(f))`` estimates f(x) without
-    bias.
+    The number is 1 for the cell that the record answers and 0 for all others (direct encoding), or the sum
+    of its bits in the cell (unary encodings). Counts therefore have expectation gap * x + other * n. For a
+    function f on the cells, let f(y) be the sum of f weighted by the numbers of the answer y for true cell x.
+    Its mean is E f(y) = other * sum(f) + gap * f(x), so ``factor * (f(y) - other * sum(f))`` is an unbiased
+    estimate of f(x).
 
     Attributes:
         size: number m of cells.
         truth: mean of the number of the record's own cell; for direct encoding the probability of the truth.
         other: mean of the number of any other cell; for direct encoding the probability of that lie.
         gap: truth - other.
-        attributes: the attributes whose cells these are; empty where they have no names.
-        bit_variances: variances of the number of the record's own cell and of another, independent of one
-            another; None for direct encoding, where one cell's number is 1 and all others are 0.
+        attributes: the attributes that the cells are of; empty if unnamed.
+        bit_variances: variances of the numbers of the record's own cell and of another cell, which are
+            independent; None for direct encoding, where one cell's number is 1 and all others are 0.
 
     References:
         Wang, Ying and Zhang 2016, equations 16 to 18: factor is (e^epsilon + m - 1) / (e^epsilon - 1),
-        offset 1 / (e^epsilon - 1), where epsilon is that of the distribution that is really drawn.
+        offset 1 / (e^epsilon - 1), where epsilon is that of the distribution actually used.
 
     Example:
         >>> channel = Channel.of(KaryResponse(4, 0.25))
@@ -59,10 +59,10 @@ class Channel:
         """Return the channel of a distribution's answers.
 
         Args:
-            distribution: of the answers about a group of attributes.
-            domain: with the attributes' sizes; needed where attributes are named.
-            attributes: some or all of the group's, to whose cells the answers are merged; none keeps the
-                distribution's categories.
+            distribution: distribution of the answers about a group of attributes.
+            domain: the attributes' sizes; needed if `attributes` are given.
+            attributes: some or all of the group's attributes; answers are merged to their cells. Leave out
+                `domain` too to keep the distribution's categories.
 
         Raises:
             TypeError: not a distribution of randomised response.
@@ -82,10 +82,10 @@ class Channel:
 
     @classmethod
     def at(cls, size: int, epsilon: float) -> Channel:
-        """Return the channel of direct encoding for a budget, to float64's digits.
+        """Return the channel of direct encoding for a budget, in float64 precision.
 
         Raises:
-            ValueError: epsilon not above 0, or fewer than two categories.
+            ValueError: epsilon not in (0, 700), or fewer than two categories.
         """
         size = checks.integer("size", size, low=2)
         epsilon = checks.number("epsilon", epsilon, above=0, below=700)
@@ -100,17 +100,17 @@ class Channel:
 
     @property
     def exclusive(self) -> bool:
-        """True if the answer names one cell (direct encoding), and is not a bit a category."""
+        """True if an answer is one cell (direct encoding), not one bit per category."""
         return self.bit_variances is None
 
     @property
     def gain(self) -> float:
-        """Another name of `gap`: how much more the record's own cell counts than another one."""
+        """Alias of `gap`: the difference in mean between the record's own cell and another."""
         return self.gap
 
     @property
     def factor(self) -> float:
-        """The factor of an answer's function: 1 / gap."""
+        """The factor that multiplies an answer's function: 1 / gap."""
         return 1 / self.gap
 
     @property
@@ -135,7 +135,7 @@ class Channel:
 
     @property
     def predicate_variance(self) -> float:
-        """A bound of the variance of one record's unbiased estimate of any predicate on the cells."""
+        """A bound on the variance of one record's unbiased estimate of any predicate on the cells."""
         return float(self.bound(1.0))
 
     def matrix(self) -> np.ndarray:
@@ -147,12 +147,12 @@ class Channel:
     def unbiased(self, counts: np.ndarray, rows: Any = None) -> np.ndarray:
         """Return unbiased counts of true cells, float64 [..., size], from counts of answers [..., size].
 
-        Entries may be negative. In direct encoding the counts of answers keep their sum.
+        Entries may be negative. With direct encoding, the result has the same sum as the counts.
 
         Args:
             counts: sums of the records' numbers.
-            rows: how many records there are, broadcast to the counts; None takes the counts' sum, which it
-                is for direct encoding only.
+            rows: number of records, broadcast to the counts. Default: the sum of the counts, correct for
+                direct encoding only.
         """
         counts = np.asarray(counts)
         rows = counts.sum(axis=-1, keepdims=True) if rows is None else rows
@@ -188,9 +188,9 @@ class Channel:
     def largest_variance(self) -> float:
         """Return the largest variance of one record's estimate over all functions with values in 0..1.
 
-        It is convex in the function, so that the largest is at an indicator of some cells. For unary
-        encodings these are all cells. For direct encoding, of two cells or more, they are those whose
-        probability of an answer is nearest to one half; `bound(1.0)` lies above.
+        The variance is convex in the function, so its maximum is at an indicator of a set of cells. For
+        unary encodings that is all cells. For direct encoding with two or more cells, it is the set whose
+        probability of an answer is nearest to one half; `bound(1.0)` is never below.
 
         Example:
             >>> [round(Channel.at(size, 1.0).largest_variance(), 5) for size in (2, 8)]
@@ -206,7 +206,7 @@ class Channel:
 
 
 def _of_factor(state: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a channel from those of a `perturbed.Factor` of 0.1.0."""
+    """Return the fields of a channel from those of a `perturbed.Factor` of 0.1.0."""
     truth, other = state["matching"], state["other"]
     variances = state["matching_square"] - truth**2, state["other_square"] - other**2
     return {
@@ -222,10 +222,10 @@ def _of_factor(state: dict[str, Any]) -> dict[str, Any]:
 def predicted_stddev(distribution: ResponseDistribution, rows: int) -> float:
     """Return the largest standard deviation of an answer to a statistical query with values in 0..1.
 
-    It is known before anything is drawn: use it to see whether a universe is too large for a table.
+    It uses no data, so it can be used to check beforehand whether a universe is too large for a table.
 
     Args:
-        distribution: size and probability of a lie.
+        distribution: distribution of the responses.
         rows: number of records.
 
     Example:
@@ -239,16 +239,16 @@ def predicted_stddev(distribution: ResponseDistribution, rows: int) -> float:
 
 
 def predicted_error(factors: Sequence[Channel], rows: int) -> float:
-    """Return a bound of the standard deviation of an estimated fraction of the records.
+    """Return a bound on the standard deviation of an estimated fraction of the records.
 
     Args:
-        factors: the channels of all groups that a clique's attributes lie in.
-        rows: the number of records.
+        factors: the channels of all groups that contain a clique's attributes.
+        rows: number of records.
 
     Returns:
-        It holds for every table and for any predicate on the cells of one group, and over several groups for
-        products of such predicates: cells, rectangles. For direct encoding of one group it is
-        a / (2 sqrt(rows)) with a = (e^epsilon + m - 1) / (e^epsilon - 1).
+        A bound that holds for every table and for any predicate on the cells of one group, or a product of
+        such predicates over several groups, such as cells and rectangles. For direct encoding of one group
+        it is a / (2 sqrt(rows)) with a = (e^epsilon + m - 1) / (e^epsilon - 1).
 
     References:
         Wang, Ying and Zhang 2016, Lemma 2 (one group).

@@ -1,6 +1,6 @@
 """Perturbed codes in the order of the rows, the distribution they were drawn from, and their universe.
 
-A universe is a product of attributes as one category.
+A universe treats the cells of several attributes as the categories of one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Perturbed(Protocol):
 
     @property
     def codes(self) -> Any:
-        """The codes in the order of the rows: an integer array [rows], or a function that yields blocks."""
+        """The codes in row order: an integer array [rows], or a function that returns blocks."""
         ...
 
 
@@ -44,7 +44,7 @@ class PerturbedCodes:
     Attributes:
         distribution: size of the universe and probability of a lie.
         codes: integers in 0..size-1, in the order of the rows [rows]; or a function without arguments
-            that returns an iterable of blocks of them, a new one at every call.
+            that returns a new iterable of blocks of codes at every call.
 
     Example:
         >>> PerturbedCodes(KaryResponse(4, 0.25), np.array([0, 3, 3, 1]))
@@ -60,13 +60,13 @@ class PerturbedCodes:
 
     @classmethod
     def of(cls, table: Perturbed) -> PerturbedCodes:
-        """Return the codes of a perturbed table, of a stream of responses, or of anything that has them.
+        """Return the codes of a perturbed table, a stream of responses, or any other `Perturbed` object.
 
         Raises:
-            TypeError: something without a distribution or codes.
+            TypeError: an object without a distribution or codes.
             ValueError: a table or stream of several groups of attributes, or of bits.
         """
-        word = "distribution" if hasattr(table, "distribution") else "law"  # as tables of users had it
+        word = "distribution" if hasattr(table, "distribution") else "law"  # the old name, in users' classes
         distribution, codes = getattr(table, word, None), getattr(table, "codes", None)
         if not isinstance(distribution, KaryResponse) or codes is None:
             raise TypeError(
@@ -81,7 +81,7 @@ class PerturbedCodes:
         return Channel.of(self.distribution)
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (number of the first row, codes [rows]) of some rows at a time, checked.
+        """Yield (number of the first row, codes [rows]) block by block, checked.
 
         Raises:
             TypeError: codes that are not integers.
@@ -113,11 +113,11 @@ def _cut(codes: Any) -> Iterable[Any]:
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Universe:
-    """The cells of some attributes, numbered row-major in their order: what a record can be.
+    """The cells of some attributes, numbered row-major in their order: the possible records.
 
     Args:
-        domain: the attributes.
-        clique: which of them, in order; None takes all.
+        domain: the domain.
+        clique: the attributes, in order. Default: all.
 
     Raises:
         ValueError: an unknown attribute, or fewer than 2 or more than 2^31 cells.
@@ -154,11 +154,11 @@ class Universe:
         """Return one code for each row, int64 [rows].
 
         Args:
-            columns: for every attribute its codes [rows].
+            columns: attribute name to codes [rows].
 
         Raises:
             TypeError: codes that are not integers.
-            ValueError: a column is not there, lengths differ, or a code lies outside its attribute.
+            ValueError: a column is missing, lengths differ, or a code is out of range.
         """
         result = None
         for name, size in self.domain.sizes.items():
@@ -176,11 +176,11 @@ class Universe:
         return result
 
     def column(self, codes: Any, name: str) -> np.ndarray:
-        """Return the codes of one attribute [rows] of cells [rows]."""
+        """Return the codes of one attribute [rows] from cells [rows]."""
         place = self.domain.attributes.index(self.domain.attribute(name).name)
         below = math.prod(self.domain.shape[place + 1 :])
         return np.asarray(codes) // below % self.domain.shape[place]
 
     def decode(self, codes: Any) -> dict[str, np.ndarray]:
-        """Return the codes of every attribute [rows] of cells [rows]."""
+        """Return the codes of every attribute [rows] from cells [rows]."""
         return {name: self.column(codes, name) for name in self.domain}

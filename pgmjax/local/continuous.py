@@ -1,6 +1,6 @@
-"""Continuous attributes in the unit cube, discretised: the grid of least error, and answers from it.
+"""Continuous attributes in the unit cube, discretised: the grid with the smallest error, and answers from it.
 
-The error has two parts: the noise of the discretised table, and what discretising costs.
+The error has two parts: the noise of the discretised table and the discretisation error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pgmjax.privacy.response import LARGEST_SIZE
 
 NORMS = ("max", "euclidean")
 MAX_CELLS = 1 << 22
-"""The most cells whose midpoints are written out."""
+"""Largest number of cells for which midpoints are computed."""
 
 _BITS = LARGEST_SIZE.bit_length() - 1
 
@@ -31,7 +31,7 @@ class Grid:
 
     Attributes:
         dimension: number d of continuous attributes with values in 0..1.
-        bits: digits kept of each, at least 1; bits * dimension at most 31.
+        bits: binary digits per coordinate, at least 1; bits * dimension is at most 31.
 
     Example:
         >>> grid = Grid(dimension=2, bits=1)
@@ -61,10 +61,10 @@ class Grid:
         """Return the cell of each point, int64 [rows].
 
         Args:
-            points: coordinates in 0..1, [rows, dimension], or [rows] where there is one.
+            points: coordinates in 0..1, [rows, dimension], or [rows] in one dimension.
 
         Raises:
-            ValueError: another shape, or coordinates outside 0..1; they are counted and not shown.
+            ValueError: wrong shape, or coordinates outside 0..1; the message counts but does not show them.
         """
         array = np.asarray(points, dtype=np.float64)
         array = array[:, None] if array.ndim == 1 and self.dimension == 1 else array
@@ -98,11 +98,11 @@ class Grid:
         )
 
     def bias_bound(self, lipschitz: float, norm: str = "max") -> float:
-        """Return how far a value can be from that at the middle of its cell: L times half the cell.
+        """Return the largest difference of a value from that at its cell's middle: L times half the cell.
 
         Args:
             lipschitz: L with abs(f(x) - f(y)) <= L * distance(x, y).
-            norm: of the distance, "max" or "euclidean".
+            norm: norm of the distance, "max" or "euclidean".
         """
         lipschitz = checks.number("lipschitz", lipschitz, at_least=0)
         return lipschitz * _reach(self.dimension, norm) / (1 << self.bits + 1)
@@ -110,13 +110,13 @@ class Grid:
 
 @dataclasses.dataclass(frozen=True)
 class Discretisation:
-    """The grid whose bound on the error is least, and the two parts of that bound.
+    """The grid with the smallest bound on the error, and the two parts of that bound.
 
     Attributes:
         grid: cells of the unit cube.
-        bias_bound: of the part that comes from cells having a width.
-        stddev_bound: of the part that comes from the noise, for the worst function and table.
-        range_bound: how far apart two values of the function can be.
+        bias_bound: bound on the bias, due to the width of the cells.
+        stddev_bound: bound on the standard deviation of the noise, for the worst function and table.
+        range_bound: bound on the difference between two values of the function.
     """
 
     grid: Grid
@@ -126,12 +126,12 @@ class Discretisation:
 
     @property
     def error_bound(self) -> float:
-        """Bound on the root of the mean squared error: the bias is constant, the noise centred."""
+        """Bound on the root mean squared error: the bias is constant, the noise has mean zero."""
         return math.hypot(self.bias_bound, self.stddev_bound)
 
     @property
     def useful(self) -> bool:
-        """True if the bound is below half the range, which a guess reaches without data."""
+        """True if bias plus noise is at most half the range, the error of a guess without data."""
         return self.bias_bound + self.stddev_bound <= self.range_bound / 2
 
 
@@ -144,20 +144,20 @@ def best_grid(
     norm: str = "max",
     value_range: float | None = None,
 ) -> Discretisation:
-    """Return the grid of least bias bound plus noise bound; it looks at no data.
+    """Return the grid with the smallest bias bound plus noise bound; it uses no data.
 
-    More bits shrink the bias like 2^-bits and swell the noise like 2^(bits * dimension) / sqrt(rows).
+    More bits reduce the bias like 2^-bits and increase the noise like 2^(bits * dimension) / sqrt(rows).
 
     Args:
         rows: number of records.
-        epsilon: budget of a record's answer.
-        lipschitz: of the row functions, > 0.
+        epsilon: budget per record.
+        lipschitz: Lipschitz constant of the row functions, > 0.
         dimension: number of continuous attributes.
-        norm: of the distance that `lipschitz` speaks of.
-        value_range: how far apart a function's values are at most; None takes what `lipschitz` implies.
+        norm: norm of the distance in the Lipschitz condition, "max" or "euclidean".
+        value_range: bound on the range of a function's values. Default: the bound implied by `lipschitz`.
 
     References:
-        Wang, Ying and Zhang 2016, Proposition 1, with the exact factor in place of its order.
+        Wang, Ying and Zhang 2016, Proposition 1, with the exact factor instead of its order.
 
     Example:
         >>> best = best_grid(rows=1_000_000, epsilon=1.0, lipschitz=1.0)
@@ -181,17 +181,17 @@ def best_grid(
 
 
 def _reach(dimension: int, norm: str) -> float:
-    """The diameter of the unit cube."""
+    """Return the diameter of the unit cube."""
     return math.sqrt(dimension) if checks.choice("norm", norm, NORMS) == "euclidean" else 1.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ContinuousAnswers:
-    """Answers about continuous attributes: unbiased for the discretised table, which may be off itself.
+    """Answers about continuous attributes, unbiased for the discretised table.
 
     Attributes:
-        answers: to the functions at the cells' midpoints, with the noise's variances and bounds.
-        bias_bound: how far the discretised table's answer can be from the table's, in either direction.
+        answers: answers for the functions at the cells' midpoints, with the noise's variances and bounds.
+        bias_bound: bound on the absolute difference between the discretised table's answer and the table's.
     """
 
     answers: UnbiasedAnswers
@@ -199,11 +199,11 @@ class ContinuousAnswers:
 
     @property
     def error_bound(self) -> np.ndarray:
-        """Bound on the root of the mean squared error, for every table, float64 [queries]."""
+        """Bound on the root mean squared error, for every table, float64 [queries]."""
         return np.hypot(self.bias_bound, self.answers.worst_stddev)
 
     def half_width(self, level: float) -> np.ndarray:
-        """Return a w [queries] with P(abs(value - truth) <= w) >= level, the discretisation included."""
+        """Return a w [queries] with P(abs(value - truth) <= w) >= level, including the discretisation."""
         return self.bias_bound + self.answers.half_width(level)
 
 
@@ -220,16 +220,16 @@ def answer_lipschitz(
 
     Args:
         seen: histograms of the perturbed cells, by group.
-        grid: what the points were discretised by.
+        grid: the grid that discretised the points.
         functions: a function of points [cells, dimension] that returns values [queries, cells], or one
             such function for each group.
-        lipschitz: of all row functions.
-        norm: of the distance that `lipschitz` speaks of.
-        useless: "refuse" answers whose noise exceeds any use, or "answer" them too.
+        lipschitz: Lipschitz constant of all row functions.
+        norm: norm of the distance in the Lipschitz condition, "max" or "euclidean".
+        useless: "refuse" answers that are too noisy, or "answer" them anyway.
 
     Raises:
-        ValueError: a table of another size, or a function that moves faster from cell to cell than it may.
-        UselessAnswerError: the noise exceeds any use.
+        ValueError: a table of another size, or functions of the wrong number, shape or slope.
+        UselessAnswerError: some answers are too noisy.
     """
     if seen.distribution.size != grid.size:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Cuts of a graph whose edges answered by randomised response.
+"""Cuts of a graph whose edges were perturbed by randomised response.
 
 The rows of a graph are its pairs of vertices, numbered along the upper triangle.
 """
@@ -27,8 +27,8 @@ class PerturbedGraph:
     """The perturbed edges of a graph, one bit for each pair of vertices.
 
     Attributes:
-        pairs: the vertices, and how pairs are numbered.
-        distribution: the distribution that answered, of two categories.
+        pairs: the vertices and the numbering of their pairs.
+        distribution: the distribution of the answers, with two categories.
         bits: the answers, packed eight to a byte, uint8 [ceil(pairs / 8)].
 
     Example:
@@ -74,19 +74,19 @@ class PerturbedGraph:
 
         Args:
             sources: the first set of each cut: 0 or 1 for every vertex [cuts, vertices].
-            sinks: the second, disjoint from the first; None takes all other vertices.
-            useless: "refuse" answers whose noise exceeds any use, or "answer" them too.
+            sinks: the second set, disjoint from the first. Default: all other vertices.
+            useless: "refuse" answers that are too noisy, or "answer" them anyway.
 
         Returns:
             Numbers of edges. The variance, ``pairs across * e^epsilon / (e^epsilon - 1)^2``, is the same
             for every graph.
 
         Raises:
-            ValueError: sets of another shape, entries other than 0 and 1, or sets that overlap.
-            UselessAnswerError: the noise exceeds any use.
+            ValueError: sets of the wrong shape, entries other than 0 and 1, or sets that overlap.
+            UselessAnswerError: some answers are too noisy.
 
         References:
-            Wang, Ying and Zhang 2016, equations 32 to 35, with the exact variance for the bound.
+            Wang, Ying and Zhang 2016, equations 32 to 35, with the exact variance instead of the bound.
         """
         first = self._sets("sources", sources)
         second = ~first if sinks is None else self._sets("sinks", sinks)
@@ -117,8 +117,8 @@ class PerturbedGraph:
     def _edges_between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return the perturbed edges across each cut, exactly, float64 [cuts].
 
-        Rows of the adjacency matrix are unpacked some at a time; with the upper triangle U the number
-        is first U second + second U first, by two matrix products in whole numbers.
+        Rows of the adjacency matrix are unpacked block by block. With U the upper triangle, the number is
+        first U second + second U first, computed by two matrix products of integers.
         """
         vertices, starts = self.pairs.vertices, self.pairs.starts
         result = np.zeros(len(first))
@@ -127,7 +127,7 @@ class PerturbedGraph:
         for begin in range(0, vertices - 1, step):
             end = min(begin + step, vertices - 1)
             rows = self._rows(int(starts[begin]), int(starts[end]), begin, end)
-            # entries of the products are at most 65,536, which float32 holds exactly
+            # entries of the products are at most 65,536, which float32 represents exactly
             for one, other in ((first, columns[1]), (second, columns[0])):
                 result += np.einsum("vc,cv->c", rows @ other, one[:, begin:end], dtype=np.float64)
         return result
@@ -179,17 +179,17 @@ class VertexPairs:
 
     @property
     def number(self) -> int:
-        """The number of pairs, the rows of the table."""
+        """The number of pairs, which are the rows of the table."""
         return self.vertices * (self.vertices - 1) // 2
 
     @property
     def starts(self) -> np.ndarray:
-        """The number of the first pair (i, i + 1) of each vertex i, and `number` last, int64 [vertices]."""
+        """The number of the first pair (i, i + 1) of each vertex i, then `number`, int64 [vertices]."""
         first = np.arange(self.vertices, dtype=np.int64)
         return first * (2 * self.vertices - first - 1) // 2
 
     def index(self, first: Any, second: Any) -> np.ndarray:
-        """Return the numbers of pairs, int64, of vertices in either order.
+        """Return the numbers of pairs, int64; a pair's vertices may be in either order.
 
         Raises:
             ValueError: a vertex outside 0..vertices-1, or a pair of a vertex with itself.
@@ -205,14 +205,14 @@ class VertexPairs:
         return self.starts[low] + high - low - 1
 
     def codes(self, edges: Any) -> np.ndarray:
-        """Return the table of a graph: 1 where there is an edge, uint8 [pairs]. It is private.
+        """Return the table of a graph: 1 for each edge, else 0, uint8 [pairs]. It is private.
 
         Args:
             edges: pairs of vertices in either order, int [edges, 2].
 
         Raises:
             TypeError: edges that are not integers.
-            ValueError: another shape, an edge given twice, or one that `index` refuses.
+            ValueError: wrong shape, an edge given twice, or one that `index` refuses.
         """
         array = np.asarray(edges)
         if array.ndim != 2 or array.shape[1] != 2:

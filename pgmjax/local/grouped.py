@@ -1,4 +1,4 @@
-"""Statistical queries with a function for each group of rows: a histogram a group, then products."""
+"""Statistical queries with one function per group of rows: a histogram per group, then products."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from pgmjax.local.codes import Perturbed, PerturbedCodes
 from pgmjax.privacy.response import KaryResponse, checked_response
 
 MAX_CELLS = 1 << 28
-"""The most cells that histograms may have together (2 GB)."""
+"""Largest total number of histogram cells (2 GB)."""
 _BLOCK_NUMBERS = 1 << 21
 
 
 @renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class GroupHistograms:
-    """Counts of every category's answers in every group of rows.
+    """Counts of the answers per category in every group of rows.
 
     Attributes:
-        distribution: the distribution that answered.
+        distribution: the distribution of the answers.
         counts: int64 [groups, size].
     """
 
@@ -53,19 +53,19 @@ class GroupHistograms:
         return self.channel.unbiased(self.counts)
 
     def answer(self, functions: Any, assignment: Any = None, *, useless: str = "refuse") -> UnbiasedAnswers:
-        """Return answers to the mean over all rows of the rows' functions.
+        """Return estimates of the mean over all rows of each query's functions.
 
         Args:
-            functions: values of the functions at every category. [queries, size]: one function a query,
-                for all rows. [queries, groups, size]: one for each group. With an assignment a list of
-                functions [functions, size] that queries choose from.
-            assignment: which function each query has on each group, int [queries, groups].
-            useless: "refuse" answers whose noise exceeds any use, or "answer" them too.
+            functions: values of the functions at every category. [queries, size]: one function per query,
+                for all rows. [queries, groups, size]: one function per group. With an assignment, a list
+                of functions [functions, size] to choose from.
+            assignment: number of the function of each query on each group, int [queries, groups].
+            useless: "refuse" answers that are too noisy, or "answer" them anyway.
 
         Raises:
             TypeError: functions that are not real numbers, or an assignment that is not of integers.
-            ValueError: shapes that do not fit, values that are not finite, an assignment outside the list.
-            UselessAnswerError: the noise exceeds any use.
+            ValueError: mismatched shapes, values that are not finite, or an assignment out of range.
+            UselessAnswerError: some answers are too noisy.
 
         References:
             Wang, Ying and Zhang 2016, equations 17 and 18.
@@ -98,7 +98,7 @@ class GroupHistograms:
         return pieces.answers(useless)
 
     def _assigned(self, functions: np.ndarray, assignment: Any, useless: str) -> UnbiasedAnswers:
-        """Answer queries that choose from a list: the products are made once for each function and group."""
+        """Answer queries by assignment; products are computed once for each function and group."""
         chosen = np.asarray(assignment)
         if chosen.dtype.kind not in "iu":
             raise TypeError(f"assignment must hold integers, got {chosen.dtype}.")
@@ -153,14 +153,14 @@ def group_histograms(
 
     Args:
         table: perturbed codes and their distribution; see `PerturbedCodes`.
-        groups: which group each row belongs to, which must be public: integers [rows], or a function of
-            (first row, last row + 1) that returns them; None for one group of all rows.
-        number: how many groups there are; needed for a function, else the largest given plus one.
-        progress: whether to show a bar; None shows it in terminals and notebooks.
+        groups: the group of each row, which must be public: integers [rows], or a function of (first row,
+            last row + 1) that returns them. Default: one group of all rows.
+        number: number of groups; required if `groups` is a function. Default: the largest group plus one.
+        progress: whether to show a progress bar. Default: in terminals and notebooks.
 
     Raises:
         TypeError: groups that are not integers.
-        ValueError: too many cells, groups outside 0..number-1, or not one for each row.
+        ValueError: too many cells, groups outside 0..number-1, or not one group per row.
     """
     perturbed = PerturbedCodes.of(table)
     distribution, size = perturbed.distribution, perturbed.distribution.size

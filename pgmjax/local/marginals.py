@@ -1,6 +1,6 @@
 """Marginals from randomised responses: unbiased counts, their covariance, and a measurement.
 
-`marginals_of` takes any `ReleasedResponses`: its `Tally` adds up the responses for many cliques in one pass.
+`marginals_of` takes any `ReleasedResponses`; a `Tally` sums the responses for many cliques in one pass.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, identity
 
 LARGEST_COVARIANCE = 4096
 NOISE = "response"
-_LEAST_VARIANCE = 1e-12  # a record: where next to nobody lies, the difference below has no digits left
+_LEAST_VARIANCE = 1e-12  # per record: if almost nobody lies, the difference in `_stddev` cancels
 
-_ENTRIES = 1 << 23  # of the largest array that a step makes of a block
+_ENTRIES = 1 << 23  # bound on the entries of an array in `_count_products`
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class ResponseMarginal:
-    """Estimates of a clique's marginal from responses; all of it is released and costs nothing further.
+    """Estimates of a clique's marginal from responses; post-processing that costs no further budget.
 
     Attributes:
-        domain: with the attributes' sizes.
+        domain: the domain with the attributes' sizes.
         clique: the attributes, in the order of the tables' axes.
         rows: the number of records, public.
         factors: the channel of each group of attributes; together they cover the clique.
-        sums: int64, an axis a factor with a place for each of its cells and one more at the end, which
-            holds what the others say when this factor is not asked. [-1, ..., -1] is `rows`.
+        sums: int64, one axis per factor, with an entry for each of its cells and a last one that leaves the
+            factor out (the sums over the other factors alone). [-1, ..., -1] is `rows`.
 
     References:
         Wang, Blocki, Li and Jha 2017, Theorem 2 (estimates of pure protocols).
@@ -62,7 +62,7 @@ class ResponseMarginal:
     sums: np.ndarray
 
     def counts(self) -> np.ndarray:
-        """Return how often each cell was answered, int64, in the shape of the clique."""
+        """Return the number of answers for each cell, int64, in the shape of the clique."""
         return self._in_order(self.sums[(slice(-1),) * self.sums.ndim])
 
     def estimate(self) -> np.ndarray:
@@ -72,31 +72,32 @@ class ResponseMarginal:
     def variance(self) -> np.ndarray:
         """Return unbiased estimates of the estimate's variances, in the shape of the clique.
 
-        For one attribute by itself they do not depend on other cells: n d + (c - d - 1) x with the mean
-        squares c and d of `Channel.unbiased_squares`. Unbiased as they are, they may be negative.
+        For a single attribute, the variance of a cell does not depend on the other cells: it is
+        n d + (c - d - 1) x with the mean squares c and d of `Channel.unbiased_squares`. Estimates may be
+        negative.
         """
         own, other = zip(*(factor.unbiased_squares for factor in self.factors), strict=True)
         unbiased = self._unbiased()
         return self._in_order(_contract(unbiased, own, other) - unbiased[(slice(-1),) * unbiased.ndim])
 
     def stddev_bound(self) -> float:
-        """Return a bound of the standard deviation of any cell's estimate (counts), for every table."""
+        """Return a bound on the standard deviation of any cell's estimate (in counts), for every table."""
         worst = [max(factor.unbiased_squares) for factor in self.factors]
         return math.sqrt(self.rows * math.prod(worst))
 
     def predicted_error(self) -> float:
-        """Return a bound of an estimated fraction's standard deviation; see `channel.predicted_error`."""
+        """Return a bound on an estimated fraction's standard deviation; see `channel.predicted_error`."""
         return predicted_error(self.factors, self.rows)
 
     def covariance(self, counts: np.ndarray | None = None) -> np.ndarray:
         """Return the covariance of the estimate, float64 [cells, cells], row-major in the clique's order.
 
         Args:
-            counts: of the table, in the shape of the clique: the covariance is then exact for such a table;
-                None gives an unbiased estimate of it from the responses.
+            counts: counts of a table, in the shape of the clique, for the exact covariance under that table.
+                Default: an unbiased estimate from the responses.
 
         Raises:
-            ValueError: more than 4096 cells, or counts of another shape.
+            ValueError: more than 4096 cells, or counts of the wrong shape.
         """
         cells = math.prod(factor.size for factor in self.factors)
         if cells > LARGEST_COVARIANCE:
@@ -114,7 +115,7 @@ class ResponseMarginal:
         return square[np.ix_(place, place)]
 
     def query(self) -> Query:
-        """Return the linear query of which `counts` are unbiased answers: the channels' matrices."""
+        """Return the linear query that `counts` answer without bias, from the channels' matrices."""
         if all(len(factor.attributes) == 1 for factor in self.factors):
             blocks = {factor.attributes[0]: matrix(factor.matrix()) for factor in self.factors}
             return Product({name: blocks[name] for name in self.clique})
@@ -133,16 +134,15 @@ class ResponseMarginal:
     def measurement(self) -> LinearMeasurement:
         """Return the counts as a measurement for an estimator.
 
-        The standard deviation of a count is that of its exact distribution (a sum of independent bits, one a
-        record) for the table that is estimated, negative counts taken for 0. Correlations of counts are left
-        out.
+        The standard deviation of a count is that of its exact distribution (a sum of independent bits, one
+        per record) for the estimated table, with negative counts set to 0. Correlations are ignored.
         """
         return LinearMeasurement(
             self.clique, self.counts().reshape(-1), self._stddev().reshape(-1), self.query(), NOISE
         )
 
     def _stddev(self) -> np.ndarray:
-        """Standard deviations of the counts, for the estimated table."""
+        """Return the standard deviations of the counts for the estimated table."""
         unbiased = self._unbiased()
         likely = np.maximum(unbiased[(slice(-1),) * unbiased.ndim], 0.0)
         total = likely.sum()
@@ -154,7 +154,7 @@ class ResponseMarginal:
         return self._in_order(np.sqrt(np.maximum(squares - means, _LEAST_VARIANCE * self.rows)))
 
     def _unbiased(self) -> np.ndarray:
-        """The sums with each factor's cells made unbiased, the last place of each axis as it is."""
+        """Return the sums with each factor's cells made unbiased; the last entry of each axis is kept."""
         table = self.sums.astype(np.float64)
         for axis, factor in enumerate(self.factors):
             along = np.moveaxis(table, axis, -1)  # a view
@@ -162,7 +162,7 @@ class ResponseMarginal:
         return table
 
     def _in_order(self, table: np.ndarray) -> np.ndarray:
-        """A table [cells of each factor] in the shape of the clique."""
+        """Return a table [cells of each factor] in the shape of the clique."""
         names = [name for factor in self.factors for name in factor.attributes]
         split = table.reshape(self.domain.shape_of(names))
         return split.transpose([names.index(name) for name in self.clique])
@@ -183,14 +183,14 @@ class ResponseMarginal:
 
 
 def _extended(table: np.ndarray) -> np.ndarray:
-    """A table with its sum along each axis as a last place."""
+    """Append to each axis of a table the sum along it."""
     for axis in range(table.ndim):
         table = np.concatenate([table, table.sum(axis=axis, keepdims=True)], axis=axis)
     return table
 
 
 def _contract(full: np.ndarray, own: Sequence[float], other: Sequence[float]) -> np.ndarray:
-    """Weight a cell by `own` and all others by `other`, along one axis after another."""
+    """Weight each cell by `own` and all others by `other`, along each axis in turn."""
     for axis, (mine, theirs) in enumerate(zip(own, other, strict=True)):
         table = np.moveaxis(full, axis, 0)
         full = np.moveaxis(theirs * table[-1:] + (mine - theirs) * table[:-1], 0, axis)
@@ -221,7 +221,7 @@ class ReleasedResponses(Protocol):
 
     @property
     def groups(self) -> tuple[Clique, ...]:
-        """The groups of attributes that were answered for."""
+        """The groups of attributes with responses."""
         ...
 
     @property
@@ -235,22 +235,22 @@ class ReleasedResponses(Protocol):
         ...
 
     def blocks(self) -> Iterator[Block]:
-        """Yield answers of some records at a time: a group's categories [rows] or bits [rows, size]."""
+        """Yield blocks of answers: for each group categories [rows] or bits [rows, size]."""
         ...
 
 
 def marginals_of(
     responses: ReleasedResponses, cliques: Sequence[Any], *, show_progress: bool | None = False
 ) -> list[ResponseMarginal]:
-    """Return what responses say of cliques: unbiased counts with their covariance, in one pass.
+    """Return estimated marginals of cliques, with their covariance, in one pass over the responses.
 
     Args:
-        responses: a perturbed table, or responses that are read by this.
-        cliques: lists of attributes, all of them answered about.
-        show_progress: None shows a bar in terminals only, False never.
+        responses: a perturbed table, or a stream of responses, which is consumed.
+        cliques: lists of attributes, all in the groups of the responses.
+        show_progress: whether to show a progress bar; None shows it only in terminals.
 
     Raises:
-        ValueError: an attribute that no group has.
+        ValueError: an attribute that is in no group.
     """
     wanted: list[Clique] = [as_clique(responses.domain, clique) for clique in cliques]
     tally = Tally(responses.domain, responses.groups, responses.distributions, wanted)
@@ -266,12 +266,12 @@ class Tally:
 
     Args:
         domain: the domain of the records.
-        groups: the groups of attributes that were answered for.
+        groups: the groups of attributes with responses.
         distributions: the distribution of each group's answers.
-        cliques: lists of attributes, each of which lies in one of the groups.
+        cliques: lists of attributes, each in one of the groups.
 
     Raises:
-        ValueError: a clique with an attribute that no group has.
+        ValueError: a clique with an attribute that is in no group.
     """
 
     def __init__(
@@ -292,7 +292,7 @@ class Tally:
         self.rows = 0
 
     def add(self, block: Sequence[np.ndarray]) -> None:
-        """Take in the answers of some records: for each group categories [rows] or bits [rows, size]."""
+        """Add a block of answers: for each group categories [rows] or bits [rows, size]."""
         rows = len(block[0])
         self.rows += rows
         numbers = functools.cache(lambda group, part: self._numbers(block[group], group, part))
@@ -304,14 +304,14 @@ class Tally:
                 _count_products(sums, answers, rows)
 
     def marginals(self) -> list[ResponseMarginal]:
-        """Return what was added up, one marginal a clique."""
+        """Return the accumulated marginals, one per clique."""
         return [
             ResponseMarginal(self._domain, clique, self.rows, factors, sums.copy())
             for (clique, _), factors, sums in zip(self._parts, self._factors, self._sums, strict=True)
         ]
 
     def _numbers(self, answers: np.ndarray, group: int, part: Clique) -> np.ndarray:
-        """Answers of a group as cells of some of its attributes [rows], or as sums of bits [rows, cells]."""
+        """Return a group's answers as cells of some attributes [rows] or sums of bits [rows, cells]."""
         names = self._groups[group]
         if part == names:
             return answers
@@ -327,10 +327,10 @@ class Tally:
 
 
 def parts_of(groups: Sequence[Clique], clique: Clique) -> tuple[tuple[int, Clique], ...]:
-    """Return the groups that a clique's attributes lie in, each with those attributes in the clique's order.
+    """Return the groups that contain a clique's attributes, each with those attributes in clique order.
 
     Raises:
-        ValueError: an attribute that no group has.
+        ValueError: an attribute that is in no group.
     """
     group_of = {name: number for number, group in enumerate(groups) for name in group}
     for name in clique:
@@ -345,10 +345,10 @@ def parts_of(groups: Sequence[Clique], clique: Clique) -> tuple[tuple[int, Cliqu
 def factors_of(
     domain: Domain, groups: Sequence[Clique], distributions: Sequence[ResponseDistribution], clique: Clique
 ) -> tuple[Channel, ...]:
-    """Return the channels of the groups that a clique's attributes lie in, merged to these attributes.
+    """Return the channels of the groups that contain a clique's attributes, merged to these attributes.
 
     Raises:
-        ValueError: an attribute that no group has.
+        ValueError: an attribute that is in no group.
     """
     return tuple(Channel.of(distributions[group], domain, part) for group, part in parts_of(groups, clique))
 
@@ -365,7 +365,7 @@ def _count_codes(sums: np.ndarray, answers: Sequence[np.ndarray]) -> None:
 
 
 def _count_products(sums: np.ndarray, answers: Sequence[np.ndarray], rows: int) -> None:
-    """Add up products of the answers' numbers, with a 1 behind each record's numbers."""
+    """Add products of the answers' numbers, with a 1 appended to each record's numbers."""
     if len(answers) == 1:
         sums[:-1] += answers[0].sum(axis=0, dtype=np.int64)
         sums[-1] += rows
@@ -379,12 +379,12 @@ def _count_products(sums: np.ndarray, answers: Sequence[np.ndarray], rows: int) 
         left = parts[0]
         for part in parts[1:-1]:
             left = (left[:, :, None] * part[:, None, :]).reshape(len(left), -1)
-        added = left.T @ parts[-1]  # of whole numbers below 2^53: exact
+        added = left.T @ parts[-1]  # integers below 2^53, so exact
         sums += np.rint(added).astype(np.int64).reshape(sums.shape)
 
 
 def _spread(answer: np.ndarray, size: int) -> np.ndarray:
-    """Numbers of each cell and a 1, float64 [rows, size + 1]."""
+    """Return the number of each cell followed by a 1, float64 [rows, size + 1]."""
     numbers = np.ones((len(answer), size + 1))
     if answer.ndim == 1:
         numbers[:, :-1] = 0

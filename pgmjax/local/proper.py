@@ -1,4 +1,4 @@
-"""Proper answers: the value nearest to an unbiased one that some table really has."""
+"""Proper answers: the achievable value nearest to an unbiased one."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ import numpy as np
 from pgmjax._internal import checks
 
 MAX_STEPS = 1 << 25
-"""The most steps between the least and the largest sum that are looked through one by one."""
-_OFF = 1e-6  # of a step
+"""Largest number of steps between the smallest and the largest sum that are enumerated."""
+_OFF = 1e-6  # tolerance, relative to the step
 
 
 @dataclasses.dataclass(frozen=True)
 class ProperEstimator:
-    """The sums that a statistical query can have: of one value for each row, out of its function's values.
+    """The achievable sums of a statistical query: each row contributes one of its function's values.
 
-    Values must be the least one plus multiples of a step, so that sums can be numbered.
+    A function's values must be its smallest value plus multiples of a step, so that sums can be numbered.
 
     Args:
         values: the values of each group's function over the categories: a sequence of numbers, or one
             such sequence for each group.
-        rows: number of rows of each group; an integer where there is one.
-        step: what the differences of values are multiples of, > 0.
+        rows: number of rows of each group; an integer if there is one group.
+        step: common divisor of the differences between values, > 0.
 
     Raises:
-        ValueError: differences that are no multiples of the step, or too many sums to look through.
+        ValueError: differences that are not multiples of the step, or too many sums to enumerate.
 
     References:
         Wang, Ying and Zhang 2016, equation 21 and Lemma 3.
@@ -63,11 +63,11 @@ class ProperEstimator:
 
     @property
     def least(self) -> float:
-        """The least sum over the rows."""
+        """The smallest sum over the rows."""
         return float(sum(group[0] * count for group, count in zip(self.values, self.rows, strict=True)))
 
     def sums(self) -> np.ndarray:
-        """Return all sums that a table can have, ascending float64."""
+        """Return all achievable sums, ascending, float64."""
         unit, last, reached = self._reached  # type: ignore[attr-defined]
         if reached is None and last >= MAX_STEPS:
             raise ValueError(f"there are {last + 1:,} sums, all multiples of one number: not listed.")
@@ -75,10 +75,10 @@ class ProperEstimator:
         return self.least + self.step * unit * numbers
 
     def nearest(self, means: Any) -> np.ndarray:
-        """Return the achievable mean over the rows nearest to each of some means, float64 [queries].
+        """Return the achievable mean over the rows nearest to each given mean, float64 [queries].
 
         Guarantees:
-            The squared error is at most four times that of the mean given: the truth is achievable too.
+            The squared error is at most four times that of the given mean, since the truth is achievable.
         """
         rows = sum(self.rows)
         unit, last, reached = self._reached  # type: ignore[attr-defined]
@@ -95,7 +95,7 @@ class ProperEstimator:
         return (self.least + self.step * unit * found) / rows
 
     def _shapes(self) -> dict[tuple[int, ...], int]:
-        """Return how many rows have each set of values, in steps above its least."""
+        """Return the number of rows for each set of values, in steps above its smallest value."""
         shapes: dict[tuple[int, ...], int] = {}
         for group, count in zip(self.values, self.rows, strict=True):
             steps = (np.array(group) - group[0]) / self.step
@@ -112,7 +112,7 @@ class ProperEstimator:
 
 
 def _reached(shapes: dict[tuple[int, ...], int]) -> tuple[int, int, np.ndarray | None]:
-    """Return the unit of all sums, the largest in it, and which are reached; None where all are."""
+    """Return the unit of all sums, the largest sum in that unit, and which are reached (None if all are)."""
     if not shapes:
         return 1, 0, None
     unit = int(np.gcd.reduce([number for shape in shapes for number in shape]))
@@ -134,7 +134,7 @@ def _reached(shapes: dict[tuple[int, ...], int]) -> tuple[int, int, np.ndarray |
 
 
 def _power(base: np.ndarray, count: int) -> np.ndarray:
-    """Return which sums `count` members of a set can have."""
+    """Return which sums of `count` members of a set exist."""
     result = np.ones(1, dtype=bool)
     for bit in bin(count)[2:]:
         result = _sum_of(result, result)
@@ -144,8 +144,8 @@ def _power(base: np.ndarray, count: int) -> np.ndarray:
 
 
 def _sum_of(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return which sums of one member of each set there are."""
+    """Return which sums of one member of each set exist."""
     from scipy.signal import fftconvolve
 
-    # numbers of pairs are whole and far below 2^53, so that one half tells them from none
+    # numbers of pairs are integers far below 2^53, so a threshold of one half separates them from 0
     return fftconvolve(first.astype(np.float64), second.astype(np.float64)) > 0.5

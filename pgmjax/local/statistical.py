@@ -1,7 +1,6 @@
-"""Statistical queries on perturbed codes: one function for all rows, or another for every row.
+"""Statistical queries on perturbed codes: one function for all rows, or one for every row.
 
-Queries on some attributes of a large universe are summed in closed form, and nothing of its size is written
-out.
+Queries on some attributes of a large universe are summed in closed form, without any array of its size.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ def answer_queries(
 ) -> UnbiasedAnswers:
     """Return answers to linear queries on cliques of the universe's attributes, as fractions of the rows.
 
-    A predicate on a set S of d bits sums to 2^(d - |S|) over the universe; any product over attributes
-    to the product of their sums. So the work does not grow with the number of cells.
+    A product over attributes sums over the universe to the product of the attributes' sums; for example,
+    a predicate on a set S of d bits sums to 2^(d - |S|). So the work does not grow with the number of cells.
 
     Args:
         table: perturbed codes of the universe's cells, and their distribution.
-        universe: which attributes a code stands for.
-        queries: of `pgmjax.queries`; every row of each is one answer.
-        useless: "refuse" answers whose noise exceeds any use, or "answer" them too.
+        universe: the attributes that the codes encode.
+        queries: queries of `pgmjax.queries`; every row of each is one answer.
+        useless: "refuse" answers that are too noisy, or "answer" them anyway.
 
     Raises:
         ValueError: a distribution of another size, or a query that does not fit the universe.
-        UselessAnswerError: the noise exceeds any use.
+        UselessAnswerError: some answers are too noisy.
 
     References:
         Wang, Ying and Zhang 2016, the remark after Lemma 3.
@@ -88,7 +87,7 @@ def _see(
     seen: np.ndarray,
     squares: np.ndarray,
 ) -> None:
-    """Add sums over answers of the functions and of their squares."""
+    """Add the sums over answers of the functions and of their squares."""
     step = max(1, _BLOCK_NUMBERS // max(rows.num_terms, 1))
     for start in range(0, len(cells), step):
         some = slice(start, start + step)
@@ -100,7 +99,7 @@ def _see(
 
 
 def _about(rows: Rows) -> Function:
-    """Return the functions' sums over the universe, from one vector an attribute."""
+    """Return the summary of the functions over the universe, from one vector per attribute."""
     sums = rows.coefficients.copy()
     for place, vectors in enumerate(rows.vectors):
         sums *= vectors.sum(axis=1)[rows.index[:, place]]
@@ -114,7 +113,7 @@ def _about(rows: Rows) -> Function:
 
 
 def _squares(rows: Rows) -> np.ndarray:
-    """Return the sum over the universe of each row's square [rows]: over all pairs of its terms."""
+    """Return the sum over the universe of each row's square [rows], by pairs of its terms."""
     number = np.bincount(rows.owner, minlength=rows.num_rows)
     ends = np.cumsum(number)
     most = int(number.max(initial=0))
@@ -122,7 +121,7 @@ def _squares(rows: Rows) -> np.ndarray:
     result = np.zeros(rows.num_rows)
     terms = np.arange(rows.num_terms)
     for shift in range(most):
-        # each term with the one `shift` behind it in the same row; pairs count twice, a term itself once
+        # each term with the one `shift` after it in the same row; pairs count twice, a term with itself once
         first = terms[terms + shift < ends[rows.owner]]
         second = first + shift
         product = rows.coefficients[first] * rows.coefficients[second]
@@ -135,22 +134,22 @@ def _squares(rows: Rows) -> np.ndarray:
 def answer_rows(
     table: Perturbed, functions: Any, queries: int | None = None, *, useless: str = "refuse"
 ) -> UnbiasedAnswers:
-    """Return answers to means over rows of functions that differ from row to row.
+    """Return estimates of means over rows of functions that differ from row to row.
 
-    The rows' order must be public: the functions say whose answer they are applied to.
+    The order of the rows must be public, since each function is applied to the answer of a specific row.
 
     Args:
         table: perturbed codes and their distribution; see `PerturbedCodes`.
         functions: values at every category: an array [rows, size] (one query) or [queries, rows, size], or
-            a function of (first row, last row + 1) that returns those rows' values, for tables whose
-            functions do not fit in memory.
-        queries: the number of queries; needed where `functions` is a function, which then returns
+            a function of (first row, last row + 1) that returns those rows' values, for functions that do
+            not fit in memory.
+        queries: number of queries; required if `functions` is a function, which then returns
             [queries, rows, size].
-        useless: "refuse" answers whose noise exceeds any use, or "answer" them too.
+        useless: "refuse" answers that are too noisy, or "answer" them anyway.
 
     Raises:
         ValueError: shapes that do not fit the rows and categories, or values that are not finite.
-        UselessAnswerError: the noise exceeds any use.
+        UselessAnswerError: some answers are too noisy.
 
     References:
         Wang, Ying and Zhang 2016, equations 17 and 18.

@@ -1,7 +1,7 @@
 """A perturbed table: every record's own randomised answer, to be published as it is.
 
-It has one column for each group of attributes, in the order of the table. `columns_of` takes in answers as
-they come, in memory or in files that may be larger than it.
+It has one column of answers per group of attributes, in the order of the table's rows. `columns_of` reads a
+stream of answers into memory, or into files that may be larger than memory.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class PerturbedTable:
         domain: the public domain.
         columns: the answers about each group of attributes.
         rows: the number of records, public.
-        secure: True only for noise from a vetted sampler that nobody can repeat.
-        seed: the seed of insecure noise, None for secure noise.
-        ledger: where the charge is kept, None where nowhere.
+        secure: True only for noise from a vetted sampler that nobody can reproduce.
+        seed: the seed of insecure noise; None for secure noise.
+        ledger: receipt of the charge in the ledger; None without a ledger.
 
     Guarantees:
-        `epsilon`-differential privacy where one record is replaced, for all columns together, provided that
-        `secure` is True and that neither the domain nor the order of the rows depends on private values.
+        `epsilon`-differential privacy under replace-one, for all columns together, provided that `secure` is
+        True and that neither the domain nor the order of the rows depends on private values.
     """
 
     domain: Domain
@@ -70,7 +70,7 @@ class PerturbedTable:
 
     @property
     def groups(self) -> tuple[Clique, ...]:
-        """The groups of attributes that were answered for, one a column."""
+        """The groups of attributes, one per column."""
         return tuple(column.attributes for column in self.columns)
 
     @property
@@ -80,10 +80,10 @@ class PerturbedTable:
 
     @property
     def column(self) -> ResponseColumn:
-        """The one column of a table whose attributes were answered for together.
+        """The only column, if all attributes were perturbed together.
 
         Raises:
-            ValueError: there are several.
+            ValueError: there are several columns.
         """
         if len(self.columns) != 1:
             raise ValueError(
@@ -94,18 +94,18 @@ class PerturbedTable:
 
     @property
     def distribution(self) -> KaryResponse:
-        """The distribution of the one column's answers, of direct encoding; see `ResponseColumn`."""
+        """The distribution of the only column's answers, with direct encoding; see `ResponseColumn`."""
         column = self.column
         assert column.codes is not None  # refuses bits
         return column.distribution  # type: ignore[return-value]
 
     @property
     def codes(self) -> np.ndarray:
-        """The categories of the one column, unsigned integers [rows]; see `ResponseColumn`."""
+        """The categories of the only column, unsigned integers [rows]; see `ResponseColumn`."""
         return self.column.codes
 
     def blocks(self, rows: int = _BLOCK_ROWS) -> Iterator[tuple[np.ndarray, ...]]:
-        """Yield answers of some records at a time: a column's categories [rows] or bits [rows, size]."""
+        """Yield blocks of answers: for each column categories [rows] or bits [rows, size]."""
         for start in range(0, self.rows, rows):
             stop = min(start + rows, self.rows)
             yield tuple(column.part(start, stop) for column in self.columns)
@@ -113,11 +113,11 @@ class PerturbedTable:
     def marginals(
         self, cliques: Sequence[Any], *, show_progress: bool | None = None
     ) -> list[ResponseMarginal]:
-        """Return what the answers say of cliques; see `local.marginals_of`."""
+        """Return estimated marginals of cliques; see `local.marginals_of`."""
         return marginals_of(self, cliques, show_progress=show_progress)
 
     def marginal(self, clique: Any) -> ResponseMarginal:
-        """Return what the answers say of one clique; see `marginals`."""
+        """Return the estimated marginal of one clique; see `marginals`."""
         return self.marginals([clique])[0]
 
     def measurements(self, cliques: Sequence[Any]) -> tuple[LinearMeasurement, ...]:
@@ -125,10 +125,10 @@ class PerturbedTable:
         return tuple(marginal.measurement() for marginal in self.marginals(cliques))
 
     def save(self, folder: str | os.PathLike[str]) -> pathlib.Path:
-        """Write the table into a new folder: `perturbed.json` and one .npy file a column.
+        """Write the table to a new folder: `perturbed.json` and one .npy file per column.
 
         Raises:
-            ValueError: the folder exists or cannot be made.
+            ValueError: the folder exists or cannot be created.
         """
         with reserve(folder) as made:
             answers = {answers_name(i): column.answers for i, column in enumerate(self.columns)}
@@ -136,7 +136,7 @@ class PerturbedTable:
         return pathlib.Path(folder).absolute()
 
     def write_record(self, folder: pathlib.Path) -> None:
-        """Write `perturbed.json` beside the columns' files."""
+        """Write `perturbed.json` next to the columns' files."""
         FOLDER.write(folder, self._record(), {})
 
     def _record(self) -> dict[str, Any]:
@@ -159,10 +159,10 @@ class PerturbedTable:
 
 
 def load(folder: str | os.PathLike[str]) -> PerturbedTable:
-    """Open a perturbed table; its answers are read from the files when they are used.
+    """Open a perturbed table; its answers are read from the files when used.
 
     Raises:
-        ValueError: there is no such table, or it is damaged.
+        ValueError: the table does not exist or is damaged.
     """
     with FOLDER.reading(folder) as contents:
         record = contents.record
@@ -187,9 +187,9 @@ class ResponseColumn:
         attributes: the group; a record's category is its cell, row-major in this order.
         encoding: "direct", "optimal-unary" or "symmetric-unary".
         distribution: the distribution of an answer, with its size and lie.
-        epsilon: what the answers cost.
-        answers: in memory or mapped from a file: categories of the smallest unsigned type [rows], or of
-            unary encodings a record's bits packed into bytes, uint8 [rows, ceil(size / 8)].
+        epsilon: the cost of the answers.
+        answers: in memory or mapped from a file: categories of the smallest unsigned type [rows], or for
+            unary encodings each record's bits packed into bytes, uint8 [rows, ceil(size / 8)].
     """
 
     attributes: Clique
@@ -200,7 +200,7 @@ class ResponseColumn:
 
     @property
     def unary(self) -> bool:
-        """True if records answered with a bit a category."""
+        """True if each answer has one bit per category."""
         return isinstance(self.distribution, UnaryResponse)
 
     @property
@@ -208,7 +208,7 @@ class ResponseColumn:
         """The answered categories, unsigned integers [rows], in the order of the table.
 
         Raises:
-            ValueError: records answered with a bit a category, and not with one category.
+            ValueError: the answers are bits (unary encoding), not categories.
         """
         if self.unary:
             raise ValueError(
@@ -221,7 +221,7 @@ class ResponseColumn:
         """Return the answers of some records: categories [rows], or bits, bool [rows, size].
 
         Raises:
-            ValueError: a category that there is none of: the file was damaged.
+            ValueError: a category out of range: the file is damaged.
         """
         some = self.answers[start:stop]
         if not self.unary:
@@ -234,7 +234,7 @@ class ResponseColumn:
         return np.unpackbits(some, axis=1, count=self.distribution.size).view(np.bool_)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `read_column` reads, beside the answers."""
+        """Return the record that `read_column` reads, without the answers."""
         return {
             "attributes": list(self.attributes),
             "encoding": self.encoding,
@@ -254,7 +254,7 @@ def distribution_of_encoding(encoding: str, size: int, lie: float) -> ResponseDi
     """Return the distribution of an encoding's answers.
 
     Raises:
-        ValueError: no such encoding, or numbers out of range.
+        ValueError: unknown encoding, or numbers out of range.
     """
     checks.choice("encoding", encoding, ENCODINGS)
     if encoding == "direct":
@@ -263,11 +263,11 @@ def distribution_of_encoding(encoding: str, size: int, lie: float) -> ResponseDi
 
 
 def read_column(record: dict[str, Any], answers: np.ndarray) -> ResponseColumn:
-    """Return the column that `ResponseColumn.to_dict` wrote down.
+    """Return the column from its `ResponseColumn.to_dict` record and its answers.
 
     Raises:
-        KeyError: something is missing.
-        ValueError: a number out of range, or answers of another shape; categories are checked when used.
+        KeyError: a key is missing.
+        ValueError: a number out of range, or answers of the wrong shape; categories are checked when used.
     """
     distribution = distribution_of_encoding(record["encoding"], record["size"], float(record["lie"]))
     epsilon = exact_epsilon(record["epsilon"])
@@ -284,8 +284,8 @@ def columns_of(responses: Responses, folder: pathlib.Path | None = None) -> tupl
     """Return responses as columns, read block by block.
 
     Args:
-        responses: the stream, which is read by this.
-        folder: where files are made; None keeps the answers in memory.
+        responses: the stream, which is consumed.
+        folder: folder for the files. Default: keep the answers in memory.
     """
     planned = responses.planned
     arrays = [_array(each, responses.rows, folder, number) for number, each in enumerate(planned)]

@@ -1,9 +1,8 @@
 """Estimates of true answers: values, their standard deviations, and Gaussian intervals around them.
 
-Error bars, least squares and noisy marginals derive from `Estimates` and add what is theirs. Other answers do
-not, since a Gaussian interval would claim too much of them: those of `local` have bounds for every table,
-`history.Inference` has the distribution of its error, and a bias may come on top of the noise in
-`history.Answers` and `history.ConsistentAnswers`.
+Error bars, least squares and noisy marginals are subclasses of `Estimates`. Other answers are not, since a
+Gaussian interval would be invalid for them: those of `local` have bounds for every table, `history.Inference`
+has the distribution of its error, and `history.Answers` and `history.ConsistentAnswers` may be biased.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Estimates:
 
     Attributes:
         values: the estimates (counts times the query's unit), of any shape.
-        stddevs: standard deviation of the noise in each, same shape and unit; NaN where there is none.
+        stddevs: standard deviation of the noise in each, same shape and unit; NaN if undefined.
 
     Example:
         >>> estimates = Estimates(np.array([10.0, 20.0]), np.array([2.0, np.nan]))
@@ -38,18 +37,18 @@ class Estimates:
     def half_width(self, level: float) -> np.ndarray:
         """Return a w with P(abs(value - truth) <= w) = level for Gaussian noise, in the shape of the values.
 
-        It is NaN where the standard deviation is, or does not tell how far the estimate is from the truth.
+        It is NaN where the standard deviation is NaN or does not describe the error of the estimate.
 
         Raises:
-            ValueError: a level outside (0, 1).
+            ValueError: `level` is not in (0, 1).
         """
         return normal_quantile(level) * self.stddevs
 
     def interval(self, level: float = 0.95) -> np.ndarray:
-        """Return both ends of the interval of each estimate [..., 2], see `half_width`.
+        """Return both ends of the interval of each estimate [..., 2]; see `half_width`.
 
         Raises:
-            ValueError: a level outside (0, 1).
+            ValueError: `level` is not in (0, 1).
         """
         width = self.half_width(level)
         return np.stack([self.values - width, self.values + width], axis=-1)
@@ -64,11 +63,11 @@ class Estimates:
         return html.card(type(self).__name__, self._facts(), html.table([*columns], rows, self.values.size))
 
     def _facts(self) -> dict[str, Any]:
-        """Return the facts about all estimates together."""
+        """Return summary facts about the estimates."""
         return {"answers": self.values.size}
 
     def _columns(self) -> dict[str, Sequence[Any]]:
-        """The table in a notebook, one row per estimate."""
+        """Return the columns of the table shown in a notebook, with one row per estimate."""
         return {
             "answer": range(self.values.size),
             "estimate": self.values.ravel().tolist(),

@@ -1,14 +1,14 @@
-"""Generalised least squares: of the unbiased combinations of noisy answers those of least variance.
+"""Generalised least squares: the unbiased combinations of noisy answers with minimal variance.
 
-It stands with the measurements, the lowest floor that knows noisy linear answers and their noise: the total,
-the strategies' baselines, error bars and the inference from a history all import it from above or beside.
+It is in this package, the lowest one with noisy linear answers and their noise, because the total, the
+strategies' baselines, error bars and the inference from a history all import it.
 
-Answers are whitened first: divided by their standard deviations. `shortest_combinations` then solves for
-rows that are written out, and tells the estimable targets; `Information` keeps the covariance of the
-estimates and is updated row by row; `WhitenedAnswers` multiplies only. A linear function of a table's records
-is a vector in one of two coordinate systems: `JointCells` writes out every cell, `ResidualBasis` are
-orthogonal parts of cliques. What is known without noise is no row: it is projected out of rows and targets
-before, as `uncertainty.linear.Noiseless` does.
+Answers are first whitened, i.e. divided by their standard deviations. `shortest_combinations` solves for
+explicit rows and finds the estimable targets. `Information` keeps the covariance of the estimates and is
+updated row by row. `WhitenedAnswers` only multiplies. A linear function of a table's records is a vector in
+one of two coordinate systems: `JointCells` uses every cell, `ResidualBasis` uses orthogonal parts of cliques.
+Exactly known values are not rows: they are first projected out of rows and targets, see
+`uncertainty.linear.Noiseless`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
 
 TOLERANCE = 1e-8
-"""A direction whose share outside the rows' span is below it counts as inside."""
+"""A direction whose relative distance from the rows' span is at most this counts as inside."""
 
 _WELL_CONDITIONED = 1e-6
 _RANK = 1e-10
@@ -43,19 +43,20 @@ def shortest_combinations(
     tolerance: float = _ESTIMABLE,
     rank_tolerance: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the combinations of whitened rows that come closest to targets, of several the shortest.
+    """Return the minimum-norm least-squares combinations of whitened rows for the targets.
 
-    The square of a combination's length is the variance of its estimate.
+    The squared length of a combination is the variance of its estimate.
 
     Args:
         rows: [rows, coordinates].
         targets: [targets, coordinates].
-        tolerance: a target is estimable where its combination misses no entry by more than this share of the
-            target's largest.
-        rank_tolerance: singular values below this share of the largest are rounding; None takes float64's.
+        tolerance: a target is estimable if its combination misses no entry by more than this fraction of
+            the target's largest entry.
+        rank_tolerance: singular values below this fraction of the largest are treated as zero. Default:
+            that of NumPy's `lstsq` for float64.
 
     Returns:
-        combinations [targets, rows]; whether each target is estimable, bool [targets]; the rank of the rows.
+        Combinations [targets, rows], whether each target is estimable, bool [targets], and the rank of rows.
 
     Example:
         >>> targets = np.array([[1.0, 1.0], [1.0, 0.0]])
@@ -70,10 +71,10 @@ def shortest_combinations(
 
 
 class WhitenedAnswers:
-    """Measured answers over their standard deviations, as linear functions of a table in coordinates.
+    """Measured answers divided by their standard deviations, as linear functions of a table in coordinates.
 
     Attributes:
-        values: the measured values over their standard deviations [answers].
+        values: the measured values divided by their standard deviations [answers].
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class WhitenedAnswers:
         return result
 
     def operator(self) -> LinearOperator:
-        """Return what multiplies the whitened rows and their transpose, for SciPy's solvers."""
+        """Return the whitened rows as a linear operator for SciPy's solvers."""
         from scipy.sparse.linalg import LinearOperator
 
         shape = self.values.size, self.coordinates.length
@@ -123,13 +124,12 @@ class WhitenedAnswers:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Information:
-    """The pseudo-inverse of M = rows' rows and what is missing from their span.
+    """The pseudo-inverse of M = rows' rows and the projector on its null space.
 
     Attributes:
         inverse: the pseudo-inverse of M [coordinates, coordinates].
-        null: the projector on the directions that no row sees [coordinates, coordinates]; None where there
-            is none.
-        updates: how many rows were added one by one since the last factorisation.
+        null: the projector on the null space of the rows [coordinates, coordinates]; None if it is trivial.
+        updates: number of rows added one by one since the last factorisation.
     """
 
     inverse: np.ndarray
@@ -138,7 +138,7 @@ class Information:
 
     @classmethod
     def of(cls, rows: np.ndarray) -> Information:
-        """Factor weighted rows [rows, coordinates]: by Cholesky where all is well determined, else SVD."""
+        """Factor weighted rows [rows, coordinates], by Cholesky if well conditioned, otherwise by SVD."""
         number = rows.shape[1]
         inverse = _by_cholesky(rows) if len(rows) >= number else None
         if inverse is not None:
@@ -151,7 +151,7 @@ class Information:
         return cls(inverse, null)
 
     def missing(self, targets: np.ndarray) -> np.ndarray:
-        """Return the parts of targets [targets, coordinates] that no row sees, exact zeros where none is."""
+        """Return the null-space parts of targets [targets, coordinates], exactly zero if negligible."""
         if self.null is None:
             return np.zeros_like(targets)
         parts = targets @ self.null
@@ -175,7 +175,7 @@ class Information:
         return np.einsum("ij,ij->i", targets @ self.inverse, targets)
 
     def widened(self, number: int) -> Information:
-        """Return the same about so many coordinates, the new ones last, which no row has seen."""
+        """Return the information extended to `number` coordinates; the new ones are last and unmeasured."""
         new = number - len(self.inverse)
         if not new:
             return self
@@ -205,7 +205,7 @@ class Information:
 
 
 def _by_cholesky(rows: np.ndarray) -> np.ndarray | None:
-    """Return the inverse of the rows' Gram matrix, None where it is too close to a singular one."""
+    """Return the inverse of the rows' Gram matrix, or None if it is nearly singular."""
     from scipy.linalg.lapack import dpocon, dpotrf, dpotri
 
     gram = rows.T @ rows
@@ -229,7 +229,7 @@ class JointCells:
     """Coordinates of functions on some attributes: their values on every cell, row-major.
 
     Attributes:
-        domain: the attributes, those of the functions among them.
+        domain: the domain, which includes the attributes of the functions.
         names: the attributes of the functions, in the domain's order.
     """
 
@@ -262,14 +262,14 @@ class ResidualBasis:
     """Coordinates of functions on some cliques in orthogonal parts, the residual basis.
 
     The parts are the mean, the effect of each attribute, of each pair, and so on. A linear function of a
-    table's records that names few attributes is a sum of effects, one for each subset of them; the effect of
-    a subset sums to zero along each of its attributes. Functions on different cliques meet in the effects of
-    the subsets they share, so that a domain is never written out.
+    table's records on a clique is a sum of effects, one for each subset of the clique; the effect of a subset
+    sums to zero along each of its attributes. Functions on different cliques share the effects of their
+    common subsets, so the full domain is never materialised.
 
     Attributes:
         domain: the attributes.
-        places: for each subset of a clique, in the domain's order, where its numbers stand.
-        length: how many numbers there are.
+        places: the slice of coordinates of each subset of a clique, in the domain's order.
+        length: number of coordinates.
 
     References:
         Darroch and Speed 1983, "Additive and multiplicative models and interactions".
@@ -301,8 +301,8 @@ class ResidualBasis:
         """Return a function's coordinates [length]; their squares sum to the mean square of the function.
 
         Args:
-            clique: the attributes it names.
-            table: its values [size of each attribute].
+            clique: the attributes of the function.
+            table: the function's values [size of each attribute].
         """
         result = np.zeros(self.length)
         self.add(result, clique, table)
@@ -312,7 +312,7 @@ class ResidualBasis:
         """Add a function's coordinates to a vector [length]."""
         ordered = in_order(self.domain.attributes, clique)
         parts: dict[Clique, np.ndarray] = {(): table.transpose([clique.index(name) for name in ordered])}
-        for name in ordered:  # the axes that are left come after those of the key
+        for name in ordered:  # the remaining axes come after those of the key
             split: dict[Clique, np.ndarray] = {}
             for subset, part in parts.items():
                 mean = part.mean(axis=len(subset))

@@ -1,4 +1,4 @@
-"""Noisy linear answers about a table, as they left the privacy boundary."""
+"""Released noisy answers to linear queries."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from pgmjax.queries.query import attribute_names
 from pgmjax.queries.spec import in_words
 
 NOISE_DISTRIBUTIONS = (*sorted(CONTINUOUS), "response")
-"""Families of noise that a measurement may name without its distribution."""
+"""The families of noise that can be given by name, without a distribution."""
 
 
 @renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class LinearMeasurement:
-    """Answers to a query on a clique, each with added noise of a stated standard deviation.
+    """Answers to a query on a clique, with added noise of known standard deviation.
 
     Args:
         clique: the attributes, in the order of the values' axes.
-        values: one number (counts) a query row, flat in the clique's row-major order or in the shape
+        values: one number (counts) per query row, flat in the clique's row-major order or in the shape
             of the query's rows (without query: the clique's shape). Integers are kept as int64.
-        stddev: standard deviation (counts) of the noise really added, of the discrete distribution where it
-            was discrete: one for all rows, or one a row. Never the scale of a Laplace distribution.
-        query: what was asked: None for every cell, or anything `queries.as_query` takes.
+        stddev: standard deviation (counts) of the noise actually added, i.e. of the discrete distribution
+            for discrete noise: one for all rows, or one per row. It is not the scale of a Laplace
+            distribution.
+        query: the query, in any form accepted by `queries.as_query`. Default: every cell.
         noise: the family of the distribution, `gaussian` or `laplace`; `response` for counts of randomised
-            responses, which have no noise added: their spread about the query's answers is that of a sum of
-            independent bits, nearly Gaussian.
-        distribution: the discrete distribution that the noise was really drawn from, where it is known;
-            `stddev` and `noise` must be its own.
+            responses, which have no added noise. Their deviation from the query's answers is that of a sum
+            of independent bits, nearly Gaussian.
+        distribution: the discrete distribution of the noise, if known. `stddev` and `noise` must match it.
 
     Raises:
-        TypeError: something that is not a number, a name or a query.
-        ValueError: values not finite, a standard deviation not finite and positive, numbers of
-            values and standard deviations that differ, or a clique that does not fit the query.
+        TypeError: an argument is not a number, a name or a query.
+        ValueError: values are not finite, a standard deviation is not finite and positive, the numbers of
+            values and standard deviations differ, or the clique does not fit the query.
 
     Example:
         >>> LinearMeasurement(("age",), [10, 7], stddev=2.0, query="prefix")
@@ -76,7 +76,7 @@ class LinearMeasurement:
 
     @classmethod
     def released(cls, query: Query, values: Any, distribution: DiscreteNoise) -> LinearMeasurement:
-        """Return answers to a query with noise of a known distribution, which says its standard deviation.
+        """Return answers to a query with noise of a known distribution, which defines the stddev.
 
         Example:
             >>> from pgmjax.measurements.noise import DiscreteLaplace
@@ -88,17 +88,16 @@ class LinearMeasurement:
         return cls(query.clique, values, distribution.stddev, query, distribution.noise, distribution)
 
     def interval(self, level: float = 0.95) -> np.ndarray:
-        """Return for every value the interval that holds the true answer with a stated confidence.
+        """Return for every value a confidence interval of the true answer.
 
         Args:
-            level: the least probability, over the noise, that an interval holds its answer, in (0, 1).
+            level: the confidence level of each interval, in (0, 1).
 
         Returns:
-            Both ends, included [rows, 2], int64 where the values are integers (counts).
+            Both ends, inclusive [rows, 2], int64 if the values are integers (counts).
 
         Raises:
-            ValueError: the distribution of the noise is not known: a standard deviation alone gives no
-                interval.
+            ValueError: the distribution of the noise is unknown; a standard deviation alone is not enough.
         """
         if self.distribution is None:
             raise ValueError(
@@ -114,7 +113,7 @@ class LinearMeasurement:
         """Check the measurement against a domain: attributes, sizes, number and shape of the values.
 
         Raises:
-            ValueError: what was expected and what came.
+            ValueError: it does not fit. The message gives the expected and the actual shape.
         """
         self.query.check(domain)
         rows = self.query.num_rows(domain)
@@ -156,7 +155,7 @@ class LinearMeasurement:
 
 
 def spread_of(measurement: LinearMeasurement) -> float | str:
-    """Return the standard deviation of a measurement (counts), or the least and the largest of its rows."""
+    """Return the standard deviation of a measurement (counts), or the range over its rows as text."""
     low, high = float(measurement.stddev.min()), float(measurement.stddev.max())
     return low if low == high else f"{low:,.6g} to {high:,.6g}"
 

@@ -1,7 +1,7 @@
-"""Noisy counts over any attributes, gathered from the measured marginals that contain them.
+"""Noisy counts over any attributes, combined from the measured marginals that contain them.
 
-For looking, not for estimating: a plot wants to set noisy counts beside fitted ones even where
-exactly this marginal was not measured. Only released numbers go in, so only such come out.
+They are meant for plots that show noisy counts next to fitted ones, also for marginals that were not measured
+themselves, and not for estimation. They are computed from released values only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class NoisyMarginal(Estimates):
     Attributes:
         values: unbiased noisy counts, in the shape of the clique.
         stddevs: their standard deviations, same shape.
-        sources: how many measurements they were gathered from.
+        sources: number of measurements used.
     """
 
     sources: int
@@ -37,25 +37,25 @@ class NoisyMarginal(Estimates):
 
 
 def is_marginal(measurement: LinearMeasurement) -> bool:
-    """Return whether a measurement is of all cells of its clique, one number a cell."""
+    """Return whether a measurement is of all cells of its clique, with one number per cell."""
     return measurement.query == marginal(measurement.clique)
 
 
 def noisy_marginal(
     domain: Domain, measurements: Sequence[LinearMeasurement], clique: Clique
 ) -> NoisyMarginal | None:
-    """Gather the noisy counts of a marginal from all measured marginals that contain it.
+    """Combine the noisy counts of a marginal from all measured marginals that contain it.
 
-    Each of them is summed onto the clique, where noise adds up; the sums are averaged with
-    weights 1/variance, cell by cell.
+    Each of them is summed onto the clique, which adds up its variances. The sums are averaged cell by
+    cell with weights 1/variance.
 
     Args:
         domain: the domain of the measurements.
-        measurements: released answers; those that are not marginals are left aside.
-        clique: the attributes wanted, in the order of the axes.
+        measurements: released answers; those that are not marginals are ignored.
+        clique: the attributes, in the order of the axes.
 
     Returns:
-        The noisy counts, or None where no measured marginal contains the clique.
+        The noisy counts, or None if no measured marginal contains the clique.
 
     Example:
         >>> domain = Domain({"a": 2, "b": 2})
@@ -79,16 +79,16 @@ def noisy_marginal(
 
 
 def other_queries(measurements: Sequence[LinearMeasurement], attribute: str) -> list[str] | None:
-    """Return the kinds of queries, marginals aside, through which an attribute was measured.
+    """Return the kinds of queries other than marginals through which an attribute was measured.
 
     Args:
         measurements: released answers.
-        attribute: its name.
+        attribute: the attribute's name.
 
     Returns:
-        The kinds as in a workload file, each once, in order of appearance: those of the attribute's
-        own blocks, where they are more than the identity, otherwise those of the blocks beside it.
-        None where no measurement but marginals has the attribute.
+        The distinct kinds as in a workload file, in order of appearance: that of the attribute's own block
+        unless it is the identity, otherwise those of the other blocks. None if the attribute occurs in no
+        measurement other than marginals.
 
     Example:
         >>> from pgmjax.queries import prefix

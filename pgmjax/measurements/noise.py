@@ -1,9 +1,9 @@
 """Distributions of noise: variances, tails, transforms, and draws for simulations.
 
 Released noise is a discrete Laplace or a discrete Gaussian on the integers, not the continuous distribution
-of the same scale: at scale 1 the Laplace variance is 1.841 and not 2. Whatever weighs an answer by
-its noise must take the figure from here. The continuous distributions are the papers' own: they stand for the
-discrete ones only where they are asked for by name.
+of the same scale: at scale 1 the Laplace variance is 1.841 and not 2. Code that weights answers by their
+noise must use the variances from here. The continuous distributions are those of the papers and are used only
+on request.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _LONGEST_TABLE = 1 << 24  # beyond it simulated noise is the continuous one, rou
 
 @dataclasses.dataclass(frozen=True)
 class NoiseDistribution(abc.ABC):
-    """A symmetric distribution of noise added to an answer; subclasses hold all that depends on its kind.
+    """A symmetric distribution of noise added to an answer. Subclasses define the families.
 
     Attributes:
-        scale: the parameter of the sampler; not in general a standard deviation.
-        noise: the family's word in records and files.
-        is_discrete: whether noise is an integer.
+        scale: the parameter of the sampler; in general not the standard deviation.
+        noise: the family's name in records and files.
+        is_discrete: whether the noise is an integer.
     """
 
     scale: float
@@ -86,7 +86,7 @@ class NoiseDistribution(abc.ABC):
     @property
     @abc.abstractmethod
     def largest_argument(self) -> float:
-        """The s from which on E exp(s N) is infinite."""
+        """The smallest s > 0 for which E exp(s N) is infinite."""
 
     @abc.abstractmethod
     def log_moment(self, arguments: np.ndarray) -> np.ndarray:
@@ -94,7 +94,7 @@ class NoiseDistribution(abc.ABC):
 
     @property
     def sub_exponential(self) -> tuple[float, float]:
-        """Numbers v and l with log E exp(s N) <= v s^2 / 2 for all abs(s) <= 1 / l (for all s where l is 0).
+        """Numbers v and l with log E exp(s N) <= v s^2 / 2 for all abs(s) <= 1 / l (for all s if l is 0).
 
         They bound the tails of weighted sums (Wainwright 2019, "High-dimensional statistics", Section 2.1.3).
         Here by (cosh(x) - 1) / x^2, which grows with abs(x): E exp(s N) - 1 grows at most as s^2.
@@ -108,20 +108,20 @@ class NoiseDistribution(abc.ABC):
 
     @abc.abstractmethod
     def simulate(self, key: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Return independent draws in float64, for Monte Carlo alone: they protect nothing.
+        """Return independent draws in float64, for Monte Carlo only: they give no privacy.
 
         Args:
-            key: a generator, which `pgmjax.random` makes of a seed.
-            shape: of the result.
+            key: a generator, such as `pgmjax.random` creates from a seed.
+            shape: shape of the result.
         """
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters by name, as files hold them beside the family's word."""
+        """Return the parameters by name, as stored in files next to the family's name."""
         return dataclasses.asdict(self)
 
 
 class DiscreteNoise(NoiseDistribution):
-    """Noise on the integers, as it is really drawn and released."""
+    """Noise on the integers, as it is actually drawn and released."""
 
     is_discrete: ClassVar[bool] = True
 
@@ -162,7 +162,7 @@ class DiscreteNoise(NoiseDistribution):
         """Return cumulative probabilities and their values in float64 [n], for simulations.
 
         Raises:
-            ValueError: more than some 30 million values.
+            ValueError: the table would have more than about 30 million values.
         """
         radius = self.radius(_TAIL)
         if radius > _LONGEST_TABLE:
@@ -380,21 +380,21 @@ class DiscreteGaussian(DiscreteNoise):
 
 @dataclasses.dataclass(frozen=True)
 class DiscreteStaircase(DiscreteNoise):
-    """Noise whose probabilities fall in stairs, each `width` integers long.
+    """Noise whose probabilities decrease in stairs, each `width` integers long.
 
-    With b = exp(-1 / scale), P(k) is proportional to b^(abs(k) // width), once more times b where the
-    remainder abs(k) % width is `step` or more. A move of the answer by m changes probabilities by factors up
-    to exp(ceil(m / width) / scale): 1 / scale is the epsilon of one answer whose sensitivity is the width.
-    At the right step no noise of that epsilon has less variance, or less expected size; for several answers
-    that move less it is wasteful. With width 1 it is the discrete Laplace of the same scale.
+    With b = exp(-1 / scale), P(k) is proportional to b^(abs(k) // width), times another b if the remainder
+    abs(k) % width is `step` or more. Changing the answer by m changes probabilities by factors up to
+    exp(ceil(m / width) / scale), so 1 / scale is the epsilon of one answer whose sensitivity is the width.
+    With the optimal step no noise of that epsilon has less variance, or less expected size. For several
+    answers of lower sensitivity it is wasteful. With width 1 it is the discrete Laplace of the same scale.
 
     Args:
-        scale: 1 / epsilon for a move by `width`, at least 1/64; scale * width at most 2^50.
+        scale: 1 / epsilon for a change by `width`, at least 1/64; scale * width at most 2^50.
         width: the sensitivity, at least 1.
-        step: the length of a stair's first half, in 1..width; see `least_variance`.
+        step: the length of the first part of a stair, in 1..width; see `least_variance`.
 
     Raises:
-        ValueError: a number outside its range.
+        ValueError: an argument is out of range.
 
     References:
         Geng and Viswanath 2016, "The optimal noise-adding mechanism in differential privacy" (its discrete
@@ -513,7 +513,7 @@ class DiscreteStaircase(DiscreteNoise):
         return np.where(inside, values, np.where(s > 0, np.inf, 0.0))
 
     def continuous(self) -> NoiseDistribution:
-        """Refuse: a continuous staircase is not computed with."""
+        """Raise `ValueError`, as the continuous staircase is not supported."""
         raise ValueError(
             "there is no continuous distribution for staircase noise here: use the discrete one."
         )
@@ -532,7 +532,7 @@ class DiscreteStaircase(DiscreteNoise):
 
 
 class ContinuousNoise(NoiseDistribution):
-    """A distribution with a density, as papers have it; nothing released is drawn from one."""
+    """A distribution with a density, as in the papers. It is never used for released noise."""
 
     is_discrete: ClassVar[bool] = False
 
@@ -715,16 +715,16 @@ class Gaussian(ContinuousNoise):
 DISCRETE: dict[str, type[DiscreteNoise]] = {
     kind.noise: kind for kind in (DiscreteLaplace, DiscreteGaussian, DiscreteStaircase)
 }
-"""The distributions that are really drawn, by the family's word in files."""
+"""The distributions used for released noise, by the family's name in files."""
 CONTINUOUS: dict[str, type[ContinuousNoise]] = {kind.noise: kind for kind in (Laplace, Gaussian)}
-"""The continuous distributions by the family's word."""
+"""The continuous distributions by the family's name."""
 
 
 def read_noise(word: str, record: Mapping[str, Any]) -> DiscreteNoise:
-    """Return the discrete distribution whose word and `parameters()` a file holds.
+    """Return the discrete distribution from its family's name and `parameters()` in a file.
 
     Raises:
-        KeyError: an unknown word, or a parameter is missing.
+        KeyError: the name is unknown, or a parameter is missing.
 
     Example:
         >>> read_noise("laplace", {"scale": 2.0})

@@ -1,4 +1,4 @@
-"""The number of records, estimated from noisy answers where it is not public."""
+"""The number of records, estimated from noisy answers if it is not public."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def estimate_total(domain: Domain, measurements: Sequence[LinearMeasurement]) ->
     """Return the minimum-variance unbiased estimate of the total, and its variance.
 
     Every measurement whose query rows Q span the total query gives an estimate a y, with a Q = 1 and
-    ``sum (a_i stddev_i)**2`` least; these are combined by inverse variance. A product of blocks is
-    handled block by block. One exception: for a large product with more rows than it needs and a
-    stddev a row, a is the best one for equal stddevs; its variance is still the exact one.
+    minimal ``sum (a_i stddev_i)**2``. These are combined with inverse-variance weights. A product of blocks
+    is handled block by block. Exception: for a large product with redundant rows and one stddev per row, a is
+    optimal for equal stddevs; the returned variance is still exact.
 
     Args:
         domain: the attributes and their sizes.
         measurements: the noisy answers.
 
     Returns:
-        the total (counts) and its variance (counts squared). An estimate below one record, which
-        noise can bring about, becomes 1 with a warning.
+        The total (counts) and its variance (counts squared). An estimate below one record, which noise
+        can cause, is replaced by 1 with a warning.
 
     Raises:
-        ValueError: no measurement tells the total; the message says what would.
+        ValueError: no measurement determines the total. The message states which would.
 
     References:
         McKenna et al. 2019, Appendix E.1; Li et al. 2015, Proposition 9.
@@ -70,7 +70,7 @@ def estimate_total(domain: Domain, measurements: Sequence[LinearMeasurement]) ->
 
 
 def _estimate(domain: Domain, measurement: LinearMeasurement) -> tuple[float, float] | None:
-    """Return estimate and variance from one measurement, None where it does not tell the total."""
+    """Return estimate and variance from one measurement, or None if it does not determine the total."""
     query, values = measurement.query, measurement.flat_values()
     stddevs = measurement.row_stddevs()
     if isinstance(query, Product):
@@ -94,7 +94,7 @@ def _estimate(domain: Domain, measurement: LinearMeasurement) -> tuple[float, fl
 
 
 def total_combination(block: AttributeQuery, size: int) -> tuple[np.ndarray, bool] | None:
-    """Return the shortest u with u Q = 1, and whether it is the only one; None if there is none.
+    """Return the shortest u with u Q = 1, and whether it is unique; None if none exists.
 
     Args:
         block: the block with matrix Q [rows, size].

@@ -1,4 +1,4 @@
-"""The transcript of a game of DualQuery: which queries were drawn, and the records that answered them."""
+"""The transcript of a game of DualQuery: the drawn queries and the records that answer them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FORMAT_VERSION = 1
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Transcript:
-    """Everything that a game released; what it says of the table is in the draws alone.
+    """Everything released by a game. Only the draws depend on the table directly.
 
-    Queries are numbered row by row, those of all `queries` first, then the negation 1 - q of each in the
-    same order.
+    Queries are numbered row by row: first those of all `queries`, then their negations 1 - q in the same
+    order.
 
     Attributes:
         domain: the public domain.
-        queries: what was played with, all entries 0 or 1.
+        queries: the queries of the game, with entries 0 or 1.
         count: the number of records, public.
         step: eta, exact: round t draws a query q with probability proportional to
             exp(-step * (sum over the records x of earlier rounds of (q(table) / count - q(x)))).
@@ -36,7 +36,7 @@ class Transcript:
         records: codes of each round's record in the domain's order, int64 [rounds, attributes].
 
     Raises:
-        ValueError: no query, or arrays that do not fit.
+        ValueError: there is no query, or the arrays are inconsistent.
 
     References:
         Gaboardi, Gallego Arias, Hsu, Roth and Wu 2014, "Dual Query: practical private query release for
@@ -91,7 +91,7 @@ class Transcript:
         return dict(zip(self.domain.attributes, self.records.T.copy(), strict=True))
 
     def answer(self, query: Query) -> np.ndarray:
-        """Return the paper's answer to a query of 0/1 entries: that of the records, scaled to the table.
+        """Return the paper's answer to a 0/1 query: that of the records, scaled to the table's size.
 
         Returns:
             Counts, float64, in the query's shape.
@@ -101,14 +101,14 @@ class Transcript:
         return (ours * (self.count / self.rounds)).reshape(query.shape(self.domain))
 
     def marginal(self, clique: Clique) -> np.ndarray:
-        """Return the share of the records in each cell of some attributes, [size of each attribute]."""
+        """Return the fraction of the records in each cell of a clique, [size of each attribute]."""
         places = [self.domain.attributes.index(name) for name in clique]
         table = np.zeros(self.domain.shape_of(clique))
         np.add.at(table, tuple(self.records[:, place] for place in places), 1.0)
         return table / self.rounds
 
     def before(self) -> np.ndarray:
-        """Return how many records of earlier rounds each query counts, int32 [rounds, rows]."""
+        """Return the number of records of earlier rounds counted by each query, int32 [rounds, rows]."""
         result = np.zeros((self.rounds, self.rows), dtype=np.int32)
         for number in range(1, self.rounds):
             one = self.records[number - 1 : number]
@@ -117,7 +117,7 @@ class Transcript:
         return result
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `read` reads, of what JSON can hold."""
+        """Return the JSON-serialisable record that `read` accepts."""
         return {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -134,10 +134,10 @@ class Transcript:
 
 
 def read(record: Mapping[str, Any], domain: Domain) -> Transcript:
-    """Return the transcript that `Transcript.to_dict` wrote down.
+    """Return the transcript from the output of `Transcript.to_dict`.
 
     Raises:
-        ValueError: something is missing or does not fit the domain.
+        ValueError: an entry is missing or does not fit the domain.
     """
     names = ("attributes", "queries", "count", "step", "drawn", "records")
     lacking = [name for name in names if name not in record]

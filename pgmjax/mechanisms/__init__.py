@@ -1,17 +1,18 @@
 """Private mechanisms, from a table and a workload to a release.
 
-A mechanism is one file with one frozen dataclass, a subclass of `Mechanism`, and one line here. It states its
-`name` (on the command line), its `summary`, its `plan` and its `execute`; it reaches the table only through a
-`privacy.private_table.PrivateTable`. Contract tests run over `names()`.
+A mechanism is one file with one frozen dataclass, a subclass of `Mechanism`, and an entry in `RELEASING`. It
+defines its `name` (on the command line), its `summary`, its `plan` and its `execute`, and accesses the table
+only through a `privacy.private_table.PrivateTable`. Contract tests run over `names()`.
 
-- `marginals`, `hdmm`: measure once. `randomized_response`: each record answers for itself.
-- `mst`, `aim`, `mwem`: choose, measure and fit. `mwem_rounds` and `mwem_baselines` are parts of the last.
+- `marginals`, `hdmm`: measure once. `randomized_response`: each record randomises its own answer.
+- `mst`, `aim`, `mwem`: select, measure and fit. `mwem_rounds` and `mwem_baselines` are parts of `mwem`.
 - `privbayes`: a Bayesian network, whose search and models are in `bayes_network`.
-- `dual_query`: synthetic records, by the game in `dual_query_game`.
-- `mldp`: a regressor, measured for and trained in `mldp_training`. `mldp_similarity`: the same for pairs of
-  records with ratings.
-- `online_weights`: answers queries as they come.
-- `base`: what all share. `adaptive`: what those that choose again share. `noise_sizes`: what a cost buys.
+- `dual_query`: synthetic records, from the game in `dual_query_game`.
+- `mldp`: a regressor trained on noisy answers, see `mldp_training`. `mldp_similarity`: the same for the
+  similarity of pairs of records with ratings.
+- `online_weights`: answers queries as they arrive.
+- `base`: shared by all mechanisms. `adaptive`: shared by those that select repeatedly. `noise_sizes`: the
+  noise for a given cost.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ RELEASING = (AIM, HDMM, MLDP, MST, MWEM, DualQuery, Marginals, PrivBayes, Random
 
 
 def names() -> dict[str, type[Mechanism]]:
-    """Return the mechanisms by their command-line names; `.summary` of each describes it in a line.
+    """Return the mechanisms by their command-line names. The `summary` of each describes it in one line.
 
     Example:
         >>> names()["marginals"].summary
@@ -91,7 +92,7 @@ def relations(mechanism: type[Any]) -> tuple[Relation, ...]:
 
 
 def takes_weights(mechanism: type[Any]) -> bool:
-    """Return whether a mechanism takes tables whose records have weights."""
+    """Return whether a mechanism accepts tables whose records have weights."""
     return getattr(mechanism, "accepts_weights", getattr(mechanism, "weighted_tables", True))
 
 

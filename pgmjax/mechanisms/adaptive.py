@@ -1,7 +1,7 @@
-"""Parts of mechanisms that measure, fit and choose again: checks, rounds, candidates.
+"""Parts of mechanisms that repeatedly select, measure and fit: checks, rounds, candidates.
 
-A `Round` starts small and grows once rounds teach nothing new, for mechanisms whose number of rounds is not
-known. The candidates are all subsets of a workload's cliques, with what they are worth.
+A `Round` holds the costs of one round. For mechanisms whose number of rounds is not fixed, costs start small
+and grow once rounds yield nothing new. The candidates are all subsets of a workload's cliques, with weights.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ MOST_CANDIDATES = 100_000
 
 
 def check_largest_clique(request: Request) -> None:
-    """Refuse a workload whose largest clique would not fit in memory as a model of its own.
+    """Check that a model of the workload's largest clique alone fits in memory.
 
-    Unlike `Request.measurable` this asks for no model of all the workload's cliques together.
+    Unlike `Request.measurable`, this needs no model of all the workload's cliques together.
 
     Raises:
-        ModelTooLargeError: with the figures.
+        ModelTooLargeError: it does not fit. The message gives the sizes.
     """
     largest = max(request.workload.cliques, key=request.domain.size)
     request.estimator.plan(request.domain, [largest])
 
 
 def check_cells(max_cells: int, estimator: Estimator) -> None:
-    """Refuse a limit of model size that would not fit in memory.
+    """Check that a model of `max_cells` cells fits in memory.
 
     Raises:
-        ModelTooLargeError: with the figures.
+        ModelTooLargeError: it does not fit. The message gives the sizes.
     """
     itemsize = np.dtype(estimator.dtype).itemsize
     need = itemsize * (2 + solvers.build(estimator.solver).copies) * max_cells
@@ -60,10 +60,10 @@ def check_cells(max_cells: int, estimator: Estimator) -> None:
 
 
 def merged(domain: Domain, measurements: Sequence[LinearMeasurement]) -> list[LinearMeasurement]:
-    """Return whole marginals with those of one clique averaged, weighted by precision, in a fixed order.
+    """Return whole marginals in a fixed order, those of one clique averaged with weights 1/variance.
 
-    The sum of squares of the result differs from that of the parts by a constant, and programs compiled for
-    one order and number of measurements serve again.
+    The sum of squares of the result differs from that of the originals by a constant. The fixed order lets
+    programs compiled for the same measured cliques be reused.
     """
     parts: dict[Clique, list[LinearMeasurement]] = {}
     for measurement in measurements:
@@ -84,10 +84,10 @@ def merged(domain: Domain, measurements: Sequence[LinearMeasurement]) -> list[Li
 def fit_on_the_way(
     run: Run, measurements: Sequence[LinearMeasurement], steps: int, warm_start: GraphicalModel | None = None
 ) -> GraphicalModel:
-    """Return a model fitted in at most so many steps, without a bar.
+    """Return a model fitted in at most `steps` steps, without a progress bar.
 
     Raises:
-        FitError: the fit failed; it carries the measurements, which are paid for.
+        FitError: the fit failed. The error carries the measurements, whose cost is spent.
     """
     estimator = run.request.estimator
     short = dataclasses.replace(estimator, max_steps=min(steps, estimator.max_steps), progress=False)
@@ -100,10 +100,10 @@ def fit_merged(
     measurements: Sequence[LinearMeasurement],
     warm_start: GraphicalModel | None = None,
 ) -> Fit:
-    """Fit a model to whole marginals, those of one clique averaged where the loss allows it.
+    """Fit a model to whole marginals, those of one clique averaged if the loss is "l2".
 
     Raises:
-        FitError: the fit failed; it carries the measurements, which are paid for.
+        FitError: the fit failed. The error carries the measurements, whose cost is spent.
     """
     domain = run.request.domain
     given = merged(domain, measurements) if estimator.loss == "l2" else measurements
@@ -113,11 +113,11 @@ def fit_merged(
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """The costs of a round, in exact fractions of the budget's unit.
+    """The costs of a round, as exact fractions in the budget's unit.
 
     Attributes:
-        choose: for the choice.
-        measure: for the measurement; in the last round all that is left after the choice.
+        choose: cost of the selection.
+        measure: cost of the measurement; in the last round, all that remains after the selection.
         unit: "epsilon" or "rho".
         last: whether it is the last round.
     """
@@ -129,7 +129,7 @@ class Round:
 
     @classmethod
     def of(cls, cost: Fraction, share: Fraction, unit: str, last: bool = False) -> Round:
-        """Divide a round's cost; `share` is the measurement's.
+        """Divide a round's cost; `share` is the share of the measurement.
 
         Example:
             >>> Round.of(Fraction(1), Fraction(9, 10), "rho").choose
@@ -139,16 +139,16 @@ class Round:
 
     @classmethod
     def first(cls, budget: Budget, rounds: int | None, attributes: int, share: Fraction) -> Round:
-        """Return the first round of a forecast number.
+        """Return the first round, for an expected number of rounds.
 
         Args:
-            budget: of the run; nothing is spent.
-            rounds: forecast; None for 16 per attribute.
-            attributes: how many are measured beforehand, each with a round's part for measuring.
-            share: of a round's cost for its measurement.
+            budget: the run's budget; nothing is spent.
+            rounds: expected number of rounds. Default: 16 per attribute.
+            attributes: number of attributes measured beforehand, each at a round's measurement cost.
+            share: the measurement's share of a round's cost.
 
         Raises:
-            ValueError: not even the attributes could be measured.
+            ValueError: there are fewer rounds than attributes.
         """
         rounds = 16 * attributes if rounds is None else rounds
         if rounds < attributes:
@@ -160,19 +160,20 @@ class Round:
 
     @property
     def cost(self) -> Fraction:
-        """Both parts."""
+        """The cost of both parts."""
         return self.choose + self.measure
 
     def next(self, remaining: Fraction, anneal: bool = False) -> Round:
         """Return the next round.
 
         Args:
-            remaining: of the budget.
-            anneal: halve the noise of measurements and choices: twice the epsilon, or four times the rho.
+            remaining: the remaining budget.
+            anneal: whether to halve the noise of measurements and selections, by twice the epsilon or four
+                times the rho.
 
         Returns:
-            The last round, of all that is left, where that would be less than two more rounds' cost
-            (or just that).
+            The next round; the last one, with all of the remaining budget, if that is at most the cost of
+            two more rounds.
         """
         factor = (2 if self.unit == "epsilon" else 4) if anneal else 1
         share = self.measure / self.cost
@@ -182,12 +183,14 @@ class Round:
 
 
 def is_noise(before: np.ndarray, after: np.ndarray, measurement: LinearMeasurement) -> bool:
-    """Return whether a measurement moved the model's marginal by no more than its own expected noise.
+    """Return whether a measurement changed the model's marginal by no more than its own expected noise.
+
+    All arguments are released values.
 
     Args:
         before: the model's marginal without the measurement (counts).
-        after: that with it (counts).
-        measurement: with the distribution of its noise. All three are released numbers.
+        after: the model's marginal with it (counts).
+        measurement: the measurement, with a known noise distribution.
     """
     assert measurement.distribution is not None
     moved = float(np.abs(np.asarray(after) - np.asarray(before)).sum())
@@ -198,14 +201,14 @@ def downward_closure(domain: Domain, workload: Workload) -> dict[Clique, Fractio
     """Return every subset r of a workload's cliques with its weight, the sum of c_s |r & s| over cliques s.
 
     Args:
-        domain: the attributes; cliques name them in its order.
-        workload: cliques s with weights c_s; what is asked of them plays no part.
+        domain: the attributes; the returned cliques are in its order.
+        workload: cliques s with weights c_s. Their queries are ignored.
 
     Returns:
         Weights by clique, small cliques first.
 
     Raises:
-        ValueError: more than 100,000 subsets.
+        ValueError: there are more than 100,000 subsets.
 
     References:
         McKenna, Mullins, Sheldon and Miklau 2022, section 4.
@@ -243,16 +246,16 @@ def downward_closure(domain: Domain, workload: Workload) -> dict[Clique, Fractio
 def affordable(
     domain: Domain, cliques: Sequence[Clique], candidates: Sequence[Clique], limit: int
 ) -> list[Clique]:
-    """Return the candidates with which a model's junction tree stays within a number of cells.
+    """Return the candidates with which a model's junction tree has at most `limit` cells.
 
-    A candidate within one of the model's cliques changes nothing and is always among them. The others are
-    forecast from the model's tree, and those that pass are planned again.
+    A candidate contained in one of the model's cliques changes nothing and is always included. The size for
+    the others is first forecast from the model's tree; those within the limit are then checked by planning.
 
     Args:
         domain: the attributes.
-        cliques: those of the model as it is.
-        candidates: cliques to weigh.
-        limit: cells of the junction tree at most.
+        cliques: the cliques of the current model.
+        candidates: the cliques to choose from.
+        limit: the largest number of cells of the junction tree.
     """
     held = {frozenset(clique) for clique in cliques}
     largest = [clique for clique in held if not any(clique < other for other in held)]

@@ -1,4 +1,4 @@
-"""AIM: round by round, measure the marginal that the model misses by most beyond what its noise would add."""
+"""AIM: in each round, measure the marginal whose error most exceeds the noise of measuring it."""
 
 from __future__ import annotations
 
@@ -37,26 +37,27 @@ from pgmjax.release.release import Release
 
 @dataclasses.dataclass(frozen=True)
 class AIM(Mechanism):
-    """Adaptive and iterative: choose a marginal that matters and is far off, measure it, fit, repeat.
+    """Adaptive and iterative: select an important marginal with a large error, measure it, fit, repeat.
 
-    Candidates are all subsets of the workload's cliques, worth more the more of the workload they share.
-    After all attributes alone, each round chooses the candidate r of largest
-    w_r (||exact marginal - model's||_1 - its expected noise) among those with which the model stays
-    small, measures it, and fits again from the last model. Where a measurement changed the model by less
-    than its own noise, later rounds get half the noise. The last round spends what is left.
+    Candidates are all subsets of the workload's cliques, with weights w_r by their overlap with the workload.
+    All one-way marginals are measured first. Each round then selects the candidate r of largest score
+    w_r (||exact marginal - model's||_1 - its expected noise) among those that keep the model small,
+    measures it, and fits again from the last model. If a measurement changed the model by no more than its
+    expected noise, later rounds have half the noise. The last round spends the remaining budget.
 
     Args:
-        rounds: forecast of their number, which sets the first round's budget; None for 16 per attribute of
-            the workload. There are fewer where noise is halved on the way.
-        share: of a round's budget for its measurement, the rest for its choice; in (0, 1).
-        max_cells: of the model's junction tree, at most, once the whole budget is spent; in proportion to
-            what is spent before.
-        steps: solver steps at most of a fit between two rounds; the last fit is the estimator's.
+        rounds: expected number of rounds, which sets the first round's budget. Default: 16 per attribute of
+            the workload. There are fewer rounds if noise is halved.
+        share: the measurement's share of a round's budget, in (0, 1); the selection gets the rest.
+        max_cells: the largest number of cells of the model's junction tree once the whole budget is spent.
+            Before that, the limit is proportional to the budget spent.
+        steps: the largest number of solver steps of a fit between two rounds. The last fit uses the
+            estimator's own limit.
 
     Guarantees:
         delta = 0: epsilon-DP. delta > 0: rho-zCDP, hence (epsilon, delta)-DP, for the largest rho that
-        converts to at most epsilon. Costs are chosen on the way from released numbers only, and sum to the
-        budget exactly. Candidates depend on the workload, the domain and what was measured.
+        converts to at most epsilon. Costs are adapted using released values only and sum exactly to the
+        budget. Candidates depend on the workload, the domain and released values only.
 
     References:
         McKenna, Mullins, Sheldon and Miklau 2022, "AIM: An Adaptive and Iterative Mechanism for
@@ -84,7 +85,7 @@ class AIM(Mechanism):
         checks.integer("steps", self.steps, low=1)
 
     def plan(self, request: Request) -> dict[Clique, int]:
-        """Return the cliques that may ever be measured, with their weights."""
+        """Return all candidate cliques with their weights."""
         check_largest_clique(request)
         domain, budget = request.domain, request.budget
         closure = downward_closure(domain, request.workload)
@@ -96,17 +97,17 @@ class AIM(Mechanism):
         candidates = dict(zip(kept, whole_weights([closure[c] for c in kept]), strict=True))
         first = Round.first(budget, self.rounds, len(attributes), self.share)
         sensitivity = largest_sensitivity(attributes, domain, self.relation, budget.unit, request.max_weight)
-        for cost in (first.measure, budget.cap - first.cost):  # the least and the most a measurement may get
+        for cost in (first.measure, budget.cap - first.cost):  # bounds on the cost of a measurement
             distribution_for(sensitivity, budget.unit, cost)
         self._grid(request, candidates, first.choose)
         return candidates
 
     def describe(self, plan: Any) -> dict[str, Any]:
-        """Return the settings; the share as 0.1.0 wrote it."""
+        """Return the settings, with the share in the format of version 0.1.0."""
         return {**super().describe(plan), "share": str(self.share)}
 
     def execute(self, run: Run) -> Release:
-        """Measure all attributes, then choose and measure one marginal a round."""
+        """Measure all attributes, then select and measure one marginal per round."""
         candidates: dict[Clique, int] = run.plan
         request, budget = run.request, run.budget
         attributes = [clique for clique in candidates if len(clique) == 1]
@@ -134,7 +135,7 @@ class AIM(Mechanism):
         return grid_for(sensitivity * max(weights.values()), request.budget.unit, cost)
 
     def _choose(self, run: Run, estimates: Mapping[Clique, np.ndarray], now: Round) -> Clique:
-        """Return the round's clique, given what the model says of all that may be measured now."""
+        """Select the round's clique, given the model's marginals on all current candidates."""
         request, candidates = run.request, run.plan
         unit = request.budget.unit
         sensitivity = largest_sensitivity(estimates, request.domain, self.relation, unit, request.max_weight)

@@ -1,8 +1,9 @@
 """The parts that every mechanism shares: privacy parameters, checks before spending, a run, the release.
 
-`Mechanism.run` is the same for all. It refuses what cannot be carried out (`plan`, which sees public facts
-only), opens the table under the budget, and hands a `Run` to `execute`, which measures and makes the release.
-A mechanism whose queries do not depend on the records is a `MeasureOnce`: it plans queries, and no more.
+`Mechanism.run` is the same for all. It calls `plan`, which sees public information only and raises if the run
+is infeasible. It then opens the table under the budget and passes a `Run` to `execute`, which measures and
+constructs the release. A mechanism whose queries do not depend on the records is a `MeasureOnce`, which only
+has to plan its queries.
 """
 
 from __future__ import annotations
@@ -43,19 +44,19 @@ from pgmjax.release.release import Release, Spent
 
 @dataclasses.dataclass(frozen=True)
 class PrivacyParameters:
-    """A privacy guarantee, with the source of noise that keeps it.
+    """A privacy guarantee and the source of noise.
 
     Args:
-        epsilon: everything that may be spent: a number, or an exact string such as "1/3".
+        epsilon: the whole budget: a number, or an exact string such as "1/3".
         relation: the neighbouring relation; there is no default.
-        delta: 0 spends epsilon under pure differential privacy, with discrete Laplace noise and
-            permute-and-flip; above 0 spends the largest rho that converts to at most (epsilon, delta), with
-            discrete Gaussian noise and the exponential mechanism.
-        backend: source of noise; None for the secure one.
+        delta: 0 for pure differential privacy, with discrete Laplace noise and permute-and-flip. Above 0,
+            the budget is the largest rho that converts to at most (epsilon, delta), with discrete Gaussian
+            noise and the exponential mechanism.
+        backend: source of noise. Default: the secure one.
 
     Raises:
         TypeError: epsilon or delta is a bool or not a number.
-        ValueError: epsilon or delta outside its range, or a relation that is not supported.
+        ValueError: epsilon or delta is out of range, or the relation is not supported.
     """
 
     epsilon: Any
@@ -84,12 +85,12 @@ class PrivacyParameters:
             )
 
     def _set(self, **values: Any) -> None:
-        """Replace settings by their checked form, while the instance is being made."""
+        """Replace settings by their checked values during initialisation."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def _set_shares(self, *names: str) -> None:
-        """Check settings that are shares of the budget, and make them exact."""
+        """Check settings that are shares of the budget and convert them to exact fractions."""
         for name in names:
             share = exact(name, getattr(self, name))
             if not 0 < share < 1:
@@ -97,16 +98,16 @@ class PrivacyParameters:
             self._set(**{name: share})
 
     def budget(self) -> Budget:
-        """Return a fresh budget: epsilon for delta 0, otherwise the rho that fits both."""
+        """Return a new budget: epsilon if delta is 0, otherwise the rho for (epsilon, delta)."""
         if self.delta == 0:
             return Budget(self.epsilon)
         return Budget(rho_for(self.epsilon, self.delta), unit="rho")
 
     def _check_weights(self, data: Dataset) -> None:
-        """Refuse a weighted table where weights are not accepted.
+        """Check that a table has no weights if the mechanism does not accept them.
 
         Raises:
-            ValueError: with the reason.
+            ValueError: it has weights. The message gives the reason for the restriction.
         """
         if data.weighted and not self.accepts_weights:
             raise ValueError(f"{type(self).__name__} takes no weighted tables: {self.restriction}")
@@ -119,18 +120,18 @@ class PrivacyParameters:
         ledger: Ledger | None,
         key: str | None,
     ) -> PrivateTable:
-        """Return the table under a fresh budget, its charge and answers kept in a ledger if one is given.
+        """Return the table under a new budget, with its charge and answers kept in a ledger if one is given.
 
         Args:
             data: the private table.
-            workload: the queries that are asked for; None where there is none.
-            settings: everything else that decides what is measured, public and JSON-able, with the name of
-                the mechanism under "mechanism". In the ledger it identifies the run.
-            ledger: where the table's budget is kept.
-            key: the run's name in it; None derives one from what is asked.
+            workload: the requested queries, or None.
+            settings: everything else that determines what is measured, public and JSON-serialisable, with
+                the name of the mechanism under "mechanism". It identifies the run in the ledger.
+            ledger: the ledger with the table's budget.
+            key: the run's name in the ledger. Default: derived from the request.
 
         Raises:
-            ValueError: a key without a ledger, or a table that the ledger does not know.
+            ValueError: a key without a ledger, or a table that is not in the ledger.
             LedgerError: the ledger cannot be read.
         """
         asked = {
@@ -141,22 +142,24 @@ class PrivacyParameters:
             "workload": None if workload is None else workload.to_list(),
         }
         journal = self._journal(data, asked, ledger, key)
+        if journal is not None and isinstance(journal.data, Dataset):
+            data = journal.data
         return PrivateTable(data, self.relation, self.budget(), self.backend, journal)
 
     def _journal(
         self, data: Dataset | Ratings, asked: Mapping[str, Any], ledger: Ledger | None, key: str | None
     ) -> LedgerJournal | None:
-        """Return the journal of a run in a ledger, None without a ledger.
+        """Return the journal of a run in a ledger, or None without a ledger.
 
         Args:
             data: the private table.
-            asked: what is asked, besides the privacy parameters.
-            ledger: where the table's budget is kept.
-            key: the run's name in it; None derives one from what is asked.
+            asked: the request, without the privacy parameters.
+            ledger: the ledger with the table's budget.
+            key: the run's name in the ledger. Default: derived from the request.
 
         Raises:
-            TypeError: something that is not a ledger.
-            ValueError: a key without a ledger, or a table that the ledger does not know.
+            TypeError: `ledger` is not a ledger.
+            ValueError: a key without a ledger, or a table that is not in the ledger.
             LedgerError: the ledger cannot be read.
         """
         if ledger is None:
@@ -177,15 +180,15 @@ class PrivacyParameters:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """The public side of a run: everything that may be known before a count is read.
+    """The public part of a run, known before any record is read.
 
     Attributes:
-        domain: of the table.
-        workload: the queries that are asked for.
+        domain: the domain of the table.
+        workload: the requested queries.
         relation: the neighbouring relation.
-        budget: what the run may spend, of which nothing is spent yet.
+        budget: the run's budget, still unspent.
         max_weight: the public bound on a record's weight; None without weights.
-        estimator: fits the model.
+        estimator: the estimator that fits the model.
     """
 
     domain: Domain
@@ -201,10 +204,10 @@ class Request:
         return self.relation is Relation.REPLACE_ONE and self.max_weight is None
 
     def measurable(self, queries: Sequence[Query]) -> list[Query]:
-        """Return queries for which a model fits in memory and a private total can be estimated.
+        """Return the queries, after checking that a model fits in memory and the total is known or estimable.
 
         Raises:
-            ValueError: their model exceeds the memory, or a private total cannot be told from their answers.
+            ValueError: the model does not fit in memory, or the total is private and not estimable.
         """
         self.estimator.plan(self.domain, [query.clique for query in queries])
         if not self.total_is_public and not any(map(self._tells_total, queries)):
@@ -226,14 +229,14 @@ class Request:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run of a mechanism on one table; it spends the budget in the budget's own unit.
+    """A run of a mechanism on one table. Costs are in the budget's unit.
 
     Attributes:
-        mechanism: with its settings.
-        request: what was asked, public.
-        plan: what `Mechanism.plan` returned for it.
+        mechanism: the mechanism with its settings.
+        request: the public request.
+        plan: the value that `Mechanism.plan` returned.
         table: the private table under its budget.
-        show_progress: None shows bars in terminals only, False never.
+        show_progress: None shows progress bars in terminals only, False never.
     """
 
     mechanism: Mechanism
@@ -249,25 +252,25 @@ class Run:
 
     @functools.cached_property
     def total(self) -> int | None:
-        """The number of records where it is public, otherwise None."""
+        """The number of records if it is public, otherwise None."""
         return self.table.public_total()
 
     def measure(self, queries: Sequence[Query], costs: Sequence[Fraction]) -> list[LinearMeasurement]:
-        """Measure queries, each for its own cost (epsilon or rho).
+        """Measure queries, each at its own cost (epsilon or rho).
 
         Raises:
             BudgetExceeded: the budget does not suffice; nothing was spent.
-            TableReadError: the table could not be read; the spend stays.
+            TableReadError: the table could not be read; the cost remains spent.
         """
         given = {f"{self.budget.unit}s": list(costs)}
         return list(self.table.measure(list(queries), **given, show_progress=self.show_progress))
 
     def select(self, score: Score, cost: Fraction) -> int:
-        """Choose a candidate: permute-and-flip for an epsilon, the exponential mechanism for a rho.
+        """Select a candidate, by permute-and-flip for an epsilon or the exponential mechanism for a rho.
 
         Raises:
             BudgetExceeded: the budget does not suffice; nothing was spent.
-            TableReadError: the table could not be read; the spend stays.
+            TableReadError: the table could not be read; the cost remains spent.
         """
         given: dict[str, Any] = {self.budget.unit: cost}
         return self.table.select(score, **given)
@@ -283,10 +286,10 @@ class Run:
         Args:
             measurements: the noisy answers.
             warm_start: an earlier model to start from.
-            estimator: None takes the request's.
+            estimator: the estimator. Default: the request's.
 
         Raises:
-            FitError: the fit failed; it carries the measurements, which are paid for.
+            FitError: the fit failed. The error carries the measurements, whose cost is spent.
         """
         estimator = self.request.estimator if estimator is None else estimator
         with carry_measurements(measurements):
@@ -300,16 +303,16 @@ class Run:
         of: type[Release] = Release,
         **fields: Any,
     ) -> Release:
-        """Return the release, with what the budget says was spent.
+        """Return the release, with the cost recorded by the budget.
 
         Args:
             measurements: the noisy answers.
-            fit: a fit to these answers; None makes one.
+            fit: a fit to these answers. Default: a new fit.
             of: the class of the release.
-            fields: its further fields.
+            fields: additional fields of the release, which override the default ones.
 
         Raises:
-            FitError: the fit failed; it carries the measurements, which are paid for.
+            FitError: the fit failed. The error carries the measurements, whose cost is spent.
         """
         fit = self.fit(measurements) if fit is None else fit
         mechanism, table = self.mechanism, self.table
@@ -342,10 +345,10 @@ class Mechanism(PrivacyParameters, abc.ABC):
     """A differentially private release of a table for a workload.
 
     A subclass is a frozen dataclass of its own settings, with a `name`, a `summary`, a `plan` and an
-    `execute`. All parameters of `PrivacyParameters` come first; `estimator` and `backend` are keywords.
+    `execute`. The parameters of `PrivacyParameters` come first; `estimator` and `backend` are keyword-only.
 
     Args:
-        estimator: fits the model; None for `Estimator()`.
+        estimator: the estimator that fits the model. Default: `Estimator()`.
     """
 
     estimator: Estimator | None = dataclasses.field(default=None, kw_only=True)
@@ -355,11 +358,11 @@ class Mechanism(PrivacyParameters, abc.ABC):
     summary: ClassVar[str]
     """One line for lists of mechanisms."""
     audited_with: ClassVar[Mapping[str, Any]] = {}
-    """Settings with which audits on tiny tables run it."""
+    """Settings used by audits on tiny tables."""
     audited_values: ClassVar[Mapping[str, Sequence[Any]]] = {}
-    """Values of options that audits run through, where the option's type says too little."""
+    """Values of options used by audits, where the option's type does not tell them."""
     audited_large: ClassVar[Mapping[str, Any] | None] = {}
-    """Settings with which it measures a marginal of 2^18 cells and more; None where it does not."""
+    """Settings with which it measures a marginal of more than 2^18 cells; None if it never does."""
 
     def run(
         self,
@@ -370,37 +373,37 @@ class Mechanism(PrivacyParameters, abc.ABC):
         key: str | None = None,
         show_progress: bool | None = None,
     ) -> Release:
-        """Make a release.
+        """Run the mechanism and return a release.
 
         Args:
             data: the private table.
-            workload: the queries that the release is to answer.
-            ledger: where the table's budget is kept; None keeps no account beyond this run.
-            key: the run's name in the ledger; None derives one from what is asked. Asked again under the
-                same name, the run gives the same answers and costs nothing, also after an interruption.
-            show_progress: None shows a bar in terminals only, False never.
+            workload: the queries that the release should answer.
+            ledger: the ledger with the table's budget. Default: no record beyond this run.
+            key: the run's name in the ledger. Default: derived from the request. Repeating a run under the
+                same name returns the same answers at no cost, also after an interruption.
+            show_progress: None shows a progress bar in terminals only, False never.
 
         Raises:
-            TypeError: not a table, a workload or a ledger.
-            ValueError: a workload that does not fit the table or the mechanism, a model too large for memory
-                or a bad table; nothing was spent.
+            TypeError: an argument is not a table, a workload or a ledger.
+            ValueError: the workload does not fit the table or the mechanism, the model does not fit in
+                memory, or the table is invalid; nothing was spent.
             BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
             LedgerError: the ledger cannot be used; nothing was spent.
-            FitError: the estimate failed after a spend; the error carries the measurements.
+            FitError: the fit failed after budget was spent. The error carries the measurements.
         """
         return self.execute(self._start(data, workload, ledger, key, show_progress))
 
     @abc.abstractmethod
     def plan(self, request: Request) -> Any:
-        """Decide everything that is public, and refuse what could not be carried out.
+        """Make all public decisions and check that the run is feasible.
 
-        Nothing was spent when this raises, and nothing private can be seen from here.
+        No budget is spent and no private data is accessible here.
 
         Returns:
-            Whatever `execute` needs, as `Run.plan`.
+            The plan for `execute`, available there as `Run.plan`.
 
         Raises:
-            ValueError: what cannot be carried out, and what to change.
+            ValueError: the run is infeasible. The message states the reason and the remedy.
         """
 
     @abc.abstractmethod
@@ -408,7 +411,7 @@ class Mechanism(PrivacyParameters, abc.ABC):
         """Spend the budget and return the release."""
 
     def describe(self, plan: Any) -> dict[str, Any]:
-        """Return the settings that decide what is measured, JSON-able; they identify the run in a ledger."""
+        """Return the JSON-serialisable settings that identify the run's measurements in a ledger."""
         values = {name: getattr(self, name) for name in options(type(self))}
         return {name: as_text(v) if isinstance(v, Fraction) else v for name, v in values.items()}
 
@@ -424,7 +427,7 @@ class Mechanism(PrivacyParameters, abc.ABC):
         key: str | None = None,
         show_progress: bool | None = None,
     ) -> Run:
-        """Check and plan, then open the table; nothing is spent yet."""
+        """Check and plan, then open the table. Nothing is spent yet."""
         check_table_and_workload(data, workload)
         self._check_weights(data)
         max_weight = data.max_weight if data.weighted else None
@@ -441,9 +444,9 @@ class MeasurementPlan:
     """Queries that do not depend on the records, with their weights.
 
     Attributes:
-        queries: each is measured once.
-        weights: whole or exact, > 0: query i costs its part of the sum.
-        name: of the strategy that they come from, if any.
+        queries: the queries, each measured once.
+        weights: integer or exact weights > 0. The cost of query i is proportional to its weight.
+        name: the name of their strategy, if any.
         answered_by: how the release answers its workload, one of `release.ANSWERS`.
     """
 
@@ -455,17 +458,17 @@ class MeasurementPlan:
 
 @dataclasses.dataclass(frozen=True)
 class MeasureOnce(Mechanism):
-    """A mechanism whose measured queries depend on public facts only: it just plans them.
+    """A mechanism whose measured queries depend on public information only, so that it only plans them.
 
-    Many runs, such as trials or budgets, can be measured first and fitted together: see `release_together`.
+    Many runs, such as trials or budgets, can be measured first and fitted together with `release_together`.
     """
 
     @abc.abstractmethod
     def plan(self, request: Request) -> MeasurementPlan:
-        """Return the queries to measure, with the weights of their parts of the budget.
+        """Return the queries to measure, with weights that divide the budget.
 
         Raises:
-            ValueError: what cannot be carried out, and what to change.
+            ValueError: the run is infeasible. The message states the reason and the remedy.
         """
 
     def measure(
@@ -477,7 +480,7 @@ class MeasureOnce(Mechanism):
         key: str | None = None,
         show_progress: bool | None = None,
     ) -> Measured:
-        """Measure as `run` does, and leave the fit to the caller: see `release_together`."""
+        """Measure like `run`, without the fit; see `release_together`."""
         return self._measured(self._start(data, workload, ledger, key, show_progress))
 
     def execute(self, run: Run) -> Release:
@@ -491,10 +494,10 @@ class MeasureOnce(Mechanism):
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """Noisy answers that are paid for, with everything that a release needs but the model.
+    """Measured noisy answers, with everything that a release needs except the model.
 
     Attributes:
-        run: in which they were measured.
+        run: the run in which they were measured.
         measurements: the noisy answers.
     """
 
@@ -505,10 +508,10 @@ class Measured:
         """Return the release.
 
         Args:
-            fit: a fit to these answers; None makes one.
+            fit: a fit to these answers. Default: a new fit.
 
         Raises:
-            FitError: the fit failed; it carries the measurements, which are paid for.
+            FitError: the fit failed. The error carries the measurements, whose cost is spent.
         """
         return self.run.release(self.measurements, fit, answered_by=self.run.plan.answered_by)
 
@@ -517,11 +520,11 @@ def release_together(runs: Sequence[Measured]) -> list[Release]:
     """Fit the answers of many runs in one batch and return their releases, in the same order.
 
     Args:
-        runs: over one domain, that measured the same queries; values and noise are their own.
+        runs: runs over one domain that measured the same queries; values and noise may differ.
 
     Raises:
-        ValueError: no run, or runs that did not measure the same queries.
-        FitError: the batch failed; it carries the measurements of all runs, which are paid for.
+        ValueError: there is no run, or the runs did not measure the same queries.
+        FitError: the fit failed. The error carries the measurements of all runs, whose cost is spent.
 
     Example:
         >>> import pgmjax as pj
@@ -547,11 +550,11 @@ def release_together(runs: Sequence[Measured]) -> list[Release]:
 
 
 class FitError(Error, RuntimeError):
-    """No model could be fitted to answers that are already paid for.
+    """The fit failed after the budget was spent.
 
     Attributes:
-        measurements: the noisy answers, a valid private release: fit them in another way.
-        transcript: the transcript of a mechanism that plays a game instead, likewise.
+        measurements: the noisy answers. They are a valid private release and can be fitted in another way.
+        transcript: the transcript of a mechanism that plays a game instead of measuring.
     """
 
     transcript: Transcript | None = None
@@ -566,10 +569,10 @@ class FitError(Error, RuntimeError):
 
 @contextlib.contextmanager
 def carry_measurements(measurements: Sequence[LinearMeasurement]) -> Iterator[None]:
-    """Turn whatever fails in the block into a `FitError` that carries what was measured.
+    """Convert any exception in the block to a `FitError` that carries the measurements.
 
     Raises:
-        FitError: something failed; the answers so far are paid for.
+        FitError: the block raised an exception.
     """
     try:
         yield
@@ -578,7 +581,7 @@ def carry_measurements(measurements: Sequence[LinearMeasurement]) -> Iterator[No
 
 
 def options(mechanism: type[Any]) -> dict[str, Any]:
-    """Return the options that a mechanism has beside those of all, with their defaults.
+    """Return a mechanism's own options, besides those shared by all, with their defaults.
 
     Example:
         >>> from pgmjax.mechanisms import Marginals
@@ -590,10 +593,10 @@ def options(mechanism: type[Any]) -> dict[str, Any]:
 
 
 def check_table_and_workload(data: Dataset, workload: Workload) -> None:
-    """Refuse an argument that is not a table or a workload, or a workload that does not fit the domain.
+    """Check that the arguments are a table and a workload, and that the workload fits the domain.
 
     Raises:
-        TypeError: not a table or not a workload.
+        TypeError: an argument is not a table or not a workload.
         ValueError: the workload does not fit the domain.
     """
     if not isinstance(data, Dataset):

@@ -1,12 +1,11 @@
-"""Bayesian networks under privacy: the search for parents, and the models made from noisy marginals.
+"""Bayesian networks under privacy: the search for parents, and the models of noisy marginals.
 
-The search goes attribute by attribute and chooses each one's parents by a private score. Which parents an
-attribute may have depends on public numbers alone. Children stand as they are, parents as they are or with
-values merged by a taxonomy.
+The search proceeds attribute by attribute and selects the parents of each by a private score. The candidate
+parents depend on public values only. A taxonomy may merge the values of parents, but not those of children.
 
-There are two ways from a network's noisy marginals to a model, the paper's and the engine. Both take the same
-measurements, in the network's order: of the first the whole table counts, of every other one the last
-attribute given the others.
+A model is constructed from a network's noisy marginals by the paper's method or by the engine. Both use the
+same measurements, in the network's order: the first as a joint table, every other one as the conditional of
+its last attribute given the others.
 """
 
 from __future__ import annotations
@@ -52,13 +51,13 @@ _WALKED = 10  # sets looked at for each that is wanted, before sets are drawn in
 _WIDEST = 60  # attributes: with more, there are more sets than anybody wants
 
 Noise = Callable[[int], Any]
-"""From a number of marginals to the mean absolute noise of a cell (counts)."""
+"""The mean absolute noise of a cell (counts) as a function of the number of marginals."""
 
 Parents = tuple[tuple[str, int], ...]
-"""Attributes with the level of their taxonomies at which they stand, 0 as they are."""
+"""Attributes with a level of their taxonomy; 0 means not merged."""
 
 Taxonomies = Mapping[str, tuple[tuple[int, ...], ...]]
-"""For some attributes coarser and coarser maps, each the group of every code."""
+"""Increasingly coarse maps by attribute, each with the group of every code."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,13 +65,13 @@ class Search:
     """The search for a network; see `PrivBayes` for the settings.
 
     Attributes:
-        score: what parents are chosen by.
-        structure_share: of the budget, for choices.
-        theta: how useful the marginals must be.
+        score: the score that parents are selected by.
+        structure_share: the share of the budget for selections.
+        theta: the required usefulness of the marginals.
         degree: the number of parents, or None.
         first: the attribute to start with, or None.
-        max_candidates: the most sets of parents that one choice goes through.
-        max_cells: the most cells of the model's junction tree.
+        max_candidates: the largest number of candidates in one selection.
+        max_cells: the largest number of cells of the model's junction tree.
     """
 
     score: type[ParentScore]
@@ -88,16 +87,16 @@ class Search:
     ) -> list[Candidate]:
         """Return the marginals to measure, in the order in which the attributes joined.
 
-        With a degree the network's first marginals are left out, since all of their attributes are in the
+        With a degree the network's first marginals are omitted, since all of their attributes are in the
         first one of full degree.
 
         Args:
-            table: what is asked; the choices are charged to its budget.
-            levels: its attributes.
-            show_progress: None shows a bar in terminals only, False never.
+            table: the private table; selections are charged to its budget.
+            levels: the attributes with their taxonomies.
+            show_progress: None shows a progress bar in terminals only, False never.
 
         Raises:
-            ValueError: a budget for which there is no noise; nothing was spent.
+            ValueError: no noise can be drawn for the budget; nothing was spent.
         """
         names = list(table.domain)
         first = names[0] if self.first is None else self.first
@@ -129,13 +128,13 @@ class Search:
     def _check_amounts(
         self, table: PrivateTable, records: int, choice: Fraction, parts: Sequence[Fraction]
     ) -> None:
-        """Refuse parts of the budget for which no noise can be drawn, before any of it is spent.
+        """Check before spending that noise can be drawn for the parts of the budget.
 
         Args:
-            table: what is asked.
-            records: their number.
-            choice: what a choice costs.
-            parts: the least and the most that a marginal may cost.
+            table: the private table.
+            records: the number of records.
+            choice: the cost of a selection.
+            parts: the smallest and the largest possible cost of a marginal.
         """
         largest = sorted(table.domain, key=table.domain.__getitem__)[-2:]
         moved = self.score([marginal(largest)], records).sensitivity(table.domain, table.relation).value
@@ -164,7 +163,7 @@ class Search:
         return table.select(score, rho=cost)
 
     def _noise(self, table: PrivateTable) -> Noise:
-        """The mean absolute noise of a cell when the rest of the budget is divided among some marginals."""
+        """Return the mean absolute noise of a cell if the rest of the budget is divided among marginals."""
         part = (1 - self.structure_share) * table.budget.cap
         if table.budget.unit == "epsilon":
             return lambda marginals: Fraction(2 * marginals) / part
@@ -173,13 +172,13 @@ class Search:
 
 
 def parents_of_degree(chosen: Sequence[str], rest: Sequence[str], degree: int, most: int) -> list[Candidate]:
-    """Return every child with every set of `degree` parents, or of all chosen while they are fewer.
+    """Return every child with every set of `degree` parents, or with all of `chosen` if there are fewer.
 
     Args:
-        chosen: the attributes that are in the network.
-        rest: those that are not.
+        chosen: the attributes in the network.
+        rest: the other attributes.
         degree: the number of parents.
-        most: more candidates than this are thinned: each child keeps the same number of its sets.
+        most: the largest number of candidates. More are thinned to the same number of sets per child.
     """
     size = min(degree, len(chosen))
     if math.comb(len(chosen), size) * len(rest) <= most:
@@ -197,17 +196,17 @@ def parents_of_degree(chosen: Sequence[str], rest: Sequence[str], degree: int, m
 def parents_of_cells(
     levels: AttributeLevels, chosen: Sequence[str], rest: Sequence[str], cells: int, most: int
 ) -> list[Candidate]:
-    """Return every child with every maximal set of parents that keeps their table within some cells.
+    """Return every child with every maximal set of parents for which their table has at most `cells` cells.
 
-    Maximal: no parent can be added, and none taken at a finer level. A child whose own values exceed the
-    cells has no parents.
+    A set is maximal if no parent can be added or taken at a finer level. A child that alone exceeds the
+    limit has no parents.
 
     Args:
-        levels: the attributes.
-        chosen: those that are in the network.
-        rest: those that are not.
-        cells: the most cells of parents and child together.
-        most: more candidates than this are thinned: each child keeps the same number of its sets.
+        levels: the attributes with their taxonomies.
+        chosen: the attributes in the network.
+        rest: the other attributes.
+        cells: the largest number of cells of parents and child together.
+        most: the largest number of candidates. More are thinned to the same number of sets per child.
 
     References:
         Zhang et al. 2017, "PrivBayes", Algorithms 5 and 6.
@@ -231,9 +230,9 @@ def parents_of_cells(
 def candidates_that_fit(
     domain: Domain, network: Sequence[Candidate], candidates: Sequence[Candidate], cells: int
 ) -> list[Candidate]:
-    """Return the candidates with which a model of the network stays within some cells.
+    """Return the candidates with which a model of the network has at most `cells` cells.
 
-    A child of whose sets none does comes without parents.
+    A child without such a candidate is returned without parents.
     """
     grown = candidate_cells(domain, [each.clique for each in network], [c.clique for c in candidates])
     kept = [each for each, size in zip(candidates, grown.tolist(), strict=True) if size <= cells]
@@ -244,13 +243,13 @@ def candidates_that_fit(
 
 
 def useful_degree(records: int, attributes: int, theta: Fraction, noise: Noise) -> int:
-    """Return the most parents for which binary marginals are theta-useful, 0 if none are.
+    """Return the largest number k of parents for which binary marginals are theta-useful, 0 if none are.
 
     Args:
-        records: their public number n.
-        attributes: their number d.
-        theta: how many times the mean noise a cell of n / 2^(k+1) records must be on average.
-        noise: of a number of marginals.
+        records: the public number n of records.
+        attributes: the number d of attributes.
+        theta: the required ratio of the average cell, n / 2^(k+1) records, to the mean absolute noise.
+        noise: the mean absolute noise as a function of the number of marginals.
 
     Example:
         >>> useful_degree(5_000, 10, Fraction(4), lambda marginals: Fraction(2 * marginals))
@@ -292,13 +291,13 @@ def _is_maximal(sizes: Mapping[str, tuple[int, ...]], taken: dict[str, int], cel
 
 
 def _all(sizes: Mapping[str, tuple[int, ...]], room: int, most: int) -> list[Parents] | None:
-    """All maximal sets; None where there are too many to look through."""
+    """Return all maximal sets, or None if there are too many to enumerate."""
     looked = list(itertools.islice(maximal_sets(sizes, room), _WALKED * most + 1))
     return None if len(looked) > _WALKED * most else [each for each in looked if each is not None]
 
 
 def _drawn(sizes: Mapping[str, tuple[int, ...]], room: int, quota: int) -> list[Parents]:
-    """Some maximal sets: attributes in random order, each at the finest level that still fits."""
+    """Return random maximal sets: attributes in random order, each at the finest level that fits."""
     draw = random.generator(room)
     names = list(sizes)
 
@@ -316,7 +315,7 @@ def _drawn(sizes: Mapping[str, tuple[int, ...]], room: int, quota: int) -> list[
 
 
 def _distinct(drawn: Iterator[Any], quota: int) -> list[Any]:
-    """Different ones of an endless stream: a quota of them, or fewer where they repeat."""
+    """Return `quota` distinct items of an infinite stream, or fewer if they repeat too often."""
     return list(dict.fromkeys(itertools.islice(drawn, 4 * quota)))[:quota]
 
 
@@ -343,10 +342,10 @@ class AttributeLevels:
 
     Args:
         domain: the attributes.
-        taxonomies: for some of them coarser and coarser maps, each the group of every code.
+        taxonomies: increasingly coarse maps by attribute, each with the group of every code.
 
     Raises:
-        ValueError: an unknown attribute, or maps of which one is not coarser than the one before.
+        ValueError: an attribute is unknown, or a map is not coarser than the previous one.
     """
 
     domain: Domain
@@ -410,16 +409,16 @@ def _check_coarser(name: str, finer: Sequence[int], groups: Sequence[int]) -> No
 
 
 def check_model_memory(domain: Domain, workload: Workload, estimator: Estimator, max_cells: int) -> None:
-    """Refuse a workload or a model that would not fit in the estimator's memory; reads no table.
+    """Check that the workload's answers and the model fit in the estimator's memory. Reads no table.
 
     Args:
         domain: the attributes.
-        workload: what is asked of the model.
-        estimator: how the model is fitted.
-        max_cells: the most cells of its junction tree.
+        workload: the workload.
+        estimator: the estimator that fits the model.
+        max_cells: the largest number of cells of the model's junction tree.
 
     Raises:
-        ModelTooLargeError: with the figures (a ValueError).
+        ModelTooLargeError: they do not fit. The message gives the sizes (a ValueError).
     """
     limit = available_bytes() if estimator.max_bytes is None else estimator.max_bytes
     answers = workload.num_queries(domain)
@@ -440,11 +439,11 @@ def conditional_fit(
 ) -> Fit:
     """Return the paper's model as the result of a fit without steps.
 
-    Its loss is the squared one, and its gap the loss itself, since no loss is below 0. Of the estimator
-    only the plan for the cliques is taken.
+    Its loss is the squared loss, and its gap is the loss itself, since no loss is below 0. The estimator is
+    used only to plan the cliques.
 
     Raises:
-        FitError: no model could be made; it carries the measurements, which are paid for.
+        FitError: the model failed. The error carries the measurements, whose cost is spent.
     """
     with carry_measurements(measurements):
         model = network_model(domain, measurements, total)
@@ -493,24 +492,24 @@ def network_model(domain: Domain, measurements: Sequence[LinearMeasurement], tot
 
 
 def paper_model(release: Release) -> GraphicalModel:
-    """Return what the PrivBayes paper makes of a release's measurements, whichever way it was fitted.
+    """Return the PrivBayes paper's model of a release's measurements, however it was fitted.
 
     Raises:
-        ValueError: a release of another mechanism.
+        ValueError: the release is of another mechanism.
     """
     _check(release)
     return network_model(release.domain, release.measurements, release.model.total)
 
 
 def engine_model(release: Release, estimator: Estimator | None = None) -> GraphicalModel:
-    """Return what the engine makes of a PrivBayes release's measurements, whichever way it was fitted.
+    """Return the engine's model of a PrivBayes release's measurements, however it was fitted.
 
     Args:
-        release: made by `PrivBayes`.
-        estimator: how the model is fitted; None for `Estimator()`.
+        release: a release of `PrivBayes`.
+        estimator: the estimator that fits the model. Default: `Estimator()`.
 
     Raises:
-        ValueError: a release of another mechanism.
+        ValueError: the release is of another mechanism.
     """
     _check(release)
     estimator = Estimator() if estimator is None else estimator

@@ -1,6 +1,6 @@
 """DualQuery: synthetic records that answer drawn queries, and a model fitted to the draws.
 
-The paper's own estimate is the synthetic records; `model_of_records` makes a model of them.
+The paper's own estimate is the synthetic records; `model_of_records` converts them to a model.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ from pgmjax.release.release import Release, Spent
 
 @dataclasses.dataclass(frozen=True)
 class DualQuery(Mechanism):
-    """Play queries against records: nothing is measured, only which queries to draw is private.
+    """Play queries against records. Nothing is measured; only the draws of queries depend on the table.
 
-    In each round queries are drawn, those more often which the records so far answer too high; the next
-    record is the one that the fewest of them count. Queries are the workload's rows, of 0/1 entries, and
-    their negations.
+    Each round draws queries, preferring those whose value on the records so far most exceeds that on the
+    table. The next record is the one counted by the fewest drawn queries. Queries are the workload's rows,
+    with 0/1 entries, and their negations.
 
     Args:
-        accounting: how costs add up: "pure" for delta 0; "zcdp", "tight" or "simple" for more, which
-            allow fewer and fewer rounds. None takes the best that delta allows.
-        step: eta, how sharply a round's draws react to the ones before; None takes 2, or less where the
-            budget would not allow `rounds` (4 where none are named) rounds with it.
-        samples: queries drawn in each round.
-        rounds: at least 2; None takes the most that the budget allows.
-        estimate: "engine" fits a model to all draws, "paper" takes the records themselves.
-        seed: of the first round's draws, which are uniform and cost nothing.
-        estimator: how the model is fitted; None for mirror descent. Its loss is that of the
-            draws, and it stops at their optimum.
+        accounting: composition of costs: "pure" for delta 0; "zcdp", "tight" or "simple" for delta > 0, in
+            order of decreasing number of rounds. Default: "zcdp" for delta > 0, otherwise "pure".
+        step: eta, how sharply a round's draws react to earlier rounds. Default: 2, or less if the budget
+            does not allow `rounds` rounds with it (4 if `rounds` is not given).
+        samples: number of queries drawn in each round.
+        rounds: number of rounds, at least 2. Default: the most that the budget allows.
+        estimate: "engine" fits a model to all draws, "paper" uses the records themselves.
+        seed: seed of the first round's draws, which are uniform and cost nothing.
+        estimator: the estimator that fits the model. Default: mirror descent. Its loss is replaced by that
+            of the draws, and it stops at the optimum.
 
     Guarantees:
-        Each draw of round t is by the exponential mechanism with epsilon_t = 2 step (t - 1) / records.
+        Each draw of round t uses the exponential mechanism with epsilon_t = 2 step (t - 1) / records.
         "pure": epsilon-DP by the sum. "zcdp": (epsilon, delta)-DP by the sum of epsilon_t^2 / 8.
-        "tight", "simple": (epsilon, delta)-DP by advanced composition, of the draws as they are or each
-        counted as the last. The records and the model are post-processing.
+        "tight", "simple": (epsilon, delta)-DP by advanced composition, with the cost of each draw or with
+        that of the last round for all draws. The records and the model are post-processing.
 
     References:
         Gaboardi et al. 2014, "Dual Query"; McKenna et al. 2019, section 5 and Algorithms 4 and 5.
@@ -110,7 +110,7 @@ class DualQuery(Mechanism):
             raise ValueError("DualQuery fits the loss of its own draws: leave the estimator's loss as it is.")
 
     def _fitted_by(self, show_progress: bool | None = None) -> Estimator:
-        """Return the estimator: mirror descent where none is given."""
+        """Return the estimator. Default: mirror descent."""
         if self.estimator is None:
             return Estimator(solver="mirror_descent", progress=show_progress)
         return self.estimator
@@ -126,16 +126,16 @@ class DualQuery(Mechanism):
         return queries, player, first_round(player, self.samples, self.seed)
 
     def describe(self, plan: Any) -> dict[str, Any]:
-        """Return the settings of the game; how it is estimated is no part of it."""
+        """Return the settings of the game, without those of the estimate."""
         named = {name: getattr(self, name) for name in ("accounting", "samples", "rounds")}
         step = None if self.step is None else as_text(self.step)
         return {**named, "step": step, "first_round": self.seed}
 
     def execute(self, run: Run) -> Release:
-        """Play the game; the release's `transcript` holds the draws and the records, and nothing is measured.
+        """Play the game. The release has the draws and records in `transcript`, and no measurements.
 
         Raises:
-            FitError: the fit failed after the spend; the error's `transcript` is what it failed on.
+            FitError: the fit failed after the budget was spent. The error carries the `transcript`.
         """
         queries, player, first = run.plan
         limits = self._account(), self.epsilon, self.delta
@@ -166,10 +166,10 @@ class DualQuery(Mechanism):
 
 
 def tree_of(domain: Domain, workload: Workload) -> tuple[junction_tree.JunctionTree, tuple[str, ...]]:
-    """Return the junction tree of a workload's cliques, and which attribute each variable is.
+    """Return the junction tree of a workload's cliques, and the attribute of each variable.
 
     Raises:
-        ValueError: its tables do not fit in memory.
+        ValueError: the tables of the tree do not fit in memory.
     """
     structure, attributes = Structure.named(domain.sizes, list(workload.cliques))
     tree = junction_tree.build(structure)
@@ -178,10 +178,10 @@ def tree_of(domain: Domain, workload: Workload) -> tuple[junction_tree.JunctionT
 
 
 def model_of_records(transcript: Transcript, workload: Workload) -> GraphicalModel:
-    """Return the model of most entropy that has the records' marginals on the workload's junction tree.
+    """Return the maximum-entropy model with the records' marginals on the workload's junction tree.
 
-    It gives the records' own answers, scaled to the table, to every query of the workload; what lies across
-    the tree's cliques is independent given what they share.
+    Its answers to the workload are those of the records, scaled to the size of the table. Attributes in
+    different cliques of the tree are independent given their separators.
     """
     tree, attributes = tree_of(transcript.domain, workload)
     cliques = [tuple(attributes[v] for v in clique) for clique in tree.cliques]
@@ -205,7 +205,7 @@ def model_of_records(transcript: Transcript, workload: Workload) -> GraphicalMod
 
 
 def fit_of_records(transcript: Transcript, workload: Workload, estimator: Estimator) -> Fit:
-    """Return the records' model as a fit of no steps, with its loss and no certificate."""
+    """Return the records' model as a fit without steps, with its loss and an infinite gap."""
     model = model_of_records(transcript, workload)
     bound = Draws(transcript).bind(transcript.domain, (), model.total)
     loss = bound.exact([transcript.marginal(clique) for clique in bound.cliques])

@@ -1,9 +1,9 @@
-"""The game of DualQuery: draws against the table's answers, and the record that answers them best.
+"""The game of DualQuery: private draws of queries, and the record that answers them best.
 
-Its cost is known in four accounts, and `agree` finds the rounds that a budget allows. Round t draws each
-query by the exponential mechanism with e_t = 2 step (t - 1) / count: a query's exponent, step times the sum
-of t - 1 differences of fractions, moves by step (t - 1) / count when one of `count` records is replaced. The
-first round is free.
+The cost is computed by one of four accounting methods, and `agree` finds the rounds that a budget allows.
+Round t draws each query by the exponential mechanism with e_t = 2 step (t - 1) / count. A query's exponent is
+step times the sum of t - 1 differences of fractions, so it changes by at most step (t - 1) / count when one
+of `count` records is replaced. The first round is free.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Game:
     Attributes:
         count: the number of records.
         step: eta, exact.
-        samples: queries drawn in each round.
+        samples: number of queries drawn in each round.
     """
 
     count: int
@@ -51,33 +51,33 @@ class Game:
     samples: int
 
     def draw_epsilon(self, number: int) -> Fraction:
-        """Return what one draw of a round costs, the first being round 1."""
+        """Return the epsilon of one draw in a round; rounds are numbered from 1."""
         return 2 * self.step * (number - 1) / self.count
 
     def pure(self, rounds: int) -> Fraction:
-        """Return the sum of all epsilons."""
+        """Return the sum of epsilon over all draws."""
         return self.step * rounds * (rounds - 1) * self.samples / self.count
 
     def rho(self, rounds: int) -> Fraction:
-        """Return the sum of all rhos, an eighth of the squared epsilons by the bounded range."""
+        """Return the sum of rho over all draws, each epsilon^2 / 8 by the bounded range."""
         return self._squares(rounds) / 8
 
     def simple(self, rounds: int, delta: Any) -> float:
-        """Return the epsilon at a delta > 0 by advanced composition, all draws counted as the dearest."""
+        """Return the epsilon at delta > 0 by advanced composition, with the largest cost for all draws."""
         epsilon, draws = float(self.draw_epsilon(rounds)), self.samples * (rounds - 1)
         with np.errstate(over="ignore"):
             rest = draws * epsilon * float(np.expm1(epsilon))
         return (epsilon * math.sqrt(2 * draws * _log_inverse(delta)) + rest) * _ROUNDING
 
     def tight(self, rounds: int, delta: Any) -> float:
-        """Return the epsilon at a delta > 0 by advanced composition of the draws as they are."""
+        """Return the epsilon at delta > 0 by advanced composition, with the actual cost of each draw."""
         each = float(2 * self.step / self.count) * np.arange(rounds)
         with np.errstate(over="ignore"):
             rest = self.samples * float(np.sum(each * np.expm1(each)))
         return (math.sqrt(2 * _log_inverse(delta) * float(self._squares(rounds))) + rest) * _ROUNDING
 
     def epsilon(self, rounds: int, account: str, delta: Any) -> Fraction:
-        """Return the epsilon of a game by an account, at its delta (0 for "pure"), rounded up.
+        """Return the epsilon of a game by an accounting method, at delta (0 for "pure"), rounded up.
 
         References:
             Dwork, Rothblum and Vadhan 2010, "Boosting and differential privacy" (advanced composition);
@@ -91,7 +91,7 @@ class Game:
         return exact("epsilon", found)
 
     def fits(self, rounds: int, account: str, epsilon: Fraction, delta: Any) -> bool:
-        """Return whether a game costs at most (epsilon, delta) by an account."""
+        """Return whether a game costs at most (epsilon, delta) by an accounting method."""
         if account == "pure" or rounds == 1:
             return self.pure(rounds) <= epsilon
         if account == "zcdp":
@@ -110,16 +110,16 @@ class Game:
         return _last(lambda rounds: self.fits(rounds, account, epsilon, delta), _MOST_ROUNDS)
 
     def largest_step(self, rounds: int, account: str, epsilon: Fraction, delta: Any = 0) -> Fraction:
-        """Return the largest step, to 12 digits, with which so many rounds cost at most (epsilon, delta).
+        """Return the largest step, to 12 digits, for which `rounds` rounds cost at most (epsilon, delta).
 
-        `step` itself is the most that is returned.
+        The result is at most the game's own `step`.
         """
         if self.fits(rounds, account, epsilon, delta):
             return self.step
         low, high = Fraction(0), self.step
         while not low or high - low > high / 10**_DIGITS:
             middle = (low + high) / 2
-            # a power of two while nothing fits yet, then few digits
+            # halve until a step fits, then round to few digits
             middle = middle if not low else Fraction(f"{float(middle):.{_DIGITS}e}")
             if not low < middle < high:
                 break
@@ -147,15 +147,15 @@ def agree(
 
     Args:
         count: the number of records.
-        step: eta; None takes 2, or less where that is needed for the rounds asked for, or for 4.
-        samples: queries drawn in each round.
-        rounds: None takes the most.
+        step: eta. Default: 2, or less if necessary for `rounds` rounds (4 if not given).
+        samples: number of queries drawn in each round.
+        rounds: number of rounds. Default: the most that the budget allows.
         account: one of `ACCOUNTS`.
-        epsilon: what may be spent.
-        delta: likewise.
+        epsilon: the epsilon of the budget.
+        delta: the delta of the budget.
 
     Raises:
-        ValueError: the budget does not allow the rounds, or none but the first.
+        ValueError: the budget does not allow the rounds, or allows only the first.
     """
     game = Game(count, STEP if step is None else step, samples)
     if step is None:
@@ -173,13 +173,13 @@ def agree(
 
 
 class Player:
-    """Answers draws by the record that they count least, which needs no data.
+    """The data-independent player, which answers draws by the record counted by the fewest of them.
 
     Args:
         domain: the attributes.
-        queries: what is played with, all entries 0 or 1; a draw is numbered as in a `Transcript`.
+        queries: the queries of the game, with entries 0 or 1. Draws are numbered as in a `Transcript`.
 
-    Its largest table is the same for all draws, so that one answer given tells that all can be.
+    Its largest table is the same for all draws, so if one answer fits in memory, all do.
     """
 
     def __init__(self, domain: Domain, queries: Sequence[Query]):
@@ -191,8 +191,8 @@ class Player:
     def record(self, drawn: np.ndarray) -> np.ndarray:
         """Return the codes of the record that the fewest of the drawn queries count, int64 [attributes].
 
-        The most probable cell of a model whose log-potentials are minus the drawn queries' indicators: exact,
-        and the first of equally good ones.
+        It is the mode of a model whose log-potentials are minus the drawn queries' indicators. The result is
+        exact; ties go to the first record.
         """
         rows = self.candidates // 2
         places = np.searchsorted(self._ends, drawn % rows, side="right")
@@ -217,7 +217,7 @@ def first_round(player: Player, samples: int, seed: int) -> tuple[np.ndarray, np
     """Return the draws and the record of the first round, which are the same for all tables.
 
     Raises:
-        ValueError: the largest table that answering needs does not fit in memory.
+        ValueError: the largest table needed for an answer does not fit in memory.
     """
     drawn = random.generator(seed).integers(player.candidates, size=samples)
     return drawn, player.record(drawn)
@@ -232,7 +232,7 @@ def play(
     first: tuple[np.ndarray, np.ndarray],
     show_progress: bool | None,
 ) -> Transcript:
-    """Play the rounds after the first: the draws are charged to the table's budget, nothing else is.
+    """Play the rounds after the first. Only the draws are charged to the table's budget.
 
     References:
         Gaboardi, Gallego Arias, Hsu, Roth and Wu 2014, Algorithm 1; McKenna et al. 2019, Algorithm 4.
@@ -253,7 +253,7 @@ def _log_inverse(delta: Any) -> float:
 
 
 def _last(fits: Callable[[int], bool], most: int) -> int:
-    """Return the last of 1, 2, ..., most that fits, 1 fitting always."""
+    """Return the last of 1, 2, ..., most that fits; 1 is assumed to fit."""
     low, high = 1, 2
     while high <= most and fits(high):
         low, high = high, 2 * high

@@ -1,6 +1,6 @@
-"""HDMM: measure the queries from which a workload can be answered best, then fit one model to them.
+"""HDMM: measure the queries that answer a workload with the least error, then fit one model to them.
 
-`ErrorReport` forecasts the error of a strategy's answers, under the noise that a run would really draw.
+`ErrorReport` predicts the error of a strategy's answers, for the noise that a run would draw.
 """
 
 from __future__ import annotations
@@ -26,30 +26,32 @@ from pgmjax.strategies import NAMES, SPLITS, Strategy, answered_alone, candidate
 
 @dataclasses.dataclass(frozen=True)
 class HDMM(MeasureOnce):
-    """Choose what to measure by expected error, measure it once, and fit a model.
+    """Choose queries by expected error, measure them once, and fit a model.
 
     Args:
         strategy: "best" of all by expected error, or one of `strategies.NAMES`: "union" (OPT_+: an optimised
             product for each set of attributes), "kron" (OPT_kron: one product over all), "marginals"
-            (OPT_M), "identity", "h2", "hb", "wavelet", "workload" (what is asked, as it is).
-        split: of the budget between the queries measured, "optimal" by expected error, or "equal".
-        restarts: random starts of the optimisation, which sees the workload alone.
-        restart_seed: of those starts; it makes no noise.
-        answer: of the workload: "engine" by the fitted model, or the papers' baselines "local" (least squares
-            from the one measurement that answers an entry best) and "global" (from one vector of cells).
-            A model is fitted in any case.
-        TypeError: epsilon or delta is a bool or no number.
-        ValueError: epsilon or delta outside its range, no such relation, strategy, split or answer.
+            (OPT_M), "identity", "h2", "hb", "wavelet", "workload" (the workload's own queries).
+        split: division of the budget between the measured queries: "optimal" by expected error, or "equal".
+        restarts: number of random starts of the optimisation, which depends on the workload only.
+        restart_seed: seed of the random starts; it does not affect the noise.
+        answer: how the workload is answered: "engine" by the fitted model, or the papers' baselines "local"
+            (least squares from the one measurement that answers an entry best) and "global" (from one vector
+            of cells). A model is fitted in any case.
+
+    Raises:
+        TypeError: epsilon or delta is a bool or not a number.
+        ValueError: epsilon or delta is out of range, or the relation, strategy, split or answer is unknown.
 
     Guarantees:
         The strategy depends on domain, workload and settings only. Its entries are rounded to integers
-        before anything is measured, and sensitivities are computed from the rounded ones. delta = 0:
+        before measuring, and sensitivities are computed from the rounded entries. delta = 0:
         epsilon-DP, with discrete Laplace noise of scale (L1 sensitivity) / epsilon_i, and the epsilon_i
         sum to epsilon exactly. delta > 0: rho-zCDP, hence (epsilon, delta)-DP, with discrete Gaussian noise
         of variance (squared L2 sensitivity) / (2 rho_i), and the rho_i sum to rho exactly. The model is
-        post-processing; its total is estimated from the noisy answers where it is not public.
+        post-processing; its total is estimated from the noisy answers if it is not public.
 
-    `Release.answers` gives the answers, of the same measurements also in the other ways.
+    `Release.answers` returns the answers, and can also apply the other methods to the same measurements.
 
     References:
         McKenna et al. 2018, "Optimizing error of high-dimensional statistical queries under differential
@@ -92,7 +94,7 @@ class HDMM(MeasureOnce):
         checks.integer("restart_seed", self.restart_seed, low=0)
 
     def plan(self, request: Request) -> MeasurementPlan:
-        """Return the strategy's queries, with its division of the budget."""
+        """Return the strategy's queries and division of the budget."""
         workload = request.workload
         named = {name for clique in workload.cliques for name in clique}
         cliques = [tuple(sorted(named))] if self.strategy == "kron" else workload.cliques
@@ -101,15 +103,15 @@ class HDMM(MeasureOnce):
         return MeasurementPlan(request.measurable(chosen.queries), _weights(chosen), chosen.name, self.answer)
 
     def describe(self, plan: MeasurementPlan) -> dict[str, Any]:
-        """Return the settings of the strategy that was chosen; how the workload is answered is none."""
+        """Return the settings of the chosen strategy, without the method of answering the workload."""
         names = ("split", "restarts", "restart_seed")
         return {"strategy": plan.name, **{name: getattr(self, name) for name in names}}
 
     def choose(self, workload: Workload, domain: Domain) -> Strategy:
-        """Return the strategy for a workload; reads no data and spends nothing.
+        """Return the strategy for a workload. Reads no data and spends nothing.
 
         Raises:
-            ValueError: the workload does not fit the domain, or cannot be answered in the way asked for.
+            ValueError: the workload does not fit the domain, or cannot be answered by the chosen method.
         """
         norm = "l1" if self.delta == 0 else "l2"
         search: dict[str, Any] = {"split": self.split, "restarts": self.restarts, "seed": self.restart_seed}
@@ -131,20 +133,20 @@ class HDMM(MeasureOnce):
     def expected_errors(
         self, workload: Workload, domain: Domain, max_weight: int | None = None
     ) -> ErrorReport:
-        """Return what error the answers will have, before any budget is spent.
+        """Return the expected error of the answers, before any budget is spent.
 
-        The figures are exact expectations for answers by least squares, local ones but for the strategy
-        "marginals" unless `answer` is "local", from the discrete noise and the rounded queries that a run
-        would use. Global ones do as well or better. A fitted model mostly does better, since it never
-        counts below zero and lets measurements help each other; where noise is small it may do worse.
+        The values are exact expectations for least squares, with the discrete noise and rounded queries of a
+        run. They are for local answers, except for the strategy "marginals" if `answer` is not "local".
+        Global answers are at least as accurate. A fitted model is usually more accurate, since its counts are
+        non-negative and it combines measurements; if noise is small it may be less accurate.
 
         Args:
-            workload: what is to be answered.
+            workload: the workload.
             domain: the attributes.
-            max_weight: for weighted data the largest weight of a record (public).
+            max_weight: the public bound on a record's weight, for weighted data.
 
         Raises:
-            ValueError: as `choose`.
+            ValueError: see `choose`.
         """
         chosen = self.choose(workload, domain)
         budget = self.budget()
@@ -160,7 +162,7 @@ class HDMM(MeasureOnce):
 
 
 def _weights(chosen: Strategy) -> list[Fraction]:
-    """Return whole weights of the budget's parts; shares are floats and need not sum exactly."""
+    """Return integer weights for the budget, since the float shares need not sum to exactly 1."""
     return [Fraction(max(1, round(share * 10**9))) for share in chosen.shares]
 
 
@@ -169,9 +171,9 @@ class EntryError:
     """The expected error of one entry of a workload.
 
     Attributes:
-        clique: its attributes.
-        queries: the number of its answers.
-        squared_error: expected, of all its answers together (counts squared).
+        clique: the attributes.
+        queries: the number of answers.
+        squared_error: expected total squared error of all answers (counts squared).
     """
 
     clique: Clique
@@ -189,9 +191,9 @@ class ErrorReport:
     """Expected errors of all entries, for answers by least squares.
 
     Attributes:
-        strategy: what would be measured.
+        strategy: the name of the strategy.
         measured: the number of noisy answers.
-        entries: one an entry of the workload.
+        entries: one error per entry of the workload.
     """
 
     strategy: str
@@ -209,7 +211,7 @@ class ErrorReport:
         shares: Sequence[Fraction],
         max_weight: int | None = None,
     ) -> ErrorReport:
-        """Return the report of a strategy whose queries cost these parts of a budget, in its unit."""
+        """Return the report for a strategy whose queries cost `shares`, in the budget's unit."""
         variances = [
             _variance(query, domain, relation, unit, share, max_weight)
             for query, share in zip(strategy.queries, shares, strict=True)
@@ -224,7 +226,7 @@ class ErrorReport:
 
     @property
     def squared_error(self) -> float:
-        """Expected squared error of all answers together (counts squared)."""
+        """Expected total squared error of all answers (counts squared)."""
         return float(sum(entry.squared_error for entry in self.entries))
 
     @property

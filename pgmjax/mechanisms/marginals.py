@@ -15,18 +15,18 @@ class Marginals(MeasureOnce):
     """Measure the workload's queries once with equal or weighted budget, and fit a model.
 
     Args:
-        split: "equal" gives every entry of the workload the same budget, "weighted" gives it in
-            proportion to the entries' weights.
+        split: "equal" gives every entry of the workload the same budget, "weighted" a budget in
+            proportion to its weight.
 
     Guarantees:
         delta = 0: epsilon-DP. Query i is answered with discrete Laplace noise of scale
         (its L1 sensitivity under `relation`) / epsilon_i, and the epsilon_i sum to epsilon exactly.
         delta > 0: rho-zCDP, hence (epsilon, delta)-DP, for the largest rho that dp-accounting converts
-        to at most epsilon; query i has discrete Gaussian noise of variance
+        to at most epsilon. Query i has discrete Gaussian noise of variance
         (its squared L2 sensitivity) / (2 rho_i), and the rho_i sum to rho exactly.
-        The model is post-processing. The total is estimated from the noisy answers under
-        ADD_REMOVE; under REPLACE_ONE the number of records is public and used, while the total weight
-        of a weighted table is private and estimated.
+        The model is post-processing. Under ADD_REMOVE the total is estimated from the noisy answers. Under
+        REPLACE_ONE the number of records is public and used, but the total weight of a weighted table is
+        private and estimated.
 
     References:
         McKenna et al. 2019, section 3.

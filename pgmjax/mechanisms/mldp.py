@@ -28,29 +28,33 @@ class MLDP(Mechanism):
     """Measure training queries once, learn their noisy answers, and answer any query by prediction.
 
     Args:
-        training: which queries are measured: "identity" (every cell), "tree" (binary trees), "hb" (trees of
-            the best branching), "opt_0" (optimised for the workload), "random" (ranges), "random_subsets" (of
-            cells), or an integral query whose rows they are.
-        training_count: how many random ones; None balances the two error terms, see
+        training: the measured queries: "identity" (every cell), "tree" (binary trees), "hb" (trees with the
+            best branching factor), "opt_0" (optimised for the workload), "random" (ranges), "random_subsets"
+            (of cells), or the rows of an integral query.
+        training_count: number of random queries. Default: balances the two error terms, see
             `learning.training_set.error_terms`.
-        expected_records: a public guess of the number of records, for that balance; None takes the number
-            where it is public.
-        learner: a name, a `learning.Learner`, or several of them, of which the one is taken that errs least
-            on validation queries.
-        encoding: of queries as vectors: "cells", "factors", "corners", or a `learning.encodings.Encoding`.
-        universe: what is learned together, see `learning.training_set.group_cliques`.
-        validation: for several learners: "private" buys answers to a few ranges; or a
-            `learning.selection.Validation` with answers that are public.
-        validation_share: of the budget, what private validation costs; nothing for a single learner.
-        training_seed: of random queries, of the starts of "opt_0" and of learners; it makes no noise.
-        TypeError: epsilon or delta is a bool or no number, or no learner, query or encoding.
-        ValueError: epsilon or delta outside its range, or no such relation or option.
+        expected_records: public guess of the number of records, for that balance. Default: the exact number
+            if it is public.
+        learner: a name, a `learning.Learner`, or several of them, of which the one with the least error on
+            validation queries is used.
+        encoding: encoding of queries as vectors: "cells", "factors", "corners", or a
+            `learning.encodings.Encoding`.
+        universe: grouping of attributes for learning, see `learning.training_set.group_cliques`.
+        validation: for several learners: "private" measures a few ranges, or a
+            `learning.selection.Validation` with public answers.
+        validation_share: the share of the budget for private validation; unused for a single learner.
+        training_seed: seed of random queries, of the starts of "opt_0" and of learners; it does not affect
+            the noise.
+
+    Raises:
+        TypeError: epsilon or delta is a bool or not a number, or a learner, query or encoding is invalid.
+        ValueError: epsilon or delta is out of range, or a relation or option is unknown.
 
     Guarantees:
-        Training queries depend on domain, workload and settings only, under REPLACE_ONE also on the
-        number of records, which is public. All training queries on one set of attributes are one measurement,
-        whose sensitivity is computed from its matrix. delta = 0: epsilon-DP, with discrete Laplace noise of
-        scale (L1 sensitivity) / epsilon_i, and the epsilon_i, those of validation among them, sum to epsilon
+        Training queries depend on domain, workload and settings only, and under REPLACE_ONE on the public
+        number of records. All training queries on one set of attributes are one measurement, whose
+        sensitivity is computed from its matrix. delta = 0: epsilon-DP, with discrete Laplace noise of
+        scale (L1 sensitivity) / epsilon_i. The epsilon_i, including those of validation, sum to epsilon
         exactly. delta > 0: rho-zCDP, hence (epsilon, delta)-DP, with discrete Gaussian noise of variance
         (squared L2 sensitivity) / (2 rho_i). Learning, choosing among learners and predicting are
         post-processing, and so is the engine's model.
@@ -109,7 +113,7 @@ class MLDP(Mechanism):
         checks.integer("training_seed", self.training_seed, low=0)
 
     def plan(self, request: Request) -> TrainingPlan:
-        """Return the attributes that are learned together, with those that each learner is trained on."""
+        """Return the attributes of each learner, with the cliques that it is trained on."""
         choice, encoding = self._choice(), as_encoding(self.encoding)
         cliques = choice.cliques(request.workload.cliques, request.domain, encoding)
         request.estimator.plan(request.domain, [each for trained in cliques.values() for each in trained])
@@ -150,7 +154,7 @@ class MLDP(Mechanism):
         return cast(TrainedRelease, made)
 
     def _rehearse(self, training_sets: Sequence[TrainingSet], encoding: Encoding, request: Request) -> None:
-        """Refuse, before anything is spent, what could not be answered or compared afterwards."""
+        """Check before spending that the workload and the validation queries can be answered."""
         domain = request.domain
         asked = [entry.query for entry in request.workload.entries]
         if isinstance(self.validation, Validation):
@@ -202,8 +206,8 @@ class TrainingPlan:
 
     Attributes:
         choice: how training queries are chosen.
-        encoding: of queries as vectors.
-        cliques: for each learner's attributes the cliques that it is trained on.
+        encoding: the encoding of queries as vectors.
+        cliques: the cliques that each learner is trained on, by its attributes.
     """
 
     choice: Choice
@@ -212,7 +216,7 @@ class TrainingPlan:
 
 
 def _total(predictor: Predictor, measured: Sequence[LinearMeasurement]) -> float:
-    """Return the number of records from the answers, or from the trained model where they do not tell it."""
+    """Return the number of records estimated from the answers or, if impossible, by the trained model."""
     try:
         return estimate_total(predictor.domain, measured)[0]
     except ValueError:

@@ -23,18 +23,18 @@ _LARGEST_FEATURE = 1e60  # learners square products of two of them
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SimilarityPredictor:
-    """A model of all similarities, learned from noisy ones: predictions cost nothing.
+    """A model of all similarities, learned from noisy ones. Predictions cost no budget.
 
     Attributes:
-        released: the noisy similarities it was trained on.
-        fitted: what was learned.
-        records: how many records there are.
-        features: public numbers of each record [records, features], or None.
-        epsilon: what was spent.
-        protect: what is protected, "record" or "rating".
-        secure: whether the noise came from a vetted sampler that nobody can repeat.
-        limits: the least and the largest value that the measure has.
-        ledger: account, key and number of the charge in a ledger; None where the spend is kept nowhere.
+        released: the noisy similarities that it was trained on.
+        fitted: the fitted learner.
+        records: the number of records.
+        features: public features of each record [records, features], or None.
+        epsilon: the epsilon spent.
+        protect: the protected unit, "record" or "rating".
+        secure: whether the noise came from a vetted sampler that cannot be reproduced.
+        limits: the smallest and the largest possible value of the measure.
+        ledger: account, key and number of the charge in a ledger; None without a ledger.
     """
 
     released: NoisySimilarities
@@ -51,7 +51,7 @@ class SimilarityPredictor:
         """Return predicted similarities [pairs] of pairs [pairs, 2] of different records, within the limits.
 
         Raises:
-            ValueError: pairs that are not of different records of the table.
+            ValueError: a pair is not of two different records of the table.
         """
         encodings = encode_pairs(check_pairs(pairs, self.records), self.records, self.features)
         return np.clip(self.fitted.predict(encodings), *self.limits)
@@ -59,21 +59,21 @@ class SimilarityPredictor:
 
 @dataclasses.dataclass(frozen=True)
 class SimilarityMLDP(PrivacyParameters):
-    """Measure the similarity of pairs that share records as little as can be, learn it, predict others.
+    """Measure similarities of pairs that share as few records as possible, learn them, predict others.
 
     Args:
-        protect: the unit that is replaced: "record" or "rating", see `privacy.ratings.PrivateRatings`.
+        protect: the protected unit: "record" or "rating", see `privacy.ratings.PrivateRatings`.
         measure: "cosine", "pearson" or "inner_product".
-        training_count: how many pairs are measured.
+        training_count: number of measured pairs.
         learner: a name or a `learning.Learner`.
-        training_seed: of the choice of pairs and of the learner; it makes no noise.
+        training_seed: seed of the choice of pairs and of the learner; it does not affect the noise.
 
     Guarantees:
         epsilon-DP under REPLACE_ONE of the unit `protect`, see `PrivateRatings.similarities`. Pairs are
         chosen without looking at ratings; learning and predicting are post-processing.
 
     References:
-        Zhu et al. 2017, sections III-D and V; it does not say how far a similarity moves.
+        Zhu et al. 2017, sections III-D and V, which does not state the sensitivity of a similarity.
     """
 
     delta: Any = dataclasses.field(default=0, init=False)
@@ -102,16 +102,16 @@ class SimilarityMLDP(PrivacyParameters):
 
         Args:
             ratings: the private table.
-            features: public numbers of each record [records, features]; None has none.
-            ledger: where the table's budget is kept, for `protect="record"`; None keeps no account beyond
+            features: public features of each record [records, features]. Default: none.
+            ledger: the ledger with the table's budget, for `protect="record"`. Default: no record beyond
                 this run.
-            key: the run's name in the ledger; None derives one from what is asked. Asked again under the
-                same name it gives the same answers and costs nothing, with any learner.
+            key: the run's name in the ledger. Default: derived from the request. Repeating a run under the
+                same name returns the same answers at no cost, with any learner.
 
         Raises:
-            TypeError: not ratings, or not a ledger.
-            ValueError: more pairs than there are, features of other records, or a ledger for single ratings;
-                nothing was spent.
+            TypeError: an argument is not ratings or not a ledger.
+            ValueError: too many pairs, features that do not match the records, or a ledger for single
+                ratings; nothing was spent.
             BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
             LedgerError: the ledger cannot be used; nothing was spent.
         """
@@ -149,20 +149,20 @@ class SimilarityMLDP(PrivacyParameters):
 
 
 def covering_pairs(records: int, count: int, seed: int = 0) -> np.ndarray:
-    """Return pairs of which every record is in as few as can be: at most 2 ceil(count / records).
+    """Return pairs so that every record is in few of them, at most 2 ceil(count / records).
 
-    In a random circle of the records each is paired with the next, then with the next but one, and so on.
+    In a random cyclic order of the records, each is paired with the next, then with the second next, etc.
 
     Args:
-        records: how many there are, >= 2.
-        count: how many pairs.
-        seed: of the circle, which is no noise and looks at no ratings.
+        records: number of records, >= 2.
+        count: number of pairs.
+        seed: seed of the cyclic order, which does not affect the noise or depend on ratings.
 
     Returns:
         int64 [count, 2], all different.
 
     Raises:
-        ValueError: there are fewer pairs.
+        ValueError: fewer than `count` pairs exist.
 
     Example:
         >>> int(np.bincount(covering_pairs(10, 20).ravel()).max())
@@ -177,19 +177,19 @@ def covering_pairs(records: int, count: int, seed: int = 0) -> np.ndarray:
 
 
 def encode_pairs(pairs: np.ndarray, records: int, features: np.ndarray | None = None) -> np.ndarray:
-    """Return vectors of pairs that do not depend on their order.
+    """Return feature vectors of pairs, independent of the order within a pair.
 
     Args:
         pairs: [pairs, 2].
-        records: how many there are.
-        features: public numbers of each record [records, features], or None.
+        records: number of records.
+        features: public features of each record [records, features], or None.
 
     Returns:
-        float64 [pairs, 1 + records + 2 features]: a one; a one for each of the two records; the features'
-        sums and products.
+        float64 [pairs, 1 + records + 2 features]: a constant 1; indicators of the two records; sums and
+        products of their features.
 
     Raises:
-        ValueError: features that are not finite, too large to be multiplied, or not of these records.
+        ValueError: features are not finite, too large, or of the wrong shape.
     """
     vectors = np.zeros((len(pairs), 1 + records))
     vectors[:, 0] = 1

@@ -1,4 +1,4 @@
-"""Measuring and learning in MLDP: queries chosen before any count is read, learners compared after."""
+"""Measuring and learning in MLDP: the data-independent choice of queries, and the comparison of learners."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Choice:
 
     Attributes:
         training: a name, or the query itself.
-        count: of random queries; None balances the two error terms.
-        records: a public guess of the number of records, for balancing.
-        universe: what is learned together.
-        seed: of all that is drawn.
-        share: of the budget that validation answers cost; 0 without.
+        count: the number of random queries; None balances the two error terms.
+        records: public guess of the number of records, for balancing.
+        universe: the grouping of attributes for learning.
+        seed: the seed of all random choices.
+        share: the share of the budget for validation answers; 0 without.
     """
 
     training: str | Query
@@ -50,10 +50,10 @@ class Choice:
     share: Fraction
 
     def describe(self, cliques: Mapping[Clique, Sequence[Clique]]) -> dict[str, Any]:
-        """Return all that what is measured depends on beside the table and the workload, for a ledger.
+        """Return the settings that the measurements depend on, for a ledger.
 
         Args:
-            cliques: for each learner's attributes those that it is trained on.
+            cliques: the cliques that each learner is trained on, by its attributes.
         """
         drawn = isinstance(self.training, str) and self.training in RANDOM
         return {
@@ -68,7 +68,7 @@ class Choice:
     def cliques(
         self, asked: Sequence[Clique], domain: Domain, encoding: Encoding
     ) -> dict[Clique, tuple[Clique, ...]]:
-        """Return for each learner's attributes those that it is trained on."""
+        """Return the cliques that each learner is trained on, by its attributes."""
         if isinstance(self.training, Query):
             self.training.check(domain)
             (clique,) = group_cliques([*asked, self.training.clique], domain, encoding, "joint")
@@ -82,10 +82,10 @@ class Choice:
         workload: Workload,
         encoding: Encoding,
     ) -> list[TrainingSet]:
-        """Return what is to be learned, with the training queries of each learner.
+        """Return the training set of each learner.
 
         Raises:
-            ValueError: training queries that cannot be chosen or encoded, or no number to balance for.
+            ValueError: training queries cannot be chosen or encoded, or the number of records is unknown.
         """
         part = (1 - self.share) / sum(map(len, cliques.values()))
 
@@ -109,7 +109,7 @@ class Choice:
         ]
 
     def _count(self, clique: Clique, table: PrivateTable, part: Fraction) -> int | None:
-        """Return the number of random queries, balanced where it is not given."""
+        """Return the number of random queries, balanced if it is not given."""
         if self.count is not None or self.training not in RANDOM:
             return self.count
         records = table.public_total() if self.records is None else self.records
@@ -130,7 +130,7 @@ class Choice:
 
 
 def _variance(table: PrivateTable, part: Fraction) -> Callable[[int], float]:
-    """Return the variance of noise where a record is in so many of the queries, an upper bound."""
+    """Return an upper bound on the noise variance, given the number of queries that count a record."""
     cost = float(table.budget.cap * part)
     sensitivity = 2 if table.relation is Relation.REPLACE_ONE else 1
     if table.budget.unit == "epsilon":
@@ -153,16 +153,16 @@ def train(
     validations: Sequence[Validation],
     seed: int,
 ) -> tuple[Predictor, tuple[tuple[str, float], ...]]:
-    """Return the trained model of the learner that errs least, and what each erred.
+    """Return the trained model of the learner with the least error, and the error of each learner.
 
     Args:
         domain: the attributes.
-        encoding: of queries.
-        training_sets: what is to be learned.
-        measurements: the noisy answers to their queries, in their order.
-        learners: those that are tried; a single one is taken as it is.
-        validations: what several are compared on.
-        seed: of starts and orders of learning, which are no noise.
+        encoding: the encoding of queries.
+        training_sets: the training sets.
+        measurements: the noisy answers to their queries, in the same order.
+        learners: the candidate learners; a single one is used without comparison.
+        validations: the answers on which several learners are compared.
+        seed: seed of the learners' starts and orders, which does not affect the noise.
     """
     parts, start = [], 0
     for training_set in training_sets:

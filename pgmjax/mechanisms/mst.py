@@ -1,4 +1,4 @@
-"""MST: measure all attributes, choose a spanning tree of pairs that depend on each other most, measure it."""
+"""MST: measure all attributes, select a spanning tree of the most dependent pairs, measure it."""
 
 from __future__ import annotations
 
@@ -27,27 +27,29 @@ from pgmjax.release.release import Release
 
 @dataclasses.dataclass(frozen=True)
 class MST(Mechanism):
-    """Measure every attribute, then the pairs of a spanning tree that is chosen privately.
+    """Measure every attribute, then the pairs of a privately selected spanning tree.
 
-    A third of the budget measures all attributes alone. A third chooses pairs, one after the other among
-    those that join parts not yet joined, by how far each pair's exact marginal is (in L1) from the model in
-    which all attributes are independent. A third measures the chosen pairs. The workload plays no part in
-    what is measured: the model is of the whole table, and any workload can be asked of it.
+    A third of the budget measures the one-way marginals. A third selects pairs, one at a time among those
+    that join unconnected attributes, by the L1 distance of each pair's exact marginal from the model in which
+    all attributes are independent. A third measures the selected pairs. The measurements do not depend on the
+    workload: the model describes the whole table and can answer any workload.
 
     Args:
-        cliques: public cliques that are measured in any case, with the pairs; pairs are chosen to join what
-            they leave apart. They must not come from the table.
-        compress: whether values whose noisy count is below three standard deviations are merged, attribute by
-            attribute, before pairs are chosen and measured; the model spreads them evenly again.
-        steps: solver steps at most of the fit to the attributes alone.
-        TypeError: a parameter of the wrong type.
-        ValueError: a parameter outside its range.
+        cliques: public cliques to measure in addition to the pairs, which then connect the remaining
+            attributes. They must not be chosen from the table.
+        compress: whether values whose noisy count is below three standard deviations are merged within each
+            attribute before pairs are selected and measured. The model distributes them evenly again.
+        steps: the largest number of solver steps of the fit to the one-way marginals.
+
+    Raises:
+        TypeError: a parameter has the wrong type.
+        ValueError: a parameter is out of range.
 
     Guarantees:
         delta = 0: epsilon-DP. delta > 0: rho-zCDP, hence (epsilon, delta)-DP, for the largest rho that
-        converts to at most epsilon. The parts sum to the budget exactly. The model, which pairs may be chosen
-        and which values are merged are post-processing of released numbers; a pair of merged values has the
-        sensitivity of a pair.
+        converts to at most epsilon. The parts sum to the budget exactly. The model, the candidate pairs and
+        the merged values are post-processing of released values. A pair over merged values has the same
+        sensitivity as the original pair.
 
     References:
         McKenna, Miklau and Sheldon 2021, "Winning the NIST Contest: a scalable and general approach to
@@ -72,7 +74,7 @@ class MST(Mechanism):
         checks.integer("steps", self.steps, low=1)
 
     def plan(self, request: Request) -> list[Clique]:
-        """Return the cliques that are measured in any case."""
+        """Return the public cliques, which are always measured."""
         check_largest_clique(request)
         domain = request.domain
         given = [as_clique(domain, clique) for clique in self.cliques]
@@ -150,7 +152,7 @@ def _fit(
     """Fit a model over the domain in which rare values are merged.
 
     Raises:
-        FitError: the fit failed; it carries the measurements, which are paid for.
+        FitError: the fit failed. The error carries the measurements, whose cost is spent.
     """
     with carry_measurements(measured):
         given = [merging.forward(measurement) for measurement in measured]
@@ -159,7 +161,7 @@ def _fit(
 
 @dataclasses.dataclass(frozen=True)
 class _Parts:
-    """The budget's parts: for attributes, for choices, and (as forecast) for what is measured at last."""
+    """The budget's parts: for attributes, for selections, and the expected ones for the last measurements."""
 
     attributes: tuple[Fraction, ...]
     choices: tuple[Fraction, ...]
@@ -167,7 +169,7 @@ class _Parts:
 
 
 def _parts(cap: Fraction, attributes: int, choices: int, given: int) -> _Parts:
-    """Equal shares for the three steps, or for those of them that there are."""
+    """Return equal shares for those of the three steps that are needed."""
     numbers = (attributes, choices, choices + given)
     share = cap / sum(number > 0 for number in numbers)
     return _Parts(*((share / number,) * number if number else () for number in numbers))
@@ -194,7 +196,7 @@ class Forest:
         return len(set(self._part.values()))
 
     def joined(self, clique: Clique) -> bool:
-        """Return whether all attributes of a clique lie in one part."""
+        """Return whether all attributes of a clique are in one part."""
         return len({self._part[name] for name in clique}) == 1
 
     def join(self, clique: Clique) -> None:
@@ -206,7 +208,7 @@ class Forest:
 
 
 def largest_tree(domain: Domain, given: Sequence[Clique]) -> list[Clique]:
-    """Return the pairs that join what some cliques leave apart, of the most cells in all."""
+    """Return the pairs with the most cells in total that connect the attributes not joined by the cliques."""
     forest = Forest(domain.attributes, given)
     tree: list[Clique] = []
     for pair in sorted(itertools.combinations(domain.attributes, 2), key=domain.size, reverse=True):

@@ -1,4 +1,4 @@
-"""MWEM: choose what the estimate gets most wrong, measure it, improve the estimate, and repeat."""
+"""MWEM: select the query with the largest error in the estimate, measure it, update the estimate, repeat."""
 
 from __future__ import annotations
 
@@ -18,38 +18,39 @@ _OF_ROUNDS = ("split", "total_share", "max_cells", "penalty", "repeat")
 
 @dataclasses.dataclass(frozen=True)
 class MWEM(Mechanism):
-    """Measure in rounds, each time what the estimate so far gets most wrong.
+    """In each round, measure the query with the largest error in the current estimate.
 
     Args:
-        rounds: how many are measured; None for one for each attribute of the domain.
-        split: the share of each round's budget that measures, in (0, 1); the rest chooses.
-        select: "marginals" chooses among the whole marginals of the workload's cliques by the L1 error
-            of their cells less a penalty, "queries" among the single queries of the workload.
-        penalty: of a whole marginal: "cells" (one count a cell), "noise" (the expected L1 norm of its noise,
-            of which a fit leaves much less where cells are many) or "none".
-        repeat: whether a marginal may be measured again while others within the limits were not so often.
-            Single queries may be at any time.
+        rounds: number of rounds. Default: one per attribute of the domain.
+        split: the measurement's share of each round's budget, in (0, 1); the selection gets the rest.
+        select: "marginals" selects among the whole marginals of the workload's cliques by the L1 error
+            of their cells minus a penalty, "queries" among the single queries of the workload.
+        penalty: penalty of a whole marginal: "cells" (one count per cell), "noise" (the expected L1 norm of
+            its noise, much of which a fit removes if there are many cells) or "none".
+        repeat: whether a marginal may be measured again before others within the limits have been measured
+            as often. Single queries may always be repeated.
         estimate: "engine", or the baselines "multiplicative-weights" (every cell of the domain) and
-            "factored-multiplicative-weights" (independent factors, merged where measurements overlap).
-        max_cells: in round i of T only what leaves the estimate with at most max_cells * i / T cells is
-            let be chosen, or what needs the fewest; None sets no limit. It is a matter of what was
-            measured, not of the table. The whole domain's cells are bound by memory alone.
-        history: whether an update uses all measurements so far or only the newest, which the engine
-            cannot do.
-        sweeps: how often an update of multiplicative weights goes through the measurements.
-        steps: the most solver steps of the engine's fits between two rounds; the last fit is the
-            estimator's.
-        total_share: the share of the budget that measures the total first, where that is private.
-        TypeError: a setting of a wrong type.
-        ValueError: a setting outside its range, no such relation or choice, or no history for the engine.
+            "factored-multiplicative-weights" (independent factors, merged if measurements overlap).
+        max_cells: in round i of T, only candidates that leave the estimate with at most max_cells * i / T
+            cells can be selected, or those with the fewest cells. None sets no limit. The limit depends on
+            the measured queries, not on the table. The whole domain's cells are limited by memory only.
+        history: whether an update uses all measurements so far or only the newest. The engine requires all.
+        sweeps: number of passes over the measurements in an update of multiplicative weights.
+        steps: the largest number of solver steps of the engine's fits between two rounds. The last fit uses
+            the estimator's own limit.
+        total_share: the share of the budget for measuring the total first, if it is private.
+
+    Raises:
+        TypeError: a setting has the wrong type.
+        ValueError: a setting is out of range or unknown, or history is off for the engine.
 
     Guarantees:
-        delta = 0: epsilon-DP. Choices cost their epsilons for scores of the sensitivity that a marginal
-        (1 under ADD_REMOVE, 2 under REPLACE_ONE) or a counting query (1) has, measurements have discrete
-        Laplace noise of scale (L1 sensitivity) / epsilon_i, and all parts sum to epsilon exactly.
+        delta = 0: epsilon-DP. Selections use scores with the sensitivity of a marginal (1 under ADD_REMOVE,
+        2 under REPLACE_ONE) or of a counting query (1), measurements have discrete Laplace noise of scale
+        (L1 sensitivity) / epsilon_i, and all parts sum to epsilon exactly.
         delta > 0: the same with rho-zCDP, hence (epsilon, delta)-DP, by the bounded range of the
         exponential mechanism and discrete Gaussian noise; the parts sum to rho exactly.
-        All rounds are made, whatever their answers. The total is public under REPLACE_ONE without
+        The number of rounds does not depend on the answers. The total is public under REPLACE_ONE without
         weights; otherwise it is measured first and estimated from all answers.
 
     References:
@@ -105,11 +106,11 @@ class MWEM(Mechanism):
             )
 
     def _fitted_by(self, show_progress: bool | None = None) -> Estimator:
-        """Return the engine's estimator; the rounds have a bar of their own."""
+        """Return the engine's estimator. The rounds have their own progress bar."""
         return Estimator() if self.estimator is None else self.estimator
 
     def plan(self, request: Request) -> Rounds:
-        """Return the rounds to make, on a fresh estimate."""
+        """Return the rounds to run, with a new estimate."""
         candidates = Candidates.of(request.domain, request.workload, self.select)
         candidates.check()
         estimate = make(

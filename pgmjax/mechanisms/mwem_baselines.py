@@ -1,19 +1,19 @@
-"""The estimates behind MWEM's one switch: the engine, and multiplicative weights as its baselines.
+"""The estimates that MWEM can use: the engine, and multiplicative weights as baselines.
 
-Whole (`FullVector`): the estimate A is a table of counts that sum to n, written out cell by cell. For an
+Full vector (`FullVector`): the estimate A is a table of counts that sum to n, one for every cell. For an
 answer m to a query q with entries from -1 to 1 every cell is multiplied,
 
     A(x) <- A(x) exp(q(x) (m - q(A)) / (2 n)),
 
-and A is scaled to n again. For |m - q(A)| <= 2 n each update brings it nearer to the truth B, in
-KL(B || A), by at least ((q(A) - q(B)) / 2n)^2 - ((m - q(B)) / 2n)^2; residuals beyond 2 n are cut
-there. Many rows are updated at once with 2 n replaced by 2 n L, L the largest squared L2 norm of a
-column, which is 1 for the cells of a marginal.
+and A is rescaled to n. For |m - q(A)| <= 2 n each update decreases the distance KL(B || A) to the truth B
+by at least ((q(A) - q(B)) / 2n)^2 - ((m - q(B)) / 2n)^2; residuals beyond 2 n are clipped. Many rows are
+updated at once with 2 n replaced by 2 n L, where L is the largest squared L2 norm of a column, which is 1
+for the cells of a marginal.
 
 Factored (`FactoredWeights`): the distribution is a product of tables over disjoint sets of attributes. An
-answer about attributes of several tables first merges these into one, their product, on which the update is
-the same: so is the estimate. How much memory it takes depends on the overlaps alone, and on data with many it
-ends at the whole domain soon.
+answer on attributes of several tables first merges them into their product, on which the update is the same,
+so that the estimate is the same. Memory depends on the overlaps of measurements only; with many overlaps the
+tables soon grow to the whole domain.
 
 References:
     Hardt, Ligett and McSherry 2012, "A simple and practical algorithm for differentially private data
@@ -48,16 +48,16 @@ from pgmjax.queries.rows import transposed
 ARMS = ("engine", "multiplicative-weights", "factored-multiplicative-weights")
 
 BYTES = 24
-"""Bytes a cell: its log-weight, its probability and one more table while they are updated."""
+"""Bytes per cell: its log-weight, its probability and one more table during updates."""
 
-_STILL = 1e-9  # nats: where no exponent of a sweep is larger, the next sweep would do the same
+_STILL = 1e-9  # nats: if no exponent of a sweep is larger, further sweeps change nothing
 
 
 def make(arm: str, domain: Domain, estimator: Estimator, steps: int, sweeps: int, history: bool) -> Estimate:
-    """Return an estimate by the name of its arm, for the rest see `Engine` and `Weights`.
+    """Return an estimate by name; the other arguments are described in `Engine` and `Weights`.
 
     Raises:
-        ModelTooLargeError: the whole domain is to be written out and does not fit in the memory.
+        ModelTooLargeError: a table of the whole domain is needed and does not fit in memory.
     """
     if arm == "engine":
         return Engine(domain, dataclasses.replace(estimator, progress=False), steps)
@@ -66,27 +66,27 @@ def make(arm: str, domain: Domain, estimator: Estimator, steps: int, sweeps: int
 
 
 class Estimate(abc.ABC):
-    """A distribution that is brought up to date after every round, from released numbers only."""
+    """A distribution that is updated after every round, from released values only."""
 
     @abc.abstractmethod
     def cells(self, cliques: Sequence[Clique]) -> list[int]:
-        """Return how many cells the estimate would hold with each of some cliques measured too."""
+        """Return for each clique the number of cells of the estimate if it were measured next."""
 
     @abc.abstractmethod
     def check(self, smallest: Clique, most: int | None) -> None:
-        """Refuse, before anything is spent, what does not fit in the memory.
+        """Check before spending that the estimate fits in memory.
 
         Args:
-            smallest: the candidate that takes the fewest cells.
-            most: the most cells that candidates are let grow to, None without a limit.
+            smallest: the candidate that needs the fewest cells.
+            most: the limit of cells for candidates; None without a limit.
 
         Raises:
-            ModelTooLargeError: with the figures.
+            ModelTooLargeError: it does not fit. The message gives the sizes.
         """
 
     @abc.abstractmethod
     def update(self, measurements: Sequence[LinearMeasurement], total: float, last: bool = True) -> None:
-        """Use what was measured, all of it so far, the newest last; `last` after the last round."""
+        """Update from all measurements so far, the newest last; `last` is true after the last round."""
 
     @abc.abstractmethod
     def marginals(self, cliques: Sequence[Clique], total: float) -> list[np.ndarray]:
@@ -100,16 +100,16 @@ class Estimate(abc.ABC):
 
     @abc.abstractmethod
     def fit(self) -> Fit:
-        """Return the estimate as it is after the last update."""
+        """Return the estimate after the last update."""
 
 
 class Engine(Estimate):
-    """The engine: each update is a fit of all measurements, started from the one before.
+    """The engine: each update is a fit to all measurements, started from the previous one.
 
     Args:
         domain: the attributes.
-        estimator: how the last fit is made.
-        steps: the most steps of the fits before it.
+        estimator: the estimator of the last fit.
+        steps: the largest number of steps of the fits before it.
     """
 
     def __init__(self, domain: Domain, estimator: Estimator, steps: int):
@@ -139,7 +139,7 @@ class Engine(Estimate):
         self._cliques = tuple(dict.fromkeys(measurement.clique for measurement in measurements))
 
     def marginals(self, cliques: Sequence[Clique], total: float) -> list[np.ndarray]:
-        """Return the model's, before the first fit those of the uniform one."""
+        """Return the model's marginals; those of the uniform model before the first fit."""
         if self._fit is None:
             return many_marginals(GraphicalModel.from_potentials(self._domain, {}, total), cliques)
         return many_marginals(self._fit.model, cliques)
@@ -151,10 +151,10 @@ class Engine(Estimate):
 
 
 def averaged(measurements: Sequence[LinearMeasurement]) -> tuple[list[LinearMeasurement], float]:
-    """Return answers to the same query as one, weighted by precision, and what that takes off the l2 loss.
+    """Return precision-weighted means of answers to the same query, and the decrease of the l2 loss.
 
-    The loss of the result differs from that of all answers by this constant, whatever the model. A query
-    that is measured again so needs no new program.
+    The loss of the result differs from that of all answers by this constant for every model. A repeated
+    query therefore needs no new compiled program.
     """
     parts: dict[Query, list[LinearMeasurement]] = {}
     for measurement in measurements:
@@ -180,8 +180,8 @@ class Weights(Estimate):
     Args:
         domain: the attributes.
         weights: the tables.
-        sweeps: how often an update goes through the measurements.
-        history: whether it goes through all of them, or the newest only.
+        sweeps: number of passes over the measurements in an update.
+        history: whether an update uses all of them, or the newest only.
     """
 
     def __init__(self, domain: Domain, weights: MultiplicativeWeights, sweeps: int, history: bool):
@@ -192,7 +192,7 @@ class Weights(Estimate):
         self._fit: Fit | None = None
 
     def cells(self, cliques: Sequence[Clique]) -> list[int]:
-        """Return the cells of all tables, with those merged that a clique meets."""
+        """Return the cells of all tables, after merging those that overlap with each clique."""
         return [self._weights.cells_with(clique) for clique in cliques]
 
     def check(self, smallest: Clique, most: int | None) -> None:
@@ -203,7 +203,7 @@ class Weights(Estimate):
             self._weights.require(cells if most is None else max(cells, min(most, whole)), "factors")
 
     def update(self, measurements: Sequence[LinearMeasurement], total: float, last: bool = True) -> None:
-        """Sweep over the measurements, then note how well all of them are met."""
+        """Sweep over the measurements, then compute the loss of all of them."""
         used = measurements if self._history else measurements[-1:]
         done = self._weights.sweep(used, total, self._sweeps)
         answers = self.answers([measurement.query for measurement in measurements], total)
@@ -213,21 +213,21 @@ class Weights(Estimate):
         )
         status = Status.MAX_STEPS if done == self._sweeps else Status.STALLED
         steps = done + (0 if self._fit is None else self._fit.steps)
-        # no loss is below 0, so that the loss itself bounds how far it is from the least one
+        # no loss is below 0, so the loss itself bounds the gap to the optimum
         self._fit = Fit(self._weights.model(total), status, steps, loss, loss, None)
 
     def marginals(self, cliques: Sequence[Clique], total: float) -> list[np.ndarray]:
-        """Return those of the tables."""
+        """Return the marginals of the tables."""
         return [total * self._weights.marginal(clique) for clique in cliques]
 
     def fit(self) -> Fit:
-        """Return the tables as a model; steps are sweeps, and nothing was planned."""
+        """Return the tables as a model. Its steps are sweeps, and it has no plan."""
         assert self._fit is not None
         return self._fit
 
 
 class Vector:
-    """A distribution over some attributes, every cell written out.
+    """A distribution over some attributes, stored cell by cell.
 
     Args:
         attributes: in the order of the axes.
@@ -261,7 +261,7 @@ class MultiplicativeWeights(abc.ABC):
 
     Args:
         domain: the attributes.
-        max_bytes: memory that it may use; None asks the machine.
+        max_bytes: the memory limit. Default: the available memory.
     """
 
     def __init__(self, domain: Domain, max_bytes: int | None = None):
@@ -270,11 +270,11 @@ class MultiplicativeWeights(abc.ABC):
 
     @abc.abstractmethod
     def cells_with(self, clique: Clique) -> int:
-        """Return how many cells are held once answers about a clique have been used."""
+        """Return the number of cells after answers on a clique have been used."""
 
     @abc.abstractmethod
     def vector(self, clique: Clique) -> Vector:
-        """Return the table that holds a clique's attributes, made where there is none.
+        """Return the table that contains a clique's attributes, creating it if necessary.
 
         Raises:
             ModelTooLargeError: it does not fit in the memory; nothing was changed.
@@ -288,11 +288,11 @@ class MultiplicativeWeights(abc.ABC):
         """Use one noisy answer, or all the rows of one measurement at once.
 
         Args:
-            measurement: what was asked, and the noisy answers.
+            measurement: the query and the noisy answers.
             total: number of records (counts), > 0.
 
         Returns:
-            The largest exponent in size (nats): how far the estimate moved.
+            The largest absolute exponent (nats), which measures the change of the estimate.
 
         Raises:
             ModelTooLargeError: the tables do not fit in the memory; nothing was changed.
@@ -305,7 +305,7 @@ class MultiplicativeWeights(abc.ABC):
         return float(np.abs(exponent).max())
 
     def sweep(self, measurements: Sequence[LinearMeasurement], total: float, sweeps: int) -> int:
-        """Go through measurements again and again; stop early where nothing moves any more.
+        """Update from the measurements repeatedly; stop early if nothing changes.
 
         Returns:
             The number of sweeps done.
@@ -336,10 +336,10 @@ class MultiplicativeWeights(abc.ABC):
         return GraphicalModel.from_potentials(self.domain, tables, total)
 
     def require(self, cells: int, what: str) -> None:
-        """Refuse tables that do not fit in the memory.
+        """Check that the tables fit in memory.
 
         Raises:
-            ModelTooLargeError: with the figures, and what can be done.
+            ModelTooLargeError: they do not fit. The message gives the sizes and the remedy.
         """
         need = BYTES * cells
         limit = available_bytes() if self.max_bytes is None else self.max_bytes
@@ -384,7 +384,7 @@ class FullVector(MultiplicativeWeights):
 
 
 class FactoredWeights(MultiplicativeWeights):
-    """Tables over disjoint sets of attributes; attributes that nothing was asked about have none.
+    """Tables over disjoint sets of attributes; attributes that were not measured have none.
 
     Example:
         >>> from pgmjax.measurements.linear import LinearMeasurement
@@ -440,12 +440,12 @@ class FactoredWeights(MultiplicativeWeights):
 
 
 def exponents(query: Query, domain: Domain, residuals: np.ndarray, total: float) -> np.ndarray:
-    """Return what an update adds to the log-weights of a clique's cells (nats).
+    """Return the change of the log-weights of a clique's cells in an update (nats).
 
     Args:
-        query: what was asked.
+        query: the query.
         domain: the attributes.
-        residuals: noisy answers less the estimate's [rows] (counts).
+        residuals: noisy answers minus the estimate's [rows] (counts).
         total: number of records (counts), > 0.
 
     Returns:

@@ -1,6 +1,6 @@
-"""The rounds of MWEM: choose, measure, bring the estimate up to date.
+"""The rounds of MWEM: select, measure, update the estimate.
 
-Each round chooses from `Candidates`: whole marginals, or single queries of the workload.
+Each round selects from `Candidates`: whole marginals, or single queries of the workload.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Rounds:
     """The rounds of MWEM for one request.
 
     Attributes:
-        request: what was asked; all of its budget is spent.
-        candidates: what is chosen from.
-        estimate: fresh; it is brought up to date.
-        rounds: how many are made, whatever their answers.
-        split: the share of a round's budget that measures.
-        total_share: the share of the budget that measures the total, where that is private.
-        max_cells: the most cells of the estimate after the last round, None without a limit.
-        penalty: subtracted from a whole marginal's error before they compete, one of `PENALTIES`.
+        request: the public request, whose whole budget is spent.
+        candidates: the candidates of the selections.
+        estimate: the estimate, initially without measurements; updated in place.
+        rounds: number of rounds, independent of the answers.
+        split: the measurement's share of a round's budget.
+        total_share: the share of the budget for measuring the total, if it is private.
+        max_cells: the largest number of cells of the estimate after the last round; None without a limit.
+        penalty: the penalty subtracted from a whole marginal's error, one of `PENALTIES`.
         repeat: whether whole marginals may be measured again before others.
     """
 
@@ -72,10 +72,10 @@ class Rounds:
         return Costs.of(self.request.budget, self.rounds, self.split, share)
 
     def check(self, backend: NoiseBackend) -> None:
-        """Refuse costs for which no noise can be drawn for some candidate, before anything is spent.
+        """Check before spending that the noise for every candidate can be drawn at its cost.
 
         Raises:
-            ValueError: the noise would overflow or vanish: which sensitivity, and what to change.
+            ValueError: the noise would overflow or vanish. The message gives the sensitivity and the remedy.
         """
         domain, unit = self.request.domain, self.request.budget.unit
         each = [self.candidates.keep([place]).blank() for place in range(len(self.candidates.queries))]
@@ -91,10 +91,10 @@ class Rounds:
             distribution_for(self._sensitivity(_total_query(domain)), unit, self.costs.total)
 
     def make(self, run: Run) -> list[LinearMeasurement]:
-        """Make all rounds and return all that was measured, the total first where it is private.
+        """Run all rounds and return all measurements, starting with the total if it is private.
 
         Raises:
-            FitError: the estimate failed; the error carries what was measured so far.
+            FitError: the estimate failed. The error carries the measurements so far.
         """
         quiet = dataclasses.replace(run, show_progress=False)  # the rounds have the bar
         costs, found = self.costs, []
@@ -124,7 +124,7 @@ class Rounds:
         return kept.chosen(score, run.select(score, self.costs.choices[number]))
 
     def _within(self, number: int) -> Candidates:
-        """The candidates that the estimate may grow by in a round."""
+        """Return the candidates within the limit of cells in a round."""
         if self.max_cells is None:
             return self.candidates
         cells = self.estimate.cells(self.candidates.cliques)
@@ -132,7 +132,7 @@ class Rounds:
         return self.candidates.keep([i for i, held in enumerate(cells) if held <= limit])
 
     def _fresh(self, kept: Candidates, found: list[LinearMeasurement]) -> Candidates:
-        """The marginals that were measured least often: what is released says which, not the table."""
+        """Return the marginals measured least often, which depends on released values only."""
         if self.repeat or not kept.whole:
             return kept
         times = Counter(measurement.query for measurement in found)
@@ -149,7 +149,7 @@ class Rounds:
         return rows * distribution_for(self._sensitivity(query), self.request.budget.unit, cost).mean_absolute
 
     def _sensitivity(self, query: Query) -> int:
-        """Return the sensitivity: of all rows in L1 or squared L2, or of any single one."""
+        """Return the L1 or squared L2 sensitivity, of all rows for whole marginals, otherwise of one row."""
         request = self.request
         pure, whole = request.budget.unit == "epsilon", self.candidates.whole
         norm = ("l1" if pure else "l2_squared") if whole else "linf"
@@ -162,18 +162,18 @@ def _total_query(domain: Domain) -> Query:
 
 
 def _carried(found: list[LinearMeasurement]) -> contextlib.AbstractContextManager[None]:
-    """Let a failure of the estimate keep what was measured, if anything was."""
+    """Return a context in which a failure of the estimate carries the measurements, if any."""
     return carry_measurements(found) if found else contextlib.nullcontext()
 
 
 @dataclasses.dataclass(frozen=True)
 class Costs:
-    """The cost of each step of a run; all of them sum to the budget exactly.
+    """The cost of each step of a run. The costs sum exactly to the budget.
 
     Attributes:
-        total: of measuring the total, None where that is public.
-        choices: of each round's choice.
-        answers: of each round's measurement.
+        total: cost of measuring the total; None if it is public.
+        choices: cost of each round's selection.
+        answers: cost of each round's measurement.
     """
 
     total: Fraction | None
@@ -182,13 +182,13 @@ class Costs:
 
     @classmethod
     def of(cls, budget: Budget, rounds: int, split: Fraction, total_share: Fraction | None) -> Costs:
-        """Divide what a budget has left; nothing is spent.
+        """Divide the remaining budget. Nothing is spent.
 
         Args:
-            budget: to be divided.
-            rounds: all are equal.
-            split: the share of a round that measures.
-            total_share: the share of the whole that measures the total; None where it is public.
+            budget: the budget.
+            rounds: number of rounds, which have equal costs.
+            split: the measurement's share of a round's cost.
+            total_share: the share of the whole for measuring the total; None if it is public.
         """
         each = (1 - (total_share or Fraction(0))) / rounds
         weights = [each * (1 - split), each * split] * rounds
@@ -201,13 +201,13 @@ class Costs:
 
 @dataclasses.dataclass(frozen=True)
 class Candidates:
-    """Queries with weights, to choose one of them or one of their rows.
+    """Queries with weights, of which one, or one row, is selected.
 
     Attributes:
         domain: the attributes.
-        queries: the queries, one a candidate where `whole`, otherwise a candidate a row.
-        weights: what their errors are multiplied by, whole numbers.
-        whole: whether all rows of a query are chosen and measured together.
+        queries: the queries; each is a candidate if `whole`, otherwise each of its rows is.
+        weights: integer weights of the queries' errors.
+        whole: whether all rows of a query are selected and measured together.
     """
 
     domain: Domain
@@ -237,7 +237,7 @@ class Candidates:
         return tuple(query.clique for query in self.queries)
 
     def keep(self, kept: Sequence[int]) -> Candidates:
-        """Return some of the candidates, by their place."""
+        """Return the candidates with the given indices."""
         return dataclasses.replace(
             self,
             queries=tuple(self.queries[i] for i in kept),
@@ -245,11 +245,11 @@ class Candidates:
         )
 
     def score(self, answers: Sequence[np.ndarray], offsets: Sequence[float]) -> Score:
-        """Return the score: by how much each candidate is wrong.
+        """Return the score, which is the error of each candidate.
 
         Args:
             answers: the estimate's answers to each query [rows], public (counts).
-            offsets: what the error of each whole query is lessened by (counts).
+            offsets: the penalty subtracted from the error of each whole query (counts).
         """
         estimates = [np.clip(answer, -_MOST, _MOST) for answer in answers]
         if not self.whole:
@@ -259,23 +259,23 @@ class Candidates:
         return Distances(zip(self.queries, estimates, self.weights, bounded, strict=True))
 
     def check(self) -> None:
-        """Refuse what cannot be scored, before any budget is spent.
+        """Check before spending that all candidates can be scored.
 
         Raises:
-            ValueError: a query that is not integral, or has entries that are too large; tables that, with
-                the estimates beside them, do not fit in memory.
+            ValueError: a query is not integral or has too large entries, or the tables and estimates do not
+                fit in memory.
         """
         check_memory(self.domain, [query.clique for query in self.queries] * _TABLES)
         self.blank().check(self.domain)
 
     def blank(self) -> Score:
-        """Return a score of the sensitivity that theirs has, which looks at no estimate."""
+        """Return a score with zero estimates, which has the same sensitivity."""
         return self.score(
             [np.zeros(q.num_rows(self.domain)) for q in self.queries], [0.0] * len(self.queries)
         )
 
     def chosen(self, score: Score, number: int) -> Query:
-        """Return the query to measure, from the number that the selection gave."""
+        """Return the query to measure for the selected number."""
         if self.whole:
             return self.queries[number]
         assert isinstance(score, Stack)

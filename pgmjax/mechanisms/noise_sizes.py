@@ -1,4 +1,4 @@
-"""Noise that a cost buys, in public numbers: distributions, grids and weights of scores."""
+"""Noise for a given cost, computed from public values: distributions, grids and weights of scores."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def largest_sensitivity(
 
 
 def distribution_for(sensitivity: int, unit: str, cost: Fraction) -> DiscreteNoise:
-    """Return the distribution of noise that a cost buys.
+    """Return the distribution of noise for a cost.
 
     Raises:
-        ValueError: noise too large to add or none at all.
+        ValueError: the noise would be too large or zero.
     """
     if unit == "epsilon":
         return scales.laplace_for(sensitivity, cost)
@@ -43,9 +43,9 @@ def distribution_for(sensitivity: int, unit: str, cost: Fraction) -> DiscreteNoi
 
 
 def whole_weights(weights: Sequence[Fraction], most: int = 4096) -> list[int]:
-    """Return whole numbers from 1 to `most` in the proportion of positive weights.
+    """Return integers from 1 to `most` in proportion to positive weights.
 
-    Exactly in proportion where whole numbers in that range are, otherwise rounded, to 1 at least.
+    The proportion is exact if such integers exist in that range; otherwise they are rounded, to at least 1.
 
     Example:
         >>> whole_weights([Fraction(1, 2), Fraction(3)]), whole_weights([Fraction(1), Fraction(10**6)])
@@ -60,20 +60,20 @@ def whole_weights(weights: Sequence[Fraction], most: int = 4096) -> list[int]:
 
 
 def selection_epsilon(unit: str, cost: Fraction) -> float:
-    """Return the epsilon of a choice for a cost, roughly."""
+    """Return the approximate epsilon of a selection for a cost."""
     return float(cost) if unit == "epsilon" else math.sqrt(8 * float(cost))
 
 
 def grid_for(largest: int, unit: str, cost: Fraction) -> int:
-    """Return how many bits a score's grid may have so that the noise of its choice can be drawn.
+    """Return the number of bits of a score's grid for which the noise of the selection can be drawn.
 
     Args:
-        largest: the largest weight times sensitivity of a candidate.
-        unit: of the cost.
-        cost: of the choice.
+        largest: the largest product of weight and sensitivity of a candidate.
+        unit: the unit of the cost.
+        cost: the cost of the selection.
 
     Raises:
-        ValueError: not even whole numbers can be chosen from: the cost is too small or too large.
+        ValueError: the cost is too small or too large even for integer scores.
     """
     epsilon = selection_epsilon(unit, cost)
     room = math.floor(math.log2(_SCALE_LIMIT * epsilon / (2 * largest)))
@@ -82,7 +82,7 @@ def grid_for(largest: int, unit: str, cost: Fraction) -> int:
 
 
 def on_grid(values: np.ndarray, bits: int) -> np.ndarray:
-    """Return public numbers moved to where a score's grid ends; those beyond would be saturated anyway."""
+    """Return public values clipped to the range of a score's grid, which would saturate them anyway."""
     limit = math.ldexp(_GRID_LIMIT, -bits)
     return np.clip(values, -limit, limit)
 
@@ -93,9 +93,9 @@ def distances(
     """Return the score weight * (||exact marginal - estimate||_1 - its expected noise) of each clique.
 
     Args:
-        estimates: the candidates, with what is publicly expected of them (counts).
-        bits: of the score's grid.
-        weights: of these and maybe other cliques.
+        estimates: public estimates (counts), by candidate.
+        bits: bits of the score's grid.
+        weights: weights of these and possibly other cliques.
         noise: expected absolute noise of one count.
     """
     return Distances(

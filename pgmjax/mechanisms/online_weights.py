@@ -1,4 +1,4 @@
-"""Private multiplicative weights: answer queries as they come, and pay only for those that surprise."""
+"""Private multiplicative weights: answer queries as they arrive, measuring only those with a large error."""
 
 from __future__ import annotations
 
@@ -29,26 +29,27 @@ from pgmjax.release.release import Spent
 
 @dataclasses.dataclass(frozen=True)
 class OnlineWeights(PrivacyParameters):
-    """Answer counting queries one after the other from an estimate that is corrected where it errs.
+    """Answer a sequence of counting queries from an estimate that is updated if its error is large.
 
-    For each query a threshold test compares the estimate's answer with the table's. Told "near", the estimate
-    answers and nothing more is spent. Told "far", the query is measured and the estimate multiplied towards
-    the answer. After `updates` of them the budget is spent, and the estimate answers all that follows.
+    For each query a threshold test compares the estimate's answer with the table's. If they are close, the
+    estimate's answer is returned and nothing more is spent. Otherwise the query is measured and the estimate
+    is updated multiplicatively. After `updates` updates the budget is spent, and the estimate answers all
+    further queries.
 
     Args:
-        updates: how many queries are measured at most.
-        threshold: how far off the estimate may be (counts); None for twice the scale of the test's noise
-            times log(2 * expected_queries / 0.05): false alarms are then rare.
-        expected_queries: a public guess of how many will be asked, for the threshold.
-        split: the share of each update's budget that measures, in (0, 1); the rest tests.
-        sweeps: how often an update goes through all measurements so far; None uses the newest alone, once, as
-            in the papers.
+        updates: the largest number of measured queries.
+        threshold: tolerated error of the estimate (counts). Default: twice the scale of the test's noise
+            times log(2 * expected_queries / 0.05), which makes false alarms rare.
+        expected_queries: public guess of the number of queries, for the threshold.
+        split: the measurement's share of each update's budget, in (0, 1); the test gets the rest.
+        sweeps: number of passes over all measurements in an update. Default: one update with the newest
+            measurement alone, as in the papers.
 
     Guarantees:
-        epsilon-DP under REPLACE_ONE for all answers together, however queries depend on earlier
-        answers. There are at most `updates` tests and measurements of epsilon / updates in all, charged as
-        they are begun: the test's share by the sparse vector technique, the rest with discrete Laplace
-        noise. Queries have rows with entries 0 and 1. Time taken is not protected.
+        epsilon-DP under REPLACE_ONE for all answers together, even if queries depend on earlier answers.
+        There are at most `updates` tests and measurements at epsilon / updates per pair. Each is charged when
+        it starts: the test by the sparse vector technique, the measurement with discrete Laplace noise.
+        Queries have rows with entries 0 and 1. Running time is not protected.
 
     References:
         Hardt and Rothblum 2010, "A multiplicative weights mechanism for privacy-preserving data analysis";
@@ -84,7 +85,7 @@ class OnlineWeights(PrivacyParameters):
 
     @property
     def limit(self) -> int:
-        """The threshold that is used (counts)."""
+        """The threshold in use (counts)."""
         if self.threshold is not None:
             return self.threshold
         scale = 4 / float(self.parts[0])
@@ -97,19 +98,19 @@ class OnlineWeights(PrivacyParameters):
         return each * (1 - self.split), each * self.split
 
     def open(self, data: Dataset, *, ledger: Ledger | None = None, key: str | None = None) -> OnlineAnswers:
-        """Begin to answer queries on a table.
+        """Open a table for queries.
 
         Args:
             data: the private table, without weights.
-            ledger: where the table's budget is kept; None keeps no account beyond this run. The whole
+            ledger: the ledger with the table's budget. Default: no record beyond this run. The whole
                 epsilon is charged with the first query.
-            key: the run's name in the ledger; None derives one from the settings. Opened again under the
-                same name and asked the same queries in the same order, it gives the same answers, and
-                goes on from there: an open test is lost with an interruption, so that one more is paid for.
+            key: the run's name in the ledger. Default: derived from the settings. A run reopened under the
+                same name gives the same answers to the same queries in the same order, then continues. An
+                interruption loses the open test, so a new one is charged.
 
         Raises:
-            TypeError: not a table.
-            ValueError: weighted records, a table that is not valid, or a domain whose cells do not fit in
+            TypeError: `data` is not a table.
+            ValueError: the records have weights, the table is invalid, or the domain's cells do not fit in
                 memory; nothing was spent.
             LedgerError: the ledger cannot be used; nothing was spent.
         """
@@ -125,16 +126,16 @@ class OnlineWeights(PrivacyParameters):
     def run(
         self, data: Dataset, workload: Workload, *, ledger: Ledger | None = None, key: str | None = None
     ) -> OnlineAnswers:
-        """Answer the rows of a workload in its order, and return what more can be asked.
+        """Answer the rows of a workload in order, and return the object for further queries.
 
         Args:
             data: the private table, without weights.
             workload: counting queries.
-            ledger: as for `open`.
-            key: as for `open`.
+            ledger: see `open`.
+            key: see `open`.
 
         Raises:
-            ValueError: as `open` and `OnlineAnswers.answer`.
+            ValueError: see `open` and `OnlineAnswers.answer`.
         """
         check_table_and_workload(data, workload)
         for entry in workload.entries:
@@ -145,14 +146,14 @@ class OnlineWeights(PrivacyParameters):
 
 
 class OnlineAnswers:
-    """An estimate under a budget that answers counting queries; made by `OnlineWeights`.
+    """An estimate under a budget that answers counting queries; constructed by `OnlineWeights`.
 
     Attributes:
-        settings: of the mechanism.
-        answered: the answers to the workload of `OnlineWeights.run`, float64 [rows] an entry (counts).
-        measurements: what was measured so far.
-        asked: how many queries were answered.
-        late: how many of these after the last update, when nothing is compared with the table any more.
+        settings: the mechanism with its settings.
+        answered: the answers to the workload of `OnlineWeights.run`, float64 [rows] per entry (counts).
+        measurements: the measurements so far.
+        asked: number of queries answered.
+        late: number of queries answered after the budget was spent, without a comparison with the table.
     """
 
     def __init__(self, settings: OnlineWeights, table: PrivateTable, weights: FullVector, total: float):
@@ -175,20 +176,20 @@ class OnlineAnswers:
 
     @property
     def model(self) -> GraphicalModel:
-        """The estimate so far; it costs nothing to ask."""
+        """The current estimate, available at no cost."""
         return self._weights.model(self._total)
 
     def answer(self, query: Query) -> np.ndarray:
-        """Return answers, float64 [rows] (counts), each compared with the table as long as there is budget.
+        """Return answers, float64 [rows] (counts), each compared with the table while budget remains.
 
         Raises:
-            ValueError: a query that does not fit, or with entries other than 0 and 1; nothing was spent.
+            ValueError: the query does not fit or has entries other than 0 and 1; nothing was spent.
             TableReadError: the table could not be read.
         """
         return np.array([self._row(query.clique, row) for row in counting_rows(query, self._table.domain)])
 
     def predict(self, query: Query) -> np.ndarray:
-        """Return the estimate's answers without looking at the table, float64 [rows] (counts)."""
+        """Return the estimate's answers without accessing the table, float64 [rows] (counts)."""
         query.check(self._table.domain)
         return np.asarray(query.apply(self._total * self._weights.marginal(query.clique)), float).reshape(-1)
 
@@ -212,7 +213,7 @@ class OnlineAnswers:
         return float(measured.values[0])
 
     def _is_far(self, query: Query, guess: float) -> bool | None:
-        """Test a guess; None where what is left of the budget pays for no further update."""
+        """Test whether a guess is far off; None if the remaining budget allows no further update."""
         test_cost, answer_cost = self.settings.parts
         while True:
             if self._test is None:
@@ -229,8 +230,8 @@ def counting_rows(query: Any, domain: Domain) -> np.ndarray:
     """Return the rows of a query, int64 [rows, cells], each of zeros and ones.
 
     Raises:
-        TypeError: no query.
-        ValueError: it does not fit the domain, is too large, or has other entries.
+        TypeError: `query` is not a query.
+        ValueError: the query does not fit the domain, is too large, or has other entries.
     """
     if not isinstance(query, Query):
         raise TypeError(f"expected a query, got {type(query).__name__}: see pgmjax.queries.")

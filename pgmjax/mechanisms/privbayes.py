@@ -1,4 +1,4 @@
-"""PrivBayes: a Bayesian network chosen step by step, its marginals measured, with or without the engine."""
+"""PrivBayes: select a Bayesian network greedily and measure its marginals, with or without the engine."""
 
 from __future__ import annotations
 
@@ -24,33 +24,35 @@ from pgmjax.release.release import Release
 
 @dataclasses.dataclass(frozen=True)
 class PrivBayes(Mechanism):
-    """Choose a Bayesian network, parents by parents, and measure its marginals.
+    """Select a Bayesian network greedily and measure its marginals.
 
-    Attributes join the network one after the other, each with parents among those before it that tell most
-    about it by a noisy score. A marginal may be measured only where its noise leaves it useful: a cell of
-    average size must be `theta` times the mean noise. That bounds the number of parents where all attributes
-    are binary (or `degree` is given), and the cells of a marginal otherwise.
+    Attributes join the network one at a time. Each gets the parents among the earlier ones with the best
+    noisy score. A marginal may be measured only if it is theta-useful, i.e. its average cell is at least
+    `theta` times the mean absolute noise. That bounds the number of parents if all attributes are binary (or
+    `degree` is given), and the cells of a marginal otherwise.
 
     Args:
-        structure_share: of the budget, for choosing parents; in (0, 1), exact.
-        theta: how useful a marginal must be, > 0.
-        score: "R" or "total-variation", "I" or "mutual-information", "F" or "binary-f"; the last one is
-            for attributes of two values only.
-        degree: a number of parents; None takes the most that are theta-useful.
-        taxonomies: for some attributes a list of coarser and coarser maps, the group of every code: parents
-            may then stand with their values merged. Not with a degree, and public.
+        structure_share: the share of the budget for selecting parents, in (0, 1), exact.
+        theta: the required usefulness of a marginal, > 0.
+        score: "R" or "total-variation", "I" or "mutual-information", "F" or "binary-f". The last one is
+            for attributes with two values only.
+        degree: number of parents. Default: the most that are theta-useful.
+        taxonomies: a list of increasingly coarse maps by attribute, each the group of every code. Parents
+            may then have merged values. They must be public and cannot be combined with `degree`.
         estimate: "engine" fits a model to the measurements, "paper" clips and normalises them to
-            conditionals. `bayes_network.paper_model` and `engine_model` give the other one of a release.
-        first: the attribute that the network starts with; None for the domain's first.
-        max_candidates: the most sets of parents that one choice goes through; they are thinned beyond it.
-        max_cells: the most cells of the model's junction tree; candidates that would exceed it are left out.
-        TypeError: an argument of the wrong type.
-        ValueError: an argument outside its range, or another relation than replace-one.
+            conditionals. `bayes_network.paper_model` and `engine_model` compute either from a release.
+        first: the attribute that the network starts with. Default: the domain's first.
+        max_candidates: the largest number of candidate sets of parents in one selection; more are thinned.
+        max_cells: the largest number of cells of the model's junction tree; candidates above it are dropped.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: an argument is out of range, or the relation is not replace-one.
 
     Guarantees:
-        As `Marginals`, under REPLACE_ONE: choices have `structure_share` of the budget in equal parts, and
-        what they leave is divided equally among the marginals, so that all sum to the whole exactly. A
-        choice between no parents or of one candidate costs nothing. The number of records is public.
+        As `Marginals`, under REPLACE_ONE. Selections have `structure_share` of the budget in equal parts, and
+        the remaining budget is divided equally among the marginals, so that all sum exactly to the budget. A
+        selection without parents or with a single candidate costs nothing. The number of records is public.
 
     References:
         Zhang, Cormode, Procopiuc, Srivastava and Xiao 2017, "PrivBayes"; McKenna et al. 2019, section 4.
@@ -130,7 +132,7 @@ class PrivBayes(Mechanism):
         return levels
 
     def describe(self, plan: AttributeLevels) -> dict[str, Any]:
-        """Return the settings that measurements depend on; how a model is made of them is none."""
+        """Return the settings that measurements depend on, without the choice of `estimate`."""
         settings = super().describe(plan)
         del settings["estimate"]
         maps = {name: [list(each) for each in levels] for name, levels in self.taxonomies.items()}

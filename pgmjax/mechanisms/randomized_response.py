@@ -1,6 +1,6 @@
-"""Randomised response: each record answers for itself, and the answers are the release.
+"""Randomised response: each record's answer is randomised separately, and the answers are the release.
 
-`Universes` says which attributes are answered for together, in which encoding, at which cost and error.
+`Universes` holds the groups of attributes that are answered together, with their encodings and costs.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ USELESS = ("refuse", "answer")
 
 @dataclasses.dataclass(frozen=True)
 class RandomizedResponse(Mechanism):
-    """Have every record answer for itself, with lies of a known distribution.
+    """Randomise every record's answer separately, with known probabilities.
 
     `run` fits a model to counts of the answers; `perturb` releases the answers themselves, row by row.
 
-    Nothing of `delta` is spent: it is accepted for a common interface.
+    `delta` is not spent; it is accepted for a common interface.
 
     Args:
-        universe: "attributes" answers for each attribute by itself under its part of epsilon; "joint" for
-            all together, as one category of their product.
-        encoding: "direct" (one category), "optimal-unary" or "symmetric-unary" (a bit a category);
-            None takes the one of least variance in `run`, and "direct" in `perturb`.
-        share: weights of the attributes' parts of epsilon, by name, 1 for those not named; None is
+        universe: "attributes" randomises each attribute separately under its part of epsilon; "joint"
+            randomises all together, as one category of their product.
+        encoding: "direct" (one category), "optimal-unary" or "symmetric-unary" (one bit per category).
+            Default: the one with the least variance in `run`, and "direct" in `perturb`.
+        share: weights of the attributes' parts of epsilon, by name, 1 for those not named. Default:
             equal parts.
-        useless: "refuse" raises where the predicted error of a fraction is above 1, "answer" goes on.
+        useless: "refuse" raises if the predicted error of a fraction is above 1, "answer" continues.
 
     Guarantees:
-        epsilon-DP for tables that differ in one record: the answer about group i is epsilon_i-DP for the
-        record that gives it, and the epsilon_i sum to epsilon exactly. Direct: truth with
-        e^epsilon_i / (e^epsilon_i + m - 1) of m categories. Optimal unary: a true bit is 1 with 1/2, another
-        with 1 / (e^epsilon_i + 1). Symmetric: every bit tells the truth with
-        e^(epsilon_i / 2) / (e^(epsilon_i / 2) + 1). Lies are rounded so that no answer costs more. The
-        number of records is public. The model is post-processing.
+        epsilon-DP for tables that differ in one record: the answer on group i is epsilon_i-DP for its record,
+        and the epsilon_i sum to epsilon exactly. Direct: the true one of m categories is reported with
+        probability e^epsilon_i / (e^epsilon_i + m - 1). Optimal unary: a true bit is 1 with probability 1/2,
+        any other with 1 / (e^epsilon_i + 1). Symmetric: every bit is kept with probability
+        e^(epsilon_i / 2) / (e^(epsilon_i / 2) + 1). Probabilities are rounded so that no answer costs more.
+        The number of records is public. The model is post-processing.
 
     References:
         Wang, Ying and Zhang 2016 (the estimators of `local`); Wang, Blocki, Li and Jha 2017 (encodings).
@@ -100,11 +100,11 @@ class RandomizedResponse(Mechanism):
         checks.choice("useless", self.useless, USELESS)
 
     def budget(self) -> Budget:
-        """Return a fresh budget of epsilon; responses spend no delta."""
+        """Return a new budget of epsilon; responses spend no delta."""
         return Budget(self.epsilon)
 
     def plan(self, request: Request) -> Universes:
-        """Return the groups of attributes that are answered for."""
+        """Return the groups of attributes to randomise."""
         queries = request.measurable([entry.query for entry in request.workload.entries])
         return self._universes(request.domain, [n for query in queries for n in query.clique], self.encoding)
 
@@ -113,9 +113,9 @@ class RandomizedResponse(Mechanism):
         return plan.describe()
 
     def execute(self, run: Run) -> Release:
-        """Have the records answer, count the answers over the workload's cliques, and fit a model to them.
+        """Randomise the records, count the answers over the workload's cliques, and fit a model.
 
-        The order of the table plays no part: only counts leave it.
+        The order of the table does not matter, since only counts are released.
         """
         domain = run.request.domain
         asked = [entry.clique for entry in run.request.workload.entries if domain.size(entry.clique) > 1]
@@ -136,26 +136,27 @@ class RandomizedResponse(Mechanism):
     ) -> PerturbedTable:
         """Release every record's answer, in the order of the table.
 
-        Tables in files are read and written in blocks, so that they may be larger than memory. An interrupt
-        leaves no file behind; under a ledger the same call goes on where it stopped, at no further cost.
+        Tables in files are read and written in blocks, so they may be larger than memory. An interruption
+        leaves no file; under a ledger the same call continues where it stopped, at no further cost.
 
         Args:
             data: the private table, without weights.
-            attributes: those to answer for; None for all of the domain.
-            row_order_is_public: must be True, which says that the order of the rows does not depend on
-                private values (a table sorted by one of them has the place of a record tell it).
-            out: a folder to be made for the answers; None keeps them in memory.
-            ledger: as in `Marginals.run`.
-            key: as in `Marginals.run`.
-            show_progress: None shows a bar in terminals only, False never.
+            attributes: the attributes to randomise. Default: all attributes of the domain.
+            row_order_is_public: must be True, to confirm that the order of the rows does not depend on
+                private values (in a table sorted by one of them, a record's position reveals its value).
+            out: a folder to create for the answers. Default: they are kept in memory.
+            ledger: see `Marginals.run`.
+            key: see `Marginals.run`.
+            show_progress: None shows a progress bar in terminals only, False never.
 
         Raises:
-            TypeError: not a table.
-            ValueError: the order is not said to be public, attributes that are not there, weights, a
-                universe too large, the folder exists, or a bad table; nothing was spent.
+            TypeError: `data` is not a table.
+            ValueError: the order is not confirmed to be public, an attribute is unknown, records have
+                weights, a universe is too large, the folder exists, or the table is invalid; nothing was
+                spent.
             BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
             LedgerError: the ledger cannot be used; nothing was spent.
-            TableReadError: the table could not be read; the spend stays.
+            TableReadError: the table could not be read; the cost remains spent.
         """
         if not isinstance(data, Dataset):
             raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
@@ -183,15 +184,15 @@ class RandomizedResponse(Mechanism):
         return made if out is None else load(out)
 
     def predicted_errors(self, domain: Domain, cliques: Sequence[Any], rows: int) -> dict[Clique, float]:
-        """Return what `run` would promise: a bound of the standard deviation of an estimated fraction.
+        """Return the errors that `run` predicts: bounds on the standard deviation of an estimated fraction.
 
         Args:
-            domain: of the table.
-            cliques: lists of attributes, as a workload would have.
+            domain: the domain of the table.
+            cliques: lists of attributes, as in a workload.
             rows: the number of records, public.
 
         Returns:
-            For each clique the bound of `local.predicted_error`; above 1 the release would be refused.
+            For each clique the bound of `local.predicted_error`. Above 1 the release is refused by default.
 
         Example:
             >>> mechanism = RandomizedResponse(1, Relation.REPLACE_ONE, universe="joint", encoding="direct")
@@ -223,12 +224,12 @@ class RandomizedResponse(Mechanism):
 
 @dataclasses.dataclass(frozen=True)
 class Universes:
-    """Groups of attributes, each answered for as one category.
+    """Groups of attributes, each randomised as one category.
 
     Attributes:
-        groups: the groups, none with an attribute of another.
-        encodings: one a group.
-        epsilons: one exact cost a group; their sum is the whole budget.
+        groups: disjoint groups of attributes.
+        encodings: one encoding per group.
+        epsilons: one exact cost per group; their sum is the whole budget.
     """
 
     groups: tuple[Clique, ...]
@@ -236,7 +237,7 @@ class Universes:
     epsilons: tuple[Fraction, ...]
 
     def describe(self) -> dict[str, Any]:
-        """Return them for a ledger."""
+        """Return the groups, encodings and costs for a ledger."""
         return {
             "groups": [list(group) for group in self.groups],
             "encodings": list(self.encodings),
@@ -244,7 +245,7 @@ class Universes:
         }
 
     def predicted_errors(self, domain: Domain, cliques: Sequence[Clique], rows: int) -> dict[Clique, float]:
-        """Return for each clique a bound of the standard deviation of an estimated fraction."""
+        """Return for each clique a bound on the standard deviation of an estimated fraction."""
         distributions = [
             response_for(domain.size(group), epsilon)
             if encoding == "direct"
@@ -265,19 +266,19 @@ def universes(
     share: Mapping[str, Any] | None,
     epsilon: Fraction,
 ) -> Universes:
-    """Return how attributes are answered for.
+    """Return the groups in which attributes are randomised, with encodings and costs.
 
     Args:
-        domain: with the attributes' sizes.
-        attributes: those to answer for.
+        domain: the domain.
+        attributes: the attributes to randomise.
         universe: "joint" or "attributes".
-        encoding: one of `ENCODINGS`, or None for the one of least variance.
-        share: weights of the attributes' parts of the budget, 1 where not named; None for 1 for all.
+        encoding: one of `ENCODINGS`. Default: the one with the least variance.
+        share: weights of the attributes' parts of the budget, 1 for those not named. Default: 1 for all.
         epsilon: the whole budget.
 
     Raises:
-        ValueError: weights of attributes that are not there or of a joint universe, or a universe that is
-            too large.
+        ValueError: weights are given for unknown attributes or a joint universe, all attributes have one
+            category, or a universe is too large.
     """
     named = tuple(name for name in domain if name in attributes)
     weights = _weights(share, named, universe)
@@ -299,10 +300,10 @@ def universes(
 
 
 def least_variance(size: int, epsilon: Fraction) -> str:
-    """Return the encoding whose estimated counts of rare categories vary least.
+    """Return the encoding with the least variance of estimated counts of rare categories.
 
-    Direct encoding has (size - 2 + e^epsilon) / (e^epsilon - 1)^2 a record, the optimal unary one
-    4 e^epsilon / (e^epsilon - 1)^2. Above 2^16 categories only the direct one is made.
+    Per record the variance is (size - 2 + e^epsilon) / (e^epsilon - 1)^2 for the direct encoding and
+    4 e^epsilon / (e^epsilon - 1)^2 for the optimal unary one. Above 2^16 categories only direct is supported.
 
     References:
         Wang, Blocki, Li and Jha 2017, section 4 (direct below 3 e^epsilon + 2 categories).
@@ -316,10 +317,10 @@ def least_variance(size: int, epsilon: Fraction) -> str:
 
 
 def check_useful(predicted: Mapping[Clique, float], rows: int, epsilon: Fraction, useless: str) -> None:
-    """Refuse responses whose noise is larger than any fraction can be.
+    """Check that the predicted error of a fraction is at most 1, unless `useless` is "answer".
 
     Raises:
-        ValueError: the predicted error and what to do.
+        ValueError: it is larger. The message gives the predicted error and the remedy.
     """
     clique, worst = max(predicted.items(), key=lambda item: item[1])
     if worst > 1 and useless == "refuse":
@@ -344,8 +345,8 @@ def read_share(share: Any) -> dict[str, Fraction] | None:
     """Return weights as exact numbers.
 
     Raises:
-        TypeError: not a mapping from names to numbers.
-        ValueError: a weight that is not > 0.
+        TypeError: `share` is not a mapping from names to numbers.
+        ValueError: a weight is not > 0.
     """
     if share is None:
         return None
@@ -359,6 +360,6 @@ def read_share(share: Any) -> dict[str, Fraction] | None:
 
 
 def check_encoding(encoding: Any) -> None:
-    """Refuse what is no encoding; None leaves the choice."""
+    """Check that an encoding is known; None is allowed."""
     if encoding is not None:
         checks.choice("encoding", encoding, ENCODINGS)

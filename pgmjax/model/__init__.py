@@ -1,11 +1,11 @@
 """Fitted models: marginals, answers, conditionals, synthetic rows, files.
 
 - `base`: the interface of all models. `graphical`, `regions`, `mixture`: the three kinds of model.
-- `clique_vector`: a table for each clique.
-- `calibrated`: a graphical model made ready for many questions; `answering`: answers to factored queries.
-- `rows`: what a model does with rows, by `sampling`, `device_sampling`, `completion` and `row_file`.
+- `clique_vector`: one table per clique.
+- `calibrated`: a graphical model prepared for many queries; `answering`: answers to factored queries.
+- `rows`: row operations, with `sampling`, `device_sampling`, `completion` and `row_file`.
 - `compression`: a domain with rare values merged.
-- `io`: models on disk. `views`: pictures, and what a notebook shows.
+- `io`: models on disk. `views`: plots and notebook representations.
 """
 
 from pgmjax._internal.moved import serve_old_names

@@ -1,9 +1,9 @@
 """Answers to factored queries by contracting their factors into the model.
 
-The factor of an attribute is one more table, over the attribute and the query's rows, so that the
-attribute is summed out as soon as possible and the marginal is never built. Tables live in log
-space; a factor with negative entries is split into its positive and its negative part, which are
-contracted apart and subtracted at the end.
+The factor of an attribute is added as a table over the attribute and the query's rows, so that the
+attribute is summed out as early as possible and the marginal is never built. Tables are in log
+space. A factor with negative entries is split into its positive and negative parts, which are
+contracted separately and then subtracted.
 
 References:
     McKenna et al. 2019, Algorithm 3 (Appendix B).
@@ -36,7 +36,7 @@ def answer(
     Args:
         domain: the attributes.
         host: the model.
-        numbers: gives the variables of attribute names.
+        numbers: maps attribute names to variables of the model.
         query: the query.
     """
     require_cells(query.num_rows(domain), "the answer")
@@ -57,7 +57,7 @@ def _product(
     numbers: Callable[[Clique], Variables],
     blocks: list[tuple[str, AttributeQuery]],
 ) -> np.ndarray:
-    """Answers of one Kronecker product [rows of each block]."""
+    """Answers to one Kronecker product [rows of each block]."""
     output: list[int] = []
     options: list[list[tuple[int, np.ndarray, Variables]]] = []  # signed log-tables of each factor
     new = len(host.structure.sizes)
@@ -83,10 +83,10 @@ def _product(
 
 
 def evidence_mask(domain: Domain, name: str, wanted: Any) -> np.ndarray:
-    """Log-mask of an attribute's values that agree with evidence: 0 there, minus infinity elsewhere.
+    """Log-mask of an attribute: 0 for values that agree with the evidence, minus infinity elsewhere.
 
     Raises:
-        ValueError: unknown attribute, a value outside its domain, or no value.
+        ValueError: the attribute is unknown, a value is outside its domain, or there is no value.
     """
     if name not in domain:
         raise ValueError(f"evidence names {name!r}, which is not an attribute of the domain.")
@@ -104,10 +104,10 @@ def log_evidence(
 ) -> float:
     """Log of the sum of the unnormalised distribution over the states that agree with evidence (nats).
 
-    The tables are cut to the values that agree; the plan is that of the whole model, made once.
+    The tables are restricted to the values that agree. The elimination plan of the full model is reused.
 
     Raises:
-        TypeError: evidence that is no mapping.
+        TypeError: the evidence is not a mapping.
         ValueError: as in `evidence_mask`.
     """
     if not isinstance(evidence, Mapping):

@@ -1,7 +1,7 @@
-"""A model made ready for many questions: its junction tree calibrated once, answers streamed.
+"""Calibrated models: many queries answered from one calibration of the junction tree.
 
-Nothing is compiled, and nothing grows with the number of questions: a table is yielded and forgotten, and
-the work that questions share is kept up to a number of bytes.
+Nothing is compiled, and memory does not grow with the number of queries: tables are yielded one at a time,
+and intermediate results shared by queries are cached up to a fixed number of bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DISTANCES: dict[str, Callable[[np.ndarray], Any]] = {
 
 
 class CalibratedModel:
-    """The result of `GraphicalModel.calibrate`; it holds the junction tree's tables twice.
+    """The result of `GraphicalModel.calibrate`; it stores the junction tree's tables twice.
 
     Attributes:
         domain: the attributes.
@@ -49,27 +49,27 @@ class CalibratedModel:
         return self._tree.calibration.log_partition
 
     def marginal(self, clique: Sequence[str]) -> np.ndarray:
-        """Expected counts of some attributes [size of each], float64, axes in the order asked for.
+        """Expected counts of some attributes [size of each], float64, with axes in the order of `clique`.
 
         Raises:
-            TypeError: a clique that is no tuple of names.
+            TypeError: the clique is not a tuple of names.
             ValueError: an unknown or repeated attribute, or a table larger than memory.
         """
         return self.total * self._probabilities(as_clique(self.domain, clique))
 
     def marginals(self, cliques: Iterable[Sequence[str]]) -> Iterator[tuple[Clique, np.ndarray]]:
-        """Stream marginals: each table is worked out when it is asked for.
+        """Stream marginals: each table is computed when it is requested.
 
         Args:
-            cliques: attribute names of each; may itself be a generator. Cliques that share their first
-                attributes go fastest one after the other.
+            cliques: attribute names of each; may be a generator. It is fastest to keep cliques with the
+                same first attributes next to each other.
 
         Returns:
             An iterator over (clique, counts [size of each attribute]).
 
         Raises:
-            TypeError: cliques that are one string.
-            ValueError: when it is reached, a clique as in `marginal`.
+            TypeError: `cliques` is a single string.
+            ValueError: as in `marginal`, when the iterator reaches an invalid clique.
 
         Example:
             >>> from pgmjax.model.graphical import GraphicalModel
@@ -82,14 +82,14 @@ class CalibratedModel:
         return ((clique, self.marginal(clique)) for clique in _each(self.domain, cliques))
 
     def all_marginals(self, k: int) -> Iterator[tuple[Clique, np.ndarray]]:
-        """Stream the marginals of every k attributes, in the domain's order.
+        """Stream the marginals of all sets of k attributes, in the domain's order.
 
         Args:
-            k: attributes of each clique, at least 1 and at most those of the domain.
+            k: number of attributes per clique, from 1 to the number of attributes of the domain.
 
         Raises:
-            TypeError: a k that is not an integer.
-            ValueError: a k outside that range.
+            TypeError: `k` is not an integer.
+            ValueError: `k` is out of range.
         """
         k = checks.integer("k", k, low=1, high=len(self.domain))
         return self.marginals(itertools.combinations(self.domain.attributes, k))
@@ -99,11 +99,11 @@ class CalibratedModel:
 
         Args:
             target: attribute names.
-            given: attribute names, none of the target's.
+            given: attribute names, disjoint from `target`.
 
         Returns:
             Probabilities [size of each given attribute, size of each target attribute]. They sum to 1 over
-            the target; where the model holds the given values impossible they are all 0.
+            the target, or are all 0 if the given values have probability zero.
 
         Raises:
             ValueError: an unknown or repeated attribute, or a table larger than memory.
@@ -127,10 +127,10 @@ class CalibratedModel:
     def conditionals(
         self, pairs: Iterable[tuple[Sequence[str], Sequence[str]]]
     ) -> Iterator[tuple[tuple[Clique, Clique], np.ndarray]]:
-        """Stream conditional tables, each as `conditional` gives it.
+        """Stream conditional tables, each as returned by `conditional`.
 
         Args:
-            pairs: (target, given) of each; may be a generator.
+            pairs: (target, given) for each table; may be a generator.
 
         Returns:
             An iterator over ((target, given), probabilities).
@@ -145,15 +145,15 @@ class CalibratedModel:
         """Return the distances of the model's marginals from given tables.
 
         Args:
-            tables: for each clique a table [size of each attribute], counts; a mapping, or pairs (clique,
-                table), which may be a generator. Tables of private counts make the scores private too.
+            tables: a table of counts [size of each attribute] for each clique, as a mapping or as (clique,
+                table) pairs, which may be a generator. Scores of private tables are private too.
             distance: `l1` (sum of absolute differences), `l2` (root of the sum of squares) or `max`.
 
         Returns:
-            For each clique the distance, in counts.
+            The distance for each clique, in counts.
 
         Raises:
-            ValueError: an unknown distance or attribute, or a table of another shape or not finite.
+            ValueError: an unknown distance or attribute, or a table of the wrong shape or not finite.
 
         Example:
             >>> from pgmjax.model.graphical import GraphicalModel

@@ -1,4 +1,4 @@
-"""A table for each of several cliques, as one value that JAX sees through."""
+"""One table per clique, as a JAX pytree."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from pgmjax.data.cliques import Clique, same_attributes
 class CliqueVector(Mapping[Clique, Any]):
     """Tables aligned with cliques: potentials, marginals or gradients.
 
-    The cliques are static and the tables are leaves, so `jit`, `grad`, `vmap` and `tree.map` go
-    through it. As a mapping it gives the table of a clique, whatever order its attributes are
-    named in.
+    The cliques are static and the tables are leaves, so it works with `jit`, `grad`, `vmap` and
+    `tree.map`. As a mapping, it returns the table of a clique with the axes in the order of the key.
 
     Attributes:
         cliques: attribute names of each table's axes.
-        tables: one array for each clique.
+        tables: one array per clique.
 
     Example:
         >>> import numpy as np
@@ -50,10 +49,10 @@ class CliqueVector(Mapping[Clique, Any]):
 
 
 def summed(pairs: Iterable[tuple[Clique, Any]]) -> CliqueVector:
-    """Return one table for each set of attributes: tables over the same ones add up.
+    """Return one table for each set of attributes: tables over the same set are added.
 
     Args:
-        pairs: cliques with their tables; the axes follow the first clique over their attributes.
+        pairs: cliques with their tables; axes are in the order of the first clique over each set.
 
     Example:
         >>> import numpy as np

@@ -1,8 +1,8 @@
-"""Filling in rows of which some cells are known.
+"""Completing rows with some known cells.
 
-Known cells are conditioned on before anything is summed: each distinct combination of them becomes
-one slice of a smaller model over the unknown variables, and all slices are eliminated together. A
-known variable cuts the model, so this never needs larger tables per slice than the model itself.
+The model is conditioned on the known cells before anything is summed: each distinct combination of
+them becomes one slice of a smaller model over the unknown variables, and slices are eliminated
+together. Known variables drop out, so a slice never needs larger tables than the model itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pgmjax.inference.plan.structure import Structure
 from pgmjax.model import sampling
 
 UNKNOWN = -1
-_CELLS = 1 << 22  # of the largest table of the slices that are eliminated together
+_CELLS = 1 << 22  # of the largest table when slices are eliminated together
 
 
 def complete(
@@ -28,15 +28,15 @@ def complete(
 
     Args:
         model: the distribution.
-        known: for some variables their codes [rows], UNKNOWN where a cell is not known.
+        known: codes [rows] of some variables, UNKNOWN for unknown cells.
         seed: for the generator.
-        method: as in `model.sampling.blocks`; `round` deals the rows of equal parents evenly.
+        method: as in `model.sampling.blocks`; `round` distributes rows with equal parents evenly.
 
     Returns:
-        For each variable the codes [rows].
+        Codes [rows] of each variable.
 
     Raises:
-        ValueError: rows whose known cells the model holds impossible; the message counts them.
+        ValueError: the known cells of some rows have probability zero; the message gives their number.
     """
     generator = random.generator(seed)
     (rows,) = {len(codes) for codes in known.values()}
@@ -54,7 +54,7 @@ def complete(
 
 
 def _patterns(columns: list[np.ndarray], rows: int) -> Iterator[tuple[list[int], np.ndarray]]:
-    """The known variables of rows that know the same ones, with the numbers of these rows."""
+    """Rows grouped by their set of known variables: (known variables, indices of the rows)."""
     bits = np.packbits(np.stack([codes >= 0 for codes in columns]), axis=0).T
     patterns, which = np.unique(bits, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
@@ -69,7 +69,7 @@ def _fill(
     generator: np.random.Generator,
     method: str,
 ) -> None:
-    """Fill the unknown variables of a block of rows that know the same variables, in place."""
+    """Fill the unknown variables of a block of rows in place; all rows have the same known variables."""
     known = set(given)
     unknown = [v for v in range(len(block)) if v not in known]
     rows = len(block[0])
@@ -80,7 +80,7 @@ def _fill(
     _refuse(int(impossible.sum()))
     if not unknown:
         return
-    # of the known variables only those beside an unknown one matter to it
+    # only known variables that share a clique with an unknown one matter
     touching = [c for c in model.structure.cliques if not known.issuperset(c)]
     border = sorted({v for clique in touching for v in clique} & known)
     codes = np.stack([block[v] for v in border]) if border else np.zeros((1, rows), np.int64)
@@ -102,7 +102,7 @@ def _slices_at_once(model: HostModel, unknown: list[int], border: list[int]) -> 
 
 
 def _sliced(model: HostModel, unknown: list[int], border: list[int], slices: np.ndarray) -> HostModel:
-    """The model over the unknown variables and, as the last variable, the number of the slice."""
+    """The model over the unknown variables, with the slice index as the last variable."""
     number = {v: i for i, v in enumerate(unknown)}
     row = {v: i for i, v in enumerate(border)}
     last = len(unknown)
@@ -132,7 +132,7 @@ def _draw(
     generator: np.random.Generator,
     method: str,
 ) -> list[np.ndarray]:
-    """Codes [rows] of the unknown variables of rows in some slices."""
+    """Codes [rows] of the unknown variables; `group` is the slice of each row."""
     small = _sliced(model, unknown, border, slices)
     last = len(unknown)
     *buckets, whole = small.buckets(last=(last,))

@@ -1,10 +1,11 @@
-"""Domain compression: values that are rare by their noisy counts become one value.
+"""Domain compression: values with small noisy counts are merged into one value.
 
-Where a value occurs less often than the noise can tell, its cells in larger marginals hold noise alone.
-Merged, they are one cell with enough records to measure, and the model has fewer cells to fit. Afterwards the
-merged value is spread over its members again, so that answers and rows are over the original domain.
+If a value is too rare to be detected above the noise, its cells in larger marginals contain only noise. Rare
+values are merged so that their common cell has enough records to measure and the model has fewer cells to
+fit. After the fit, the merged value is spread over its members again: answers and rows are over the
+original domain.
 
-All of it works on released numbers; the map of a private table is `Dataset.recode`.
+Everything here uses released numbers only. To recode a private table, see `Dataset.recode`.
 """
 
 from __future__ import annotations
@@ -30,25 +31,25 @@ SPREADS = ("uniform", "counts")
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class Compression:
-    """Some values of some attributes merged into one value an attribute.
+    """A merge of some values of some attributes into one value per attribute.
 
-    Make one with `from_measurements`, or name public codes here. The merged value stands after those that are
-    kept, before a missing bucket that is kept, and is called `other`, or `other_2` and so on where that is
-    the name of a value. The values kept keep their labels, bins become labels, plain codes labels that are
-    numbers. An attribute without merged values stays as it is.
+    Use `from_measurements`, or pass codes that are public. The merged value comes after the kept values and
+    before a kept missing bucket. It is named `other`, or `other_2` and so on if that name is taken. Kept
+    values keep their labels; bins become labels, and plain codes become numeric labels. Attributes without
+    merged values are unchanged.
 
     Args:
-        original: the domain before.
-        merged: for some attributes the codes that become one value, at least two of each.
-        counts: for some attributes the noisy counts [size], by which `backward` may spread.
+        original: the original domain.
+        merged: for some attributes, the codes to merge, at least two per attribute.
+        counts: for some attributes, the noisy counts [size], which `backward` can use.
 
     Attributes:
-        domain: the domain after.
-        groups: for each attribute with merged values the code in `domain` of each code before [size], int64.
+        domain: the compressed domain.
+        groups: for each attribute with merged values, the new code of each original code [size], int64.
 
     Raises:
-        TypeError: codes or counts that are no numbers.
-        ValueError: an unknown attribute, a code outside its size, fewer than two codes, or counts of another
+        TypeError: codes or counts that are not numbers.
+        ValueError: an unknown attribute, a code out of range, fewer than two codes, or counts of the wrong
             size.
 
     Example:
@@ -61,8 +62,8 @@ class Compression:
         LinearMeasurement(('job',), 3 values, stddev=one a row, noise='gaussian')
 
     References:
-        McKenna, Miklau and Sheldon 2021, "Winning the NIST Contest", which merges the values whose noisy
-        count is below three standard deviations.
+        McKenna, Miklau and Sheldon 2021, "Winning the NIST Contest", which merges values with a noisy
+        count below three standard deviations.
     """
 
     original: Domain
@@ -89,21 +90,20 @@ class Compression:
     def from_measurements(
         cls, domain: Domain, measurements: Iterable[LinearMeasurement], threshold: float = 3.0
     ) -> Compression:
-        """Merge the values of each attribute whose noisy count is small beside its noise.
+        """Merge the values of each attribute with a noisy count that is small relative to its noise.
 
-        A value is rare where its count is below `threshold` times the standard deviation of its noise, but
-        for the value of the largest count: an attribute keeps at least two values. A single rare value is
-        left as it is. Several counts of one attribute are averaged first, weighted by precision. Attributes
-        without a count stay as they are.
+        A value is rare if its count is below `threshold` times the standard deviation of its noise. The value
+        with the largest count is never rare, so an attribute keeps at least two values. A single rare value
+        is not merged. Several measurements of one attribute are first averaged, weighted by precision.
+        Attributes without a measurement are unchanged.
 
         Args:
             domain: the attributes.
-            measurements: released counts of every value of one attribute each (no query).
+            measurements: released counts, each of all values of one attribute (no query).
             threshold: in standard deviations, >= 0.
 
         Raises:
-            ValueError: a measurement of several attributes or with a query, or one that does not fit the
-                domain.
+            ValueError: a measurement of several attributes, with a query, or not valid for the domain.
         """
         threshold = checks.number("threshold", threshold, at_least=0)
         weights: dict[str, np.ndarray] = {}
@@ -120,8 +120,8 @@ class Compression:
     def query(self, clique: Clique) -> Product:
         """Return the query over the original domain whose answer is a marginal of the compressed one.
 
-        To measure it is to measure the compressed table: every record counts in one row, so its sensitivity
-        is that of a marginal.
+        Measuring it is the same as measuring the compressed table: each record counts in one row, so the
+        sensitivity is that of a marginal.
 
         Args:
             clique: attribute names.
@@ -132,17 +132,17 @@ class Compression:
         return compression(self.groups[name]) if name in self.groups else identity()
 
     def forward(self, measurement: LinearMeasurement) -> LinearMeasurement:
-        """Return a measurement over the original domain as one of a whole marginal of the compressed domain.
+        """Convert a measurement over the original domain to one of a full marginal of the compressed domain.
 
-        Rows that become one are added: their values, and the squares of their standard deviations. A sum of
-        Laplace noises is no Laplace noise; `noise` stays what it was, `stddev` is right, and the distribution
-        is no longer known.
+        Values of merged rows are added, and so are the squares of their standard deviations. A sum of Laplace
+        variables is not Laplace: `noise` is left unchanged and `stddev` is exact, but the distribution of the
+        noise is dropped.
 
         Args:
-            measurement: of a whole marginal, or of what `query` asks for.
+            measurement: of a full marginal, or of the query returned by `query`.
 
         Raises:
-            ValueError: another query: its rows cannot be told from merged values.
+            ValueError: any other query; its rows cannot be computed from merged values.
         """
         measurement.validate(self.original)
         clique = measurement.clique
@@ -172,12 +172,12 @@ class Compression:
         return LinearMeasurement(clique, values, np.sqrt(whole.apply(variances)), None, measurement.noise)
 
     def columns(self, columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Return columns of codes [rows] over the original domain as codes over the compressed one.
+        """Convert columns of codes [rows] over the original domain to codes over the compressed one.
 
-        It is for rows that are no secret, such as synthetic ones; for a private table see `Dataset.recode`.
+        This is for public rows, such as synthetic ones. For a private table, see `Dataset.recode`.
 
         Raises:
-            ValueError: an unknown attribute or a code outside its size.
+            ValueError: an unknown attribute or a code out of range.
         """
         result = {}
         for name, values in columns.items():
@@ -191,17 +191,17 @@ class Compression:
     def backward(self, model: GraphicalModel, spread: str = "uniform") -> GraphicalModel:
         """Return a model over the original domain: each merged value is spread over its members.
 
-        Given its merged value a record's member is independent of everything else. The total, and every
-        answer in terms of the compressed domain, stay as they were.
+        Given the merged value, the original value is independent of everything else. The total, and all
+        answers in terms of the compressed domain, are unchanged.
 
         Args:
             model: over the compressed domain.
-            spread: `uniform`, as in the paper, or `counts`: in proportion to the noisy counts, those below
-                zero taken as zero, which makes members without a positive count impossible; uniform where an
-                attribute has no counts or no positive ones.
+            spread: `uniform`, as in the paper, or `counts`, in proportion to the noisy counts. Negative
+                counts are set to zero, so members without a positive count become impossible. Attributes
+                without counts, or without positive ones, are spread uniformly.
 
         Raises:
-            ValueError: a model over another domain, or another word.
+            ValueError: a model over another domain, or an unknown `spread`.
         """
         checks.choice("spread", spread, SPREADS)
         if model.domain != self.domain:
@@ -225,12 +225,12 @@ class Compression:
         return GraphicalModel(self.original, next(vectors), model.total, next(vectors))
 
     def _expanded(self, clique: Clique, table: np.ndarray) -> np.ndarray:
-        """A table over the compressed domain, each cell repeated for every cell that became it."""
+        """A compressed table expanded to the original domain: each cell is repeated for all its members."""
         wanted = (self.groups.get(name, np.arange(self.original[name])) for name in clique)
         return np.asarray(table)[np.ix_(*wanted)]
 
     def _shares(self, name: str, spread: str) -> np.ndarray:
-        """The probability of each value given the value it became [size]."""
+        """Probability of each original value given its merged value [size]."""
         groups, size = self.groups[name], self.domain[name]
         weights = np.ones(len(groups))
         if spread == "counts" and name in self.counts:
@@ -245,7 +245,7 @@ class Compression:
 
 
 def _rare(counts: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """The codes of counts below their limits, without that of the largest count."""
+    """The codes of counts below their limits, without the code of the largest count."""
     codes = np.flatnonzero(counts < limits)
     return codes[codes != counts.argmax()]
 
@@ -273,7 +273,7 @@ def _keeps_missing(attribute: Attribute, members: tuple[int, ...]) -> bool:
 
 
 def _groups(attribute: Attribute, members: tuple[int, ...]) -> np.ndarray:
-    """The code after of each code before [size]: those kept in order, then the merged one, then missing."""
+    """The new code of each code [size]: kept codes in order, then the merged one, then missing."""
     size, last = attribute.size, _keeps_missing(attribute, members)
     kept = np.setdiff1d(np.arange(size - last), members)
     groups = np.full(size, len(kept), np.int64)
@@ -284,7 +284,7 @@ def _groups(attribute: Attribute, members: tuple[int, ...]) -> np.ndarray:
 
 
 def _merged(attribute: Attribute, members: tuple[int, ...]) -> Attribute:
-    """The attribute after."""
+    """The attribute after the merge."""
     last = _keeps_missing(attribute, members)
     regular = attribute.size - attribute.missing
     names: tuple[Label, ...] = attribute.labels or tuple(range(regular))
@@ -306,14 +306,14 @@ def _others() -> Iterable[str]:
 
 
 def _blocks(measurement: LinearMeasurement) -> dict[str, AttributeQuery | None]:
-    """The block asked of each attribute, None where the query is no product of blocks."""
+    """The query's block for each attribute, None if the query is not a product of blocks."""
     query = measurement.query
     blocks = query.blocks if isinstance(query, Product) else (None,) * len(query.clique)
     return dict(zip(query.clique, blocks, strict=True))
 
 
 def _counted(domain: Domain, measurement: LinearMeasurement) -> str:
-    """The attribute that a measurement counts."""
+    """The attribute counted by a measurement."""
     measurement.validate(domain)
     if len(measurement.clique) > 1 or _blocks(measurement)[measurement.clique[0]] != identity():
         raise ValueError(

@@ -1,9 +1,9 @@
 """Synthetic rows drawn on JAX's device, distributed as in `model.sampling`, by one program for any structure.
 
-Structure is data here: which variables a table has, where it lies and how far its search goes are integers
-that a loop over the variables reads. So nothing is compiled again for another model, unless the numbers of
-variables, of parents, or of cells together are others. Positions and cumulated probabilities are float64, as
-on the host: a cell of probability zero is never drawn.
+The structure is passed as data: the variables of a table, its offset and the depth of its binary search are
+integers read by a loop over the variables. A new model is only compiled if the number of variables, the
+largest number of parents or the total number of cells differs. Positions and cumulated probabilities are
+float64, as on the host, so a cell of probability zero is never drawn.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from pgmjax.model import sampling
 from pgmjax.model.sampling import BLOCK_ROWS, Conditional
 
 MOST_CELLS = 1 << 27  # of all tables together: a gigabyte
-SMALLEST = 1 << 10  # rows of a program: fewer are cut from it
+SMALLEST = 1 << 10  # rows of a program; fewer rows are sliced from it
 
 
 class Tables(NamedTuple):
-    """The tables of a model in the order of drawing, behind one another.
+    """The tables of a model, concatenated in the order of drawing.
 
     Attributes:
-        cumulated: cumulated probabilities [cells], each group's rising to 1.
-        first: where each variable's table begins [variables].
+        cumulated: cumulated probabilities [cells], increasing to 1 in each group.
+        first: offset of each variable's table [variables].
         size: number of codes [variables].
-        variable: which column is drawn [variables].
+        variable: column to be drawn [variables].
         parents: number of parents [variables].
-        parent: their columns [variables, most parents].
-        parent_size: their numbers of codes [variables, most parents].
+        parent: columns of the parents [variables, most parents].
+        parent_size: numbers of codes of the parents [variables, most parents].
     """
 
     cumulated: Any
@@ -52,19 +52,19 @@ class Tables(NamedTuple):
 def blocks(
     model: HostModel, rows: int, seed: int, block_rows: int = BLOCK_ROWS
 ) -> Iterator[list[np.ndarray]]:
-    """Draw independent rows of a model, a block at a time; the next one is drawn while one is used.
+    """Draw independent rows of a model in blocks; the next block is drawn while the current one is used.
 
     Args:
         model: the distribution.
-        rows: how many.
-        seed: below 2**63; the same seed gives the same rows, other ones than those of the host.
-        block_rows: of one block.
+        rows: number of rows.
+        seed: below 2**63. The same seed gives the same rows, but not the rows that the host draws.
+        block_rows: rows per block.
 
     Returns:
-        An iterator over blocks: for each variable the codes [at most block_rows], int32.
+        An iterator over blocks: the codes of each variable [at most block_rows], int32.
 
     Raises:
-        ValueError: tables that are too large together, said at once.
+        ValueError: the tables are too large in total; raised at the call, before iteration.
     """
     key = random.key(seed, jax)
     order = sampling.conditionals(model.buckets(), model.structure.sizes)
@@ -80,13 +80,13 @@ def blocks(
 def _blocks(order: Sequence[Conditional], key: Any, rows: int, block_rows: int) -> Iterator[list[np.ndarray]]:
     with jax.enable_x64(True):
         tables = Tables(*map(jnp.asarray, _tables(order)))
-    # a power of two, so that a few programs serve every number of rows
+    # a power of two, so that few programs are compiled for all numbers of rows
     width = min(block_rows, max(SMALLEST, 1 << max(rows - 1, 0).bit_length()))
     ahead = None
     for number, start in enumerate(itertools.count(0, block_rows)):
         drawn = None
         if start < rows:
-            with jax.enable_x64(True):  # not while the caller has its turn
+            with jax.enable_x64(True):  # not across the yield
                 drawn = _draw(tables, random.fold(key, number, jax), width)
         if ahead is not None:
             yield list(np.asarray(ahead)[:, : rows - (start - block_rows)])
@@ -132,7 +132,7 @@ def _block(tables: Tables, key: Any, rows: int) -> Any:
 
 
 def _inverse(cumulated: Any, base: Any, size: Any, position: Any) -> Any:
-    """Same as `model.sampling.inverse`, by one binary search of all rows together."""
+    """Same as `model.sampling.inverse`, by one binary search over all rows at once."""
     steps = 32 - jax.lax.clz(size - 1)
 
     def halve(n: Any, found: Any) -> Any:

@@ -1,7 +1,7 @@
-"""The graphical model: the result of an exact fit, and what new queries are asked of.
+"""The graphical model: the result of an exact fit, which answers new queries.
 
-`many_marginals` gives the marginals of many cliques at once, for mechanisms that weigh many candidates a
-round.
+`many_marginals` computes the marginals of many cliques at once, for mechanisms that compare many candidates
+per round.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class GraphicalModel(ModelRows, ModelPictures):
         domain: the attributes.
         potentials: natural-log potentials, float64; minus infinity marks impossible cells.
             Attributes in no clique are uniform and independent.
-        total: number of records (counts), need not be whole.
-        marginals: for some cliques the marginals (probabilities) already known.
+        total: number of records (counts); need not be an integer.
+        marginals: marginals (probabilities) of some cliques, if already known.
 
     Example:
         >>> model = GraphicalModel.from_potentials(Domain({"a": 2, "b": 2}), {("a",): [0.0, 0.0]}, total=8)
@@ -63,12 +63,12 @@ class GraphicalModel(ModelRows, ModelPictures):
 
         Args:
             domain: the attributes.
-            potentials: for each clique its log-potentials [size of each attribute], nats, finite or
-                minus infinity. Cliques over the same attributes, in whatever order, add up.
+            potentials: log-potentials [size of each attribute] of each clique, nats, finite or minus
+                infinity. Cliques over the same attributes, in any order, are added.
             total: number of records (counts), > 0.
 
         Raises:
-            ValueError: a shape that does not fit, NaN or plus infinity, or no possible cell at all.
+            ValueError: a wrong shape, NaN or plus infinity, or no possible cell at all.
         """
         total = checks.number("total", total, above=0)
         cliques = [as_clique(domain, names) for names in potentials]
@@ -87,7 +87,7 @@ class GraphicalModel(ModelRows, ModelPictures):
 
     @functools.cached_property
     def _host(self) -> HostModel:
-        """The model in numbers: every attribute has a variable, free ones a flat potential."""
+        """The model over numbered variables; attributes in no clique get a flat potential."""
         covered = {name for clique in self.potentials.cliques for name in clique}
         free = [name for name in self.domain.attributes if name not in covered]
         number = self._variables
@@ -102,13 +102,13 @@ class GraphicalModel(ModelRows, ModelPictures):
     def log_partition(self, evidence: Mapping[str, Any] | None = None) -> float:
         """Log of the sum of the exponentiated potentials over the cells that agree with evidence (nats).
 
-        Less the value without evidence this is the evidence's log-probability.
+        The log-probability of the evidence is this value minus the value without evidence.
 
         Args:
             evidence: as in `condition`; None for no evidence.
 
         Returns:
-            Minus infinity where the model holds the evidence impossible.
+            The log of the sum; minus infinity if the evidence has probability zero.
 
         Example:
             >>> model = GraphicalModel.from_potentials(Domain({"a": 2}), {("a",): np.log([0.5, 1.5])})
@@ -120,18 +120,18 @@ class GraphicalModel(ModelRows, ModelPictures):
         return answering.log_evidence(self.domain, self._host, self._numbers, evidence)
 
     def calibrate(self, cache_bytes: int = CACHE_BYTES) -> CalibratedModel:
-        """Make the model ready for many questions: all k-way marginals, conditional tables, scores.
+        """Prepare the model for many queries: all k-way marginals, conditional tables, scores.
 
         Args:
-            cache_bytes: how much of the work that questions share is kept.
+            cache_bytes: size of the cache for intermediate results shared by queries.
 
         Raises:
-            ModelTooLargeError: a ValueError; the junction tree does not fit in the host's memory.
+            ModelTooLargeError: the junction tree does not fit in the host's memory (a ValueError).
         """
         return CalibratedModel(self.domain, self._host, self.total, cache_bytes)
 
     def marginal(self, clique: Clique) -> np.ndarray:
-        """Expected counts of some attributes, in a clique of the model or not.
+        """Expected counts of any attributes, whether or not the model has a clique that contains them.
 
         Args:
             clique: attribute names; the axes follow their order.
@@ -153,11 +153,11 @@ class GraphicalModel(ModelRows, ModelPictures):
         return table / table.sum()
 
     def answer(self, query: Query) -> np.ndarray:
-        """Answer a linear query, factor by factor where it has factors.
+        """Answer a linear query, factor by factor if it is factored.
 
         Args:
-            query: a query of `pgmjax.queries` over any attributes of the domain; those it does not
-                name are summed out. Entries may be negative.
+            query: a query of `pgmjax.queries` over any attributes of the domain; all other attributes
+                are summed out. Entries may be negative.
 
         Returns:
             Expected answers (counts times the query's unit), in the query's shape.
@@ -171,18 +171,18 @@ class GraphicalModel(ModelRows, ModelPictures):
         return self.total * answering.answer(self.domain, self._host, self._numbers, query)
 
     def condition(self, evidence: Mapping[str, Any]) -> GraphicalModel:
-        """The model of those records that agree with some evidence.
+        """The model of the records that agree with some evidence.
 
         Args:
-            evidence: for each attribute a label, a code (where its labels are no numbers), or a list
-                of these (any of them).
+            evidence: for each attribute a label, a code (if its labels are not numbers), or a list of
+                these (any of them may hold).
 
         Returns:
             A model over the same domain, in which other values of these attributes are impossible.
             Its total is the expected number of records that agree.
 
         Raises:
-            ValueError: unknown attribute or value, or evidence that the model holds impossible.
+            ValueError: an unknown attribute or value, or evidence with probability zero.
         """
         log_share = answering.log_evidence(self.domain, self._host, self._numbers, evidence)
         log_share -= self.log_partition()
@@ -212,10 +212,11 @@ class GraphicalModel(ModelRows, ModelPictures):
         return self.log_partition() - expected
 
     def save(self, folder: Any) -> None:
-        """Save to a folder, made where it is missing: `model.npz` and `model.json`, no pickle.
+        """Save to a folder as `model.npz` and `model.json`, without pickle.
 
         Args:
-            folder: path; these two files in it are replaced. `pgmjax.load` reads them back.
+            folder: path, created if missing; existing files of these names are replaced. Read the model
+                back with `pgmjax.load`.
         """
         arrays = io.vector_arrays(self.potentials, "potential") | io.vector_arrays(self.marginals, "marginal")
         fields = {
@@ -233,7 +234,7 @@ class GraphicalModel(ModelRows, ModelPictures):
 
 
 def load(folder: Any) -> GraphicalModel:
-    """Read what `GraphicalModel.save` wrote; errors as in `io.reading`."""
+    """Load a model saved by `GraphicalModel.save`; raises as `io.reading`."""
     with io.reading(FOLDER, folder) as (domain, total, record, arrays):
         potentials = io.read_vector(domain, record["potentials"], arrays, "potential")
         marginals = io.read_vector(domain, record["marginals"], arrays, "marginal")
@@ -258,16 +259,16 @@ def _log_table(domain: Domain, clique: Clique, values: Any) -> np.ndarray:
 
 
 def many_marginals(model: GraphicalModel, cliques: Iterable[Sequence[str]]) -> list[np.ndarray]:
-    """Expected counts of each of many cliques; far faster than asking `model.marginal` one by one.
+    """Expected counts of each of many cliques; much faster than a call of `model.marginal` for each.
 
-    All tables are held at once; `model.calibrate().marginals(cliques)` streams them.
+    All tables are in memory at once; `model.calibrate().marginals(cliques)` streams them.
 
     Args:
         model: the model.
         cliques: attribute names of each; the axes of its table follow their order.
 
     Returns:
-        For each clique counts [size of each attribute], float64, as `model.marginal` up to rounding.
+        Counts [size of each attribute] for each clique, float64, equal to `model.marginal` up to rounding.
 
     Raises:
         ValueError: an unknown or repeated attribute, or a table larger than memory.

@@ -1,6 +1,6 @@
 """Models on disk: a folder with `model.json` and `model.npz`, readable without this library.
 
-Every kind of model says its own fields and arrays beside the domain and the total, which all have.
+Each kind of model adds its own fields and arrays to the domain and the total, which all models have.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ def write(
     fields: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
 ) -> None:
-    """Write a model into a folder, which is made where it is missing.
+    """Write a model to a folder, which is created if missing.
 
     Args:
-        kind: of model, whose record is `RECORD`.
+        kind: the kind of model, whose record is `RECORD`.
         folder: path; the files `model.json` and `model.npz` in it are replaced.
         domain: the attributes.
         total: number of records (counts).
-        fields: what else `model.json` holds.
-        arrays: what `model.npz` holds.
+        fields: other fields of `model.json`.
+        arrays: contents of `model.npz`.
     """
     common = {"pgmjax": __version__, "domain": domain.to_dict(), "total": total}
     kind.write(folder, {**common, **fields}, {ARRAYS: arrays})
@@ -53,8 +53,8 @@ def reading(
 
     Raises:
         FileNotFoundError: the folder or one of its files is missing.
-        ValueError: the files are corrupt, of another program or kind, or of another version; also for
-            whatever is wrong with them in the block.
+        ValueError: the files are corrupt, or of another program, kind or version. Errors raised in the
+            `with` block because of invalid contents also become a ValueError.
     """
     with kind.reading(folder) as contents:
         arrays, record = contents.arrays(ARRAYS), contents.record
@@ -65,7 +65,7 @@ def reading(
 
 
 def format_of(folder: Any) -> str | None:
-    """The format that `model.json` of a folder names; None where there is none to be read."""
+    """The format named in `model.json` of a folder; None if it cannot be read."""
     try:
         described = json.loads((pathlib.Path(folder) / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -83,8 +83,8 @@ def read_vector(domain: Domain, cliques: list[list[str]], arrays: Any, name: str
     """Return tables over cliques from the arrays NAME_0, NAME_1 and so on.
 
     Raises:
-        ValueError: a table of another shape or type than its clique's in float64.
-        KeyError: one that is missing.
+        ValueError: a table that is not float64 or does not have the shape of its clique.
+        KeyError: a table is missing.
     """
     shapes = [domain.shape_of(as_clique(domain, names)) for names in cliques]
     tables = tuple(float_array(arrays, f"{name}_{i}", shape) for i, shape in enumerate(shapes))
@@ -92,10 +92,10 @@ def read_vector(domain: Domain, cliques: list[list[str]], arrays: Any, name: str
 
 
 def require_probabilities(marginals: CliqueVector) -> None:
-    """Refuse tables that are no distributions.
+    """Check that tables are probability distributions.
 
     Raises:
-        ValueError: one has a negative value, or a sum that is not 1.
+        ValueError: a table has a negative value, or does not sum to 1.
     """
     if not all(np.all(t >= 0) and abs(t.sum() - 1) < 1e-6 for t in marginals.tables):
         raise ValueError("its marginals are not probabilities.")

@@ -1,4 +1,4 @@
-"""The mixture of products: the result of `fit_mixture`, and what new queries are asked of.
+"""The mixture of products: the result of `fit_mixture`, which answers new queries.
 
 On disk it is a folder with `model.json` and `model.npz`, readable without this library.
 """
@@ -29,23 +29,23 @@ from pgmjax.queries import DenseMatrix, Query
 
 FOLDER = ArrayFolder(io.RECORD, "a mixture of pgmjax", "pgmjax.mixture")
 
-_BLOCK = 1 << 22  # numbers of rows times components at once
+_BLOCK = 1 << 22  # rows times components processed at once
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class MixtureModel(ModelRows):
-    """A weighted sum of distributions under each of which all attributes are independent, times a total.
+    """A mixture of product distributions, times a total.
 
-    ``p(x) = sum_k w_k prod_i p_ki(x_i)``. Questions mean what they mean to a `GraphicalModel`: answers are
-    computed on the host in float64, and are in counts.
+    ``p(x) = sum_k w_k prod_i p_ki(x_i)``. Methods behave as those of `GraphicalModel`: answers are computed
+    on the host in float64, and are in counts.
 
     Attributes:
         domain: the attributes.
         log_weights: natural logarithms of the weights [components].
-        log_probabilities: for each attribute those of its values [components, size]; minus infinity
-            marks impossible values.
-        total: number of records (counts), need not be whole.
-        cliques: those that the model was fitted to, which `check_rows` compares by default.
+        log_probabilities: log-probabilities of the values of each attribute [components, size]; minus
+            infinity marks impossible values.
+        total: number of records (counts); need not be an integer.
+        cliques: the cliques the model was fitted to, which `check_rows` compares by default.
 
     References:
         Liu, Vietri and Wu 2021, "Iterative methods for private synthetic data", section 4 and Appendix C
@@ -79,14 +79,14 @@ class MixtureModel(ModelRows):
 
         Args:
             domain: the attributes.
-            weights: of the components [components], nats, up to a constant.
-            rows: for each attribute those of its values [components, size], up to a constant a
-                component. Minus infinity is impossible.
+            weights: log-weights of the components [components], nats, up to a constant.
+            rows: log-weights of the values of each attribute [components, size], up to a constant per
+                component. Minus infinity marks impossible values.
             total: number of records (counts), > 0.
-            cliques: what `check_rows` compares by default.
+            cliques: the cliques that `check_rows` compares by default.
 
         Raises:
-            ValueError: a shape that does not fit, NaN or plus infinity, or a row without a possible value.
+            ValueError: a wrong shape, NaN or plus infinity, or a row without a possible value.
         """
         if set(rows) != set(domain):
             raise ValueError(
@@ -115,7 +115,7 @@ class MixtureModel(ModelRows):
 
     @functools.cached_property
     def _host(self) -> HostModel:
-        """The same as a star: each attribute hangs on a hidden one, the component, which stands last."""
+        """The mixture as a star: each attribute is joined to the component, a hidden last variable."""
         hidden = len(self.domain)
         cliques = (*((hidden, i) for i in range(hidden)), (hidden,))
         structure = Structure((*self.domain.shape, self.components), cliques)
@@ -141,7 +141,7 @@ class MixtureModel(ModelRows):
         return table / table.sum()
 
     def answer(self, query: Query) -> np.ndarray:
-        """Answer a linear query, factor by factor where it has factors.
+        """Answer a linear query, factor by factor if it is factored.
 
         Args:
             query: a query of `pgmjax.queries` over any attributes of the domain.
@@ -160,20 +160,20 @@ class MixtureModel(ModelRows):
         return self.total * result
 
     def log_partition(self, evidence: Mapping[str, Any] | None = None) -> float:
-        """Log-probability of evidence (nats): weights are normalised, so that without it this is zero.
+        """Log-probability of evidence (nats): zero without evidence, as the weights are normalised.
 
         Args:
             evidence: as in `condition`; None for no evidence.
 
         Returns:
-            Minus infinity where the model holds the evidence impossible.
+            The log-probability; minus infinity if the evidence is impossible.
         """
         if evidence is None:
             return 0.0
         return float(ops.host_logsumexp(self._conditioned(evidence)[0], (0,)))
 
     def _conditioned(self, evidence: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Log-probability of evidence with each component, and the masked rows of its attributes."""
+        """Joint log-probability of evidence and each component, and masked rows of its attributes."""
         if not isinstance(evidence, Mapping):
             raise TypeError(
                 f"evidence must be a mapping of attribute to value, got {type(evidence).__name__}."
@@ -186,17 +186,17 @@ class MixtureModel(ModelRows):
         return joint, masked
 
     def condition(self, evidence: Mapping[str, Any]) -> MixtureModel:
-        """The model of those records that agree with some evidence: components that cannot are gone.
+        """The model of the records that agree with some evidence; incompatible components are dropped.
 
         Args:
-            evidence: for each attribute a label, a code (where its labels are no numbers), or a list
-                of these (any of them).
+            evidence: for each attribute a label, a code (if its labels are not numbers), or a list of
+                these (any of them may hold).
 
         Returns:
             A mixture over the same domain. Its total is the expected number of records that agree.
 
         Raises:
-            ValueError: unknown attribute or value, or evidence that the model holds impossible.
+            ValueError: an unknown attribute or value, or evidence with probability zero.
         """
         joint, masked = self._conditioned(evidence)
         if not evidence:
@@ -216,13 +216,13 @@ class MixtureModel(ModelRows):
         return MixtureModel.from_logits(self.domain, joint[left], kept, total, self.cliques)
 
     def log_probability(self, columns: Mapping[str, Any]) -> np.ndarray:
-        """Log-probability of what is known of some rows (nats).
+        """Log-probability of the known cells of some rows (nats).
 
         Args:
-            columns: for some attributes their codes [rows], -1 where a cell is not known.
+            columns: codes [rows] of some attributes, -1 for unknown cells.
 
         Returns:
-            For each row the log-probability of its known cells [rows]; minus infinity where impossible.
+            Log-probability of the known cells of each row [rows]; minus infinity if impossible.
 
         Raises:
             ValueError: as in `complete`.
@@ -241,10 +241,10 @@ class MixtureModel(ModelRows):
         return np.concatenate(parts)
 
     def mode(self) -> dict[str, int]:
-        """Refuse: finding the most likely cell of a mixture is a search over all cells.
+        """Not available: finding the most likely cell of a mixture requires a search over all cells.
 
         Raises:
-            ValueError: always; `best_component_mode` is what can be had.
+            ValueError: always; use `best_component_mode` instead.
         """
         raise ValueError(
             "the most likely cell of a mixture of products cannot be found without a search over all cells: "
@@ -252,10 +252,11 @@ class MixtureModel(ModelRows):
         )
 
     def best_component_mode(self) -> dict[str, int]:
-        """The likeliest, under the mixture, of the most likely cells of its components.
+        """The cell with the highest probability under the mixture among the modes of its components.
 
-        Its probability is at least the largest weight times that component's mode, and no cell's is above
-        the sum of these over the components. It need not be the mixture's own mode.
+        Its probability is at least the largest product of a component's weight and the probability of its
+        mode. The sum of these products over the components is an upper bound for any cell. The result need
+        not be the mode of the mixture.
         """
         names = self.domain.attributes
         tops = (table.argmax(axis=1) for table in self.log_probabilities)
@@ -266,20 +267,21 @@ class MixtureModel(ModelRows):
     def check_rows(
         self, columns: Mapping[str, Any], cliques: Iterable[Clique] | None = None
     ) -> tuple[RowCheck, ...]:
-        """Compare the marginals of rows with the model's own: see `GraphicalModel.check_rows`.
+        """Compare the marginals of rows with those of the model, as `GraphicalModel.check_rows`.
 
         Args:
-            columns: for each attribute that the cliques name its codes [rows].
-            cliques: the marginals to compare; by default those the model was fitted to, or each attribute.
+            columns: codes [rows] of each attribute in the cliques.
+            cliques: the marginals to compare. Default: those the model was fitted to, or each attribute.
         """
         own = self.cliques or tuple((name,) for name in self.domain)
         return super().check_rows(columns, own if cliques is None else cliques)
 
     def save(self, folder: Any) -> None:
-        """Save to a folder, made where it is missing: `model.npz` and `model.json`, no pickle.
+        """Save to a folder as `model.npz` and `model.json`, without pickle.
 
         Args:
-            folder: path; these two files in it are replaced. `pgmjax.load` reads them back.
+            folder: path, created if missing; existing files of these names are replaced. Read the model
+                back with `pgmjax.load`.
         """
         arrays = {f"log_probabilities_{i}": table for i, table in enumerate(self.log_probabilities)}
         fields = {"components": self.components, "cliques": [list(clique) for clique in self.cliques]}
@@ -303,9 +305,9 @@ class MixtureModel(ModelRows):
 
 
 def _mixed(weights: np.ndarray, factors: Sequence[np.ndarray]) -> np.ndarray:
-    """The sum over components of the products of their factors [components, rows] each: [rows of each].
+    """Weighted sum over components of products of factors [components, rows] each: [rows of each].
 
-    Factors are multiplied out on two sides, so that the rest is one matrix product.
+    Factors are multiplied out in two groups, so that the sum over components is one matrix product.
     """
     shape = tuple(factor.shape[1] for factor in factors)
     sides = [(math.prod(shape[:cut]), math.prod(shape[cut:])) for cut in range(len(shape) + 1)]
@@ -334,7 +336,7 @@ def _normalised(said: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def load(folder: Any) -> MixtureModel:
-    """Read what `MixtureModel.save` wrote; errors as in `io.reading`."""
+    """Load a model saved by `MixtureModel.save`; raises as `io.reading`."""
     with io.reading(FOLDER, folder) as (domain, total, record, arrays):
         components = int(record["components"])
         cliques = tuple(as_clique(domain, names) for names in record["cliques"])

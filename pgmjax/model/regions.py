@@ -1,15 +1,15 @@
 """The region model, the result of approximate estimation: tables that agree where they overlap.
 
-Rows are drawn from a forest of regions, the part of the tables that one distribution has exactly. Regions
-are taken one after another, each with what is new in it and one part that an earlier one holds. The product
-of the conditional distributions of the new given the part is a distribution whose junction tree is no
-larger than the regions, and whose marginals on them are theirs.
+Rows are drawn from a forest of regions, the part of the tables that a single distribution can match exactly.
+Regions are added one at a time. Each contributes its new attributes, conditional on a part that it shares
+with an earlier region. The product of these conditional distributions has a junction tree with cliques no
+larger than the regions, and matches the regions' marginals on them.
 
 On disk a model is a folder with `model.json` and `model.npz`, readable without this library.
 
 References:
-    Chow and Liu (1968), Approximating discrete probability distributions with dependence trees: with
-    pairs as regions this is their tree.
+    Chow and Liu (1968), Approximating discrete probability distributions with dependence trees. With
+    pairs as regions, the forest is their tree.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ FOLDER = ArrayFolder(io.RECORD, "a model of regions", "pgmjax.regions")
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class RegionModel:
-    """Pseudo-marginals of regions, times a total: what `estimation.fit_local` gives.
+    """Pseudo-marginals of regions, times a total: the result of `estimation.fit_local`.
 
-    They agree with one another, to `residual`, but there may be no table that has them all. Answers within a
-    region are its own. Others are an approximation: the marginal of `tractable()`, fitted to what the
-    regions say of the attributes asked for.
+    The pseudo-marginals agree with one another up to `residual`, but there may be no table with all of them
+    as marginals. Queries within a region are answered from its table. All others are approximated by the
+    marginal of `tractable()`, fitted to the regions' marginals of the queried attributes.
 
     Attributes:
         domain: the attributes. Those in no region are uniform and independent.
         marginals: tables of the regions (probabilities), float64.
         total: number of records (counts).
-        residual: largest L1 distance between a region's marginal on an intersection and the mean of those
-            of all regions with it (probability).
-        loss: of the estimation, NaN where there was none.
-        gap: certified bound on how far any table's loss may lie below `loss`, in its unit.
+        residual: largest L1 distance between a region's marginal on an intersection and the mean of the
+            marginals of all regions that contain it (probability).
+        loss: of the estimation, NaN if unknown.
+        gap: certified bound: no table has a loss below `loss` - `gap`.
 
     Example:
         >>> halves = np.full((2, 2), 0.25)
@@ -74,8 +74,8 @@ class RegionModel:
         """Expected counts of some attributes, float64; they sum to `total`.
 
         Args:
-            clique: attribute names; the axes follow their order. Within a region this is the region's own
-                marginal, otherwise an approximation (see the class).
+            clique: attribute names; the axes follow their order. Within a region the result is the
+                region's own marginal, otherwise an approximation (see the class).
 
         Raises:
             ValueError: an unknown or repeated attribute, or a table larger than memory.
@@ -88,7 +88,7 @@ class RegionModel:
         return self.total * self._fitted(clique, self._forest.marginal(clique))
 
     def within_a_region(self, clique: Clique) -> bool:
-        """Return whether some attributes lie in a region, whose own table is then their marginal."""
+        """Return whether a region contains all of some attributes, so that its table gives their marginal."""
         return any(set(clique) <= set(region) for region in self.marginals.cliques)
 
     def answer(self, query: Query) -> np.ndarray:
@@ -101,18 +101,18 @@ class RegionModel:
         return np.asarray(query.apply(self.marginal(query.clique)), np.float64)
 
     def tractable(self) -> GraphicalModel:
-        """An exact model of those regions that a forest holds; it can be sampled, conditioned and saved.
+        """An exact model of a forest of the regions; it can be sampled, conditioned and saved.
 
-        Regions are taken by how much they tell. On those that are taken whole the model's marginals are the
-        regions' (to the residual), on others only what follows from them.
+        Regions are chosen by information gain. On regions included in full, the model's marginals are the
+        regions' (up to the residual). On others they are only what follows from the included ones.
         """
         return dataclasses.replace(self._forest, total=self.total)
 
     def sample(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: there may be no distribution with these marginals.
+        """Not available: there may be no distribution with these marginals.
 
         Raises:
-            ValueError: always; what to do instead.
+            ValueError: always; the message names the alternatives.
         """
         raise ValueError(
             "these marginals may be those of no table, so that rows cannot be drawn from them: draw from "
@@ -120,12 +120,13 @@ class RegionModel:
         )
 
     def save(self, folder: Any) -> None:
-        """Save to a folder, made where it is missing: `model.npz` and `model.json`, no pickle.
+        """Save to a folder as `model.npz` and `model.json`, without pickle.
 
         Args:
-            folder: path; these two files in it are replaced. `pgmjax.load` reads them back.
+            folder: path, created if missing; existing files of these names are replaced. Read the model
+                back with `pgmjax.load`.
         """
-        # JSON has no NaN, which stands for a loss that is not known
+        # JSON has no NaN, which marks an unknown loss
         numbers = {"residual_loss_gap": np.array([self.residual, self.loss, self.gap])}
         arrays = io.vector_arrays(self.marginals, "marginal") | numbers
         fields = {"marginals": [list(clique) for clique in self.marginals.cliques]}
@@ -137,7 +138,7 @@ class RegionModel:
         return GraphicalModel.from_potentials(self.domain, found, total=1.0)
 
     def _fitted(self, clique: Clique, table: np.ndarray) -> np.ndarray:
-        """A table moved to the regions' marginals on its attributes by proportional fitting."""
+        """A table adjusted to the regions' marginals on its attributes by iterative proportional fitting."""
         table = table / table.sum()
         parts: dict[frozenset[str], tuple[tuple[int, ...], np.ndarray]] = {}
         for region, known in zip(self.marginals.cliques, self.marginals.tables, strict=True):
@@ -153,7 +154,7 @@ class RegionModel:
             for gone, wanted in largest:
                 now = table.sum(axis=gone, keepdims=True)
                 fitted = table * np.where(now > 0, wanted / np.where(now > 0, now, 1), 0)
-                if not fitted.any():  # the regions leave no cell: what they said before that stays
+                if not fitted.any():  # the regions leave no possible cell: keep the last valid table
                     return table / table.sum()
                 table = fitted
                 moved = max(moved, float(np.abs(now - wanted).sum()))
@@ -162,7 +163,7 @@ class RegionModel:
         return table / table.sum()
 
     def summary(self) -> str:
-        """Return a few lines on the model and its reliability."""
+        """Return a few lines of text on the model and its reliability."""
         cells = sum(table.size for table in self.marginals.tables)
         lines = [
             f"{METHOD}: {len(self.marginals)} regions with {cells:,} cells, {len(self.domain)} attributes",
@@ -194,9 +195,9 @@ def conditionals(cliques: Sequence[Clique], tables: Sequence[np.ndarray]) -> dic
         tables: their marginals (probabilities), which agree where they overlap.
 
     Returns:
-        For each region taken the log-probabilities of what is new in it given its part [size of each
-        attribute of both]. The next region is that which joins those before and tells most of its new
-        attributes; one that joins none only where no other is left.
+        For each chosen region, the log-probabilities of its new attributes given the shared part [size of
+        each attribute of both]. The next region is always the one with the largest gain among those that
+        share attributes with an earlier region, or among all if none does.
     """
     if not cliques:
         return {}
@@ -208,7 +209,7 @@ def conditionals(cliques: Sequence[Clique], tables: Sequence[np.ndarray]) -> dic
     offers: dict[int, tuple[bool, float, frozenset[str]]] = {}
 
     def offer(number: int) -> tuple[bool, float, frozenset[str]]:
-        """Return whether a region joins those before, the nats that its new attributes gain, and the part."""
+        """Return whether a region overlaps earlier ones, its best gain (nats), and the shared part."""
         clique, table = regions[number]
         new = tuple(name for name in clique if name not in known)
         best = (False, -np.inf, frozenset[str]())
@@ -244,7 +245,7 @@ def _entropy(table: np.ndarray) -> float:
 
 
 def _gain(clique: Clique, table: np.ndarray, part: Clique, new: Clique) -> float:
-    """Entropies of new attributes alone less their joint entropy given a part (nats)."""
+    """Sum of the entropies of the new attributes minus their joint entropy given a part (nats)."""
     alone = sum(_entropy(marginal_of(clique, table, (name,))) for name in new)
     joint = _entropy(marginal_of(clique, table, (*part, *new)))
     return alone - joint + _entropy(marginal_of(clique, table, part))
@@ -259,7 +260,7 @@ def _log_conditional(table: np.ndarray, clique: Clique, part: frozenset[str]) ->
 
 
 def load(folder: Any) -> RegionModel:
-    """Read what `RegionModel.save` wrote; errors as in `io.reading`."""
+    """Load a model saved by `RegionModel.save`; raises as `io.reading`."""
     with io.reading(FOLDER, folder) as (domain, total, record, arrays):
         marginals = io.read_vector(domain, record["marginals"], arrays, "marginal")
         residual, loss, gap = map(float, float_array(arrays, "residual_loss_gap", (3,)))

@@ -1,4 +1,4 @@
-"""Rows of a model straight to a file, a block at a time; the file is there in full or not at all."""
+"""Writing rows of a model to a file block by block; the file is either complete or absent."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def write(
     overwrite: bool = False,
     show_progress: bool | None = None,
 ) -> pathlib.Path:
-    """Write blocks of rows as they come.
+    """Write blocks of rows as they are generated.
 
     Args:
-        path: of the file: .parquet or .csv. An interrupt leaves nothing there; a program that is killed, by
-            SIGTERM too, leaves what it had written as a hidden file `.*.partial` beside it.
-        domain: the attributes; columns are named so.
-        blocks: for each attribute its codes [rows of the block].
-        rows: how many there are in all, for the bar.
-        decode: write what the codes stand for (labels, bins as text, null where missing) instead of codes.
-        overwrite: replace a file of this name, at the end.
-        show_progress: None shows a bar in terminals only, False never.
+        path: of the file, .parquet or .csv. An interrupt leaves no file. If the process is killed (SIGTERM
+            included), the rows written so far remain as a hidden file `.*.partial` in the same folder.
+        domain: the attributes, which give the names of the columns.
+        blocks: codes [rows of the block] of each attribute.
+        rows: total number of rows, for the progress bar.
+        decode: write decoded values (labels, bins as text, null if missing) instead of codes.
+        overwrite: replace an existing file, once all rows are written.
+        show_progress: None shows a bar in terminals and notebooks only, False never.
 
     Returns:
         The path.
 
     Raises:
-        ValueError: another ending, a file that is there already, or no such folder; nothing is written.
+        ValueError: wrong extension, existing file, or missing folder; nothing is written.
     """
     target = check_target(path, overwrite=overwrite)
     columns = [_Column(domain.attribute(name), decode, target.suffix) for name in domain.attributes]
@@ -57,7 +57,7 @@ def write(
         WorkerThread(lambda block: _write_block(writer, columns, block)) as behind,
     ):
         pending = False
-        for block in blocks:  # one is drawn while the one before is written
+        for block in blocks:  # the next block is drawn while the previous one is written
             if pending:
                 progress.advance(behind.finish())
             behind.start(block)
@@ -68,10 +68,10 @@ def write(
 
 
 def check_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> pathlib.Path:
-    """Check that a file of rows can be made here; to be called before any work.
+    """Check that a file of rows can be created at a path; to be called before any work.
 
     Raises:
-        ValueError: another ending than .parquet or .csv, a file that is there already, or no such folder.
+        ValueError: an extension other than .parquet or .csv, an existing file, or a missing folder.
     """
     target = pathlib.Path(path).absolute()
     if target.suffix not in SUFFIXES:
@@ -85,7 +85,7 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> pa
 
 @contextlib.contextmanager
 def _partial(target: pathlib.Path, overwrite: bool) -> Iterator[pathlib.Path]:
-    """A name beside the target that becomes it at the end, or vanishes."""
+    """A temporary path next to the target, renamed to it on success and deleted on error."""
     partial = target.with_name(f".{uuid.uuid4().hex[:12]}.partial")
     try:
         yield partial
@@ -112,7 +112,7 @@ def _write_block(writer: Any, columns: Sequence[_Column], block: Sequence[np.nda
 
 
 def arrow_column(attribute: Attribute, codes: np.ndarray, decode: bool) -> Any:
-    """Return the codes [rows] of an attribute, or what they stand for, as an Arrow array."""
+    """Return the codes [rows] of an attribute, or its decoded values, as an Arrow array."""
     return _Column(attribute, decode, ".parquet").array(codes)
 
 
@@ -121,7 +121,7 @@ class _Column:
 
     def __init__(self, attribute: Attribute, decode: bool, suffix: str):
         self.name = attribute.name
-        # without a dictionary the code is what is stored
+        # without a dictionary, codes are stored
         self._dictionary: Any = None
         self._missing = attribute.size - 1 if decode and attribute.missing else None
         self._plain = suffix == ".csv"

@@ -1,6 +1,6 @@
-"""Rows of a model: drawn, completed, written to a file, and checked against it.
+"""Row operations of a model: sampling, completing, writing to a file, and checking rows.
 
-A check compares a marginal of rows with the model's, and says what distance is to be expected by chance.
+A check compares a marginal of rows with the model's, and gives the distance expected by chance.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pgmjax.model.clique_vector import CliqueVector
 
 
 class ModelRows:
-    """Row operations of a model; `GraphicalModel` and `MixtureModel` bring the model."""
+    """Mixin with the row operations of a model, which `GraphicalModel` and `MixtureModel` inherit."""
 
     domain: Domain
     total: float
@@ -39,7 +39,7 @@ class ModelRows:
         def _probabilities(self, clique: Clique) -> np.ndarray: ...
 
     def mode(self) -> dict[str, int]:
-        """The most likely cell: a code for each attribute."""
+        """The most likely cell, as a code for each attribute."""
         return dict(zip(self.domain.attributes, sampling.mode(self._host), strict=True))
 
     def sample(
@@ -53,21 +53,21 @@ class ModelRows:
         """Draw synthetic rows.
 
         Args:
-            rows: how many; the rounded total by default.
-            seed: the same seed gives the same rows. Rows are post-processing: the seed protects
-                nothing and needs no secrecy.
+            rows: number of rows. Default: the rounded total.
+            seed: the same seed gives the same rows. Sampling is post-processing: the seed protects nothing
+                and need not be secret.
             method: `multinomial` (independent rows) or `round` (less sampling error: the rows are
-                dealt to the cells of each clique as evenly as whole numbers allow).
-            device: draw `multinomial` rows on JAX's default device: rows of the same distribution, but not
-                the rows that the host draws for this seed. Any device draws the same ones.
+                allocated to the cells of each clique as evenly as integer counts allow).
+            device: draw `multinomial` rows on JAX's default device. They have the same distribution as the
+                rows drawn on the host, but differ from them for a given seed. All devices agree.
 
         Returns:
-            For each attribute the codes [rows]; `domain.decode` turns them into labels. Rows of records
-            that agree with some evidence are those of `condition(evidence)`.
+            Codes [rows] of each attribute; `domain.decode` converts them to labels. To sample records that
+            agree with some evidence, sample from `condition(evidence)`.
 
         Raises:
-            ValueError: a negative number of rows, an unknown method, one that the device does not have, or
-                tables too large for it.
+            ValueError: a negative number of rows, an unknown method, a method not available on the device,
+                or tables too large for it.
         """
         rows = self._number_of_rows(rows)
         drawn = self._row_blocks(rows, seed, method, device)
@@ -86,25 +86,25 @@ class ModelRows:
         overwrite: bool = False,
         show_progress: bool | None = None,
     ) -> pathlib.Path:
-        """Draw synthetic rows straight into a file: any number of them in bounded memory.
+        """Draw synthetic rows directly to a file: any number of them in bounded memory.
 
         Args:
-            path: of the file, .parquet or .csv. It is there in full or not at all: an interrupt
+            path: of the file, .parquet or .csv. The file is either complete or absent: an interrupt
                 leaves nothing behind.
-            rows: how many; the rounded total by default.
-            seed: the same seed gives the rows that `sample` gives.
+            rows: number of rows. Default: the rounded total.
+            seed: the same seed gives the same rows as in `sample`.
             method: as in `sample`.
             device: as in `sample`.
             decode: write labels, bins as text and nulls instead of codes.
-            overwrite: replace a file that is there.
+            overwrite: replace an existing file.
             show_progress: None shows a bar in terminals and notebooks only, False never.
 
         Returns:
             The path.
 
         Raises:
-            ValueError: a bad argument, another ending, a file that is there already, or no such
-                folder; said before any row is drawn.
+            ValueError: an invalid argument, wrong extension, existing file, or missing folder; raised
+                before any row is drawn.
         """
         rows = self._number_of_rows(rows)
         target = row_file.check_target(path, overwrite=overwrite)
@@ -122,21 +122,21 @@ class ModelRows:
     def complete(
         self, columns: Mapping[str, Any], seed: int = 0, *, method: str = "multinomial"
     ) -> dict[str, np.ndarray]:
-        """Draw what is not known of some rows, given what is known of each.
+        """Draw the unknown cells of some rows, given the known cells of each.
 
         Args:
-            columns: for some attributes their codes [rows], -1 where a cell is not known. Attributes
-                that are not named are unknown in every row.
+            columns: codes [rows] of some attributes, -1 for unknown cells. Attributes that are not given
+                are unknown in every row.
             seed: the same seed gives the same rows.
-            method: `multinomial`, or `round` to deal rows with equal known cells evenly.
+            method: `multinomial`, or `round` to allocate rows with equal known cells evenly.
 
         Returns:
-            For each attribute the codes [rows]; known cells as they were.
+            Codes [rows] of each attribute; known cells are unchanged.
 
         Raises:
-            TypeError: not a mapping, or codes that are no integers.
-            ValueError: no column, an unknown attribute, columns of different length, a code outside
-                the domain, or rows that the model holds impossible.
+            TypeError: `columns` is not a mapping, or codes are not integers.
+            ValueError: no column, an unknown attribute, columns of different lengths, a code outside
+                the domain, or rows with probability zero.
 
         Example:
             >>> import pgmjax as pj
@@ -154,18 +154,18 @@ class ModelRows:
     def check_rows(
         self, columns: Mapping[str, Any], cliques: Iterable[Clique] | None = None
     ) -> tuple[RowCheck, ...]:
-        """Compare the marginals of rows with the model's own.
+        """Compare the marginals of rows with those of the model.
 
         Args:
-            columns: for each attribute that the cliques name its codes [rows], as `sample` gives them.
-            cliques: the marginals to compare; those of the model by default.
+            columns: codes [rows] of each attribute in the cliques, as returned by `sample`.
+            cliques: the marginals to compare. Default: those of the model's cliques.
 
         Returns:
-            For each clique the total variation distance, its mean and standard error for as many
-            independent rows of this model.
+            For each clique, the total variation distance, and its mean and standard error for the same
+            number of independent rows of this model.
 
         Raises:
-            ValueError: no rows, an attribute that is missing, or a code outside the domain.
+            ValueError: no rows, a missing attribute, or a code outside the domain.
         """
         wanted = self.potentials.cliques if cliques is None else cliques
         checked = [as_clique(self.domain, clique) for clique in wanted]
@@ -188,7 +188,7 @@ class ModelRows:
         return map(self._visible, device_sampling.blocks(self._host, rows, seed))
 
     def _visible(self, columns: list[np.ndarray]) -> list[np.ndarray]:
-        """Those of the domain: hidden variables stand after them."""
+        """The columns of the domain's attributes; hidden variables come after them."""
         return columns[: len(self.domain)]
 
     def _number_of_rows(self, rows: int | None) -> int:
@@ -196,7 +196,7 @@ class ModelRows:
 
 
 def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = True) -> dict[int, np.ndarray]:
-    """Columns of codes by the number of their attribute, checked."""
+    """Validated columns of codes, keyed by the index of their attribute."""
     if not isinstance(columns, Mapping):
         raise TypeError(f"columns must be a mapping of attribute to codes, got {type(columns).__name__}.")
     if not columns:
@@ -221,12 +221,12 @@ def known_codes(domain: Domain, columns: Mapping[str, Any], *, unknown: bool = T
 
 @dataclasses.dataclass(frozen=True)
 class RowCheck:
-    """A marginal of rows beside the model's.
+    """Comparison of a marginal of rows with the model's.
 
     Attributes:
         clique: the attributes.
         total_variation: half the summed absolute difference of the two distributions.
-        expected: its mean for as many independent rows of the model, exactly.
+        expected: its exact mean for the same number of independent rows of the model.
         stderr: a bound on its standard deviation for independent rows, 1 / sqrt(2 rows).
     """
 
@@ -237,7 +237,7 @@ class RowCheck:
 
     @property
     def standard_errors(self) -> float:
-        """The distance above its mean in standard errors; rows of the model stay below 3."""
+        """The distance minus its mean, in standard errors; for rows of the model it stays below 3."""
         return (self.total_variation - self.expected) / self.stderr
 
 
@@ -247,13 +247,14 @@ def compare_rows(clique: Clique, probabilities: np.ndarray, columns: Mapping[str
     Args:
         clique: attribute names.
         probabilities: the model's distribution over them [size of each].
-        columns: codes [rows] of these attributes and maybe others, at least one row.
+        columns: codes [rows] of these attributes and possibly others, at least one row.
 
     References:
         Mean absolute deviation of a binomial count: De Moivre (1730), see Diaconis and Zabell 1991,
-        equation 1.1. Standard deviation: one row moves the distance by at most 1 / rows, so that its
-        variance is at most 1 / (2 rows) by the Efron-Stein inequality; by McDiarmid's, independent
-        rows lie more than 3 such standard errors above the mean less often than exp(-9) = 1.2e-4.
+        equation 1.1. Standard deviation: one row changes the distance by at most 1 / rows, so its
+        variance is at most 1 / (2 rows) by the Efron-Stein inequality. By McDiarmid's inequality, the
+        distance of independent rows exceeds its mean by more than 3 such standard errors with
+        probability below exp(-9) = 1.2e-4.
     """
     rows = len(columns[clique[0]])
     cell = np.ravel_multi_index([columns[name] for name in clique], probabilities.shape)

@@ -1,15 +1,15 @@
-"""Synthetic rows and the most likely row: walking back through an elimination.
+"""Synthetic rows and the most likely row, by backward passes through an elimination.
 
-Each variable is drawn given those eliminated after it, for a block of rows at a time, so that the
-number of rows does not matter to memory. A conditional distribution of moderate size is made once and
-serves every block. A larger one is made again for the parents that a block really holds, a piece at a time,
-so that memory stays bounded.
+Each variable is drawn given those eliminated after it, for a block of rows at a time, so memory does
+not depend on the number of rows. A conditional distribution of moderate size is computed once and used
+for every block. A larger one is recomputed for the parents that occur in a block, a piece at a time, so
+that memory stays bounded.
 
-With the method `round`, whole numbers of rows are dealt to the cells of each clique, as close to the
-model's marginals as whole numbers allow: at even steps from one random start (systematic sampling), so that
-each cell gets its expected number rounded up or down, and that number on average. A clique below takes the
-rows of its separator as they were dealt above. The rows themselves are then drawn from these counts
-without replacement, block by block.
+With the method `round`, integer numbers of rows are allocated to the cells of each clique, as close to the
+model's marginals as integers allow. They are taken at even steps from one random start (systematic
+sampling), so each cell gets its expected number rounded up or down, and that number on average. A child
+clique uses the counts of its separator from its parent. The rows themselves are then drawn from these
+counts without replacement, block by block.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from pgmjax.inference.plan.structure import Variables
 METHODS = ("multinomial", "round")
 BLOCK_ROWS = 1 << 18
 
-KEPT_CELLS = 1 << 22  # of one table that is made once
-PIECE_CELLS = 1 << 20  # of a piece of a table that is made again
+KEPT_CELLS = 1 << 22  # most cells of a table that is computed once
+PIECE_CELLS = 1 << 20  # of a piece of a table that is recomputed
 
 _ROW_BITS = 20  # a block has at most 2**20 rows
 _KEY_BITS = 22  # and a kept table at most 2**22 groups of parents
 
 
 def sample(model: HostModel, rows: int, seed: int, method: str = "multinomial") -> list[np.ndarray]:
-    """Draw rows of a model: what `blocks` gives, put together.
+    """Draw rows of a model: the concatenated result of `blocks`.
 
     Returns:
-        For each variable the codes [rows].
+        Codes [rows] of each variable.
     """
     return joined(blocks(model, rows, seed, method), len(model.structure.sizes))
 
 
 def joined(drawn: Iterable[Sequence[np.ndarray]], variables: int) -> list[np.ndarray]:
-    """Put blocks of rows together.
+    """Concatenate blocks of rows.
 
     Args:
-        drawn: blocks: for each variable its codes.
-        variables: how many there are.
+        drawn: blocks, each with the codes of each variable.
+        variables: number of variables.
 
     Returns:
-        For each variable the codes [rows], int64.
+        Codes [rows] of each variable, int64.
     """
     empty = [np.zeros(0, np.int64)] * variables
     parts = zip(*(list(drawn) or [empty]), strict=True)
@@ -65,17 +65,17 @@ def blocks(model: HostModel, rows: int, seed: int, method: str = "multinomial") 
 
     Args:
         model: the distribution.
-        rows: how many.
-        seed: for the generator; the same seed gives the same rows. Not noise: it protects nothing.
-        method: `multinomial` draws rows independently; `round` deals all rows to the cells of each
-            clique as evenly as whole numbers allow (see `allocate`), which has less sampling
-            error. Where a table is too large to be kept, each block is dealt by itself.
+        rows: number of rows.
+        seed: for the generator; the same seed gives the same rows. It protects nothing.
+        method: `multinomial` draws rows independently; `round` allocates all rows to the cells of each
+            clique as evenly as integers allow (see `allocate`), which has less sampling error. If a
+            table is too large to be kept, each block is allocated separately.
 
     Returns:
-        An iterator over blocks: for each variable the codes [at most BLOCK_ROWS].
+        An iterator over blocks: codes [at most BLOCK_ROWS] of each variable.
 
     Raises:
-        ValueError: unknown method, said at once.
+        ValueError: unknown method; raised at the call, before iteration.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}.")
@@ -110,7 +110,7 @@ def draw(
         conditional: the variable given its parents.
         key: each row's combination of the parents [rows].
         generator: of the draws.
-        method: `multinomial`, or `round` for these rows by themselves.
+        method: `multinomial`, or `round` to allocate this block of rows separately.
 
     Returns:
         Codes [rows].
@@ -137,7 +137,7 @@ def draw(
 
 
 def mode(model: HostModel) -> list[int]:
-    """The most likely assignment: a code for each variable."""
+    """The most likely assignment, as a code for each variable."""
     found: dict[int, np.ndarray] = {}
     for bucket in reversed(model.buckets(ops.host_max)):
         log_weights = bucket.log_weights({u: found[u] for u in bucket.parents})
@@ -150,7 +150,7 @@ class Conditional:
     """A variable given its parents.
 
     Attributes:
-        bucket: its elimination: log-tables over the variable and its parents.
+        bucket: its elimination bucket, with log-tables over the variable and its parents.
         size: number of codes of the variable.
         parent_sizes: number of codes of each parent.
     """
@@ -176,11 +176,11 @@ class Conditional:
 
     @property
     def kept(self) -> bool:
-        """True if the table is small enough to be made once."""
+        """True if the table is small enough to be computed once and kept."""
         return self.groups * self.size <= KEPT_CELLS
 
     def keys(self, columns: Sequence[np.ndarray], rows: int) -> np.ndarray:
-        """Number the parents' combination of every row [rows], row-major in the order of the parents."""
+        """Index of each row's combination of the parents [rows], row-major in the order of the parents."""
         key = np.zeros(rows, np.int64)
         for parent, size in zip(self.parents, self.parent_sizes, strict=True):
             key *= size
@@ -189,19 +189,19 @@ class Conditional:
 
     @functools.cached_property
     def cumulated(self) -> np.ndarray:
-        """Cumulated probabilities [groups, size]; to be asked for only where `kept`."""
+        """Cumulated probabilities [groups, size]; to be used only if `kept`."""
         pieces = [table for _, table in self._pieces(np.arange(self.groups))]
         return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
 
     def compact(self, key: np.ndarray) -> tuple[np.ndarray, Iterator[tuple[int, np.ndarray]]]:
-        """Number the combinations that occur, and make their part of the table piece by piece.
+        """Number the combinations that occur, and compute their part of the table piece by piece.
 
         Args:
-            key: as `keys` gives them [rows].
+            key: as returned by `keys` [rows].
 
         Returns:
-            The number of each row's combination [rows], and an iterator over the first number of a
-            piece and its cumulated probabilities [combinations of the piece, size].
+            The number of each row's combination [rows], and an iterator over pieces: the first number
+            and the cumulated probabilities [combinations of the piece, size] of each.
         """
         values, group = np.unique(key, return_inverse=True)
         return group, self._pieces(values)
@@ -221,9 +221,9 @@ def conditionals(buckets: Sequence[Bucket], sizes: Sequence[int]) -> list[Condit
 
 
 def cumulate(log_weights: np.ndarray) -> np.ndarray:
-    """Cumulated probabilities of log-weights [groups, size]; the last of each row is exactly 1.
+    """Cumulated probabilities of log-weights [groups, size]; the last of each group is exactly 1.
 
-    A group without any possible cell gets a flat row: no row of the model ever has these parents.
+    A group without a possible cell gets a uniform distribution: no row of the model has these parents.
     """
     top = log_weights.max(axis=1, keepdims=True)
     weights = np.exp(log_weights - np.where(np.isfinite(top), top, 0.0))
@@ -236,10 +236,10 @@ def cumulate(log_weights: np.ndarray) -> np.ndarray:
 def inverse(cumulated: np.ndarray, group: np.ndarray, position: np.ndarray) -> np.ndarray:
     """The first cell of each row's group whose cumulated probability exceeds the row's position.
 
-    A cell of probability zero is never found, as its cumulated value is that of the cell before.
+    A cell of probability zero is never returned: its cumulated value equals that of the previous cell.
 
     Args:
-        cumulated: [groups, size], each row rising to 1.
+        cumulated: [groups, size], each group increasing to 1.
         group: [rows].
         position: [rows], in [0, 1).
 
@@ -251,7 +251,7 @@ def inverse(cumulated: np.ndarray, group: np.ndarray, position: np.ndarray) -> n
     base = group * size
     found = np.zeros(len(group), np.int64)
     step = 1 << max(size - 1, 0).bit_length() >> 1
-    # binary search of all rows together; probes behind the last cell stay at it, whose value is 1
+    # binary search over all rows at once; probes past the last cell are clipped to it (its value is 1)
     while step:
         probe = np.minimum(found + (step - 1), size - 1)
         probe += base
@@ -261,16 +261,16 @@ def inverse(cumulated: np.ndarray, group: np.ndarray, position: np.ndarray) -> n
 
 
 def allocate(order: Sequence[Conditional], rows: int, generator: np.random.Generator) -> list[np.ndarray]:
-    """Deal rows to the cells of every clique.
+    """Allocate rows to the cells of every clique.
 
     Args:
-        order: all variables in the order of drawing, their tables kept.
-        rows: how many.
+        order: all variables in the order of drawing; all tables must be `kept`.
+        rows: number of rows.
         generator: of the random starts.
 
     Returns:
-        For each conditional the counts [groups, size], int64. Those of a clique sum to those of its
-        separator; each is within 1 of its expectation given the separator's counts.
+        Counts [groups, size] of each conditional, int64. The counts of a clique sum to those of its
+        separator, and each is within 1 of its expectation given the separator's counts.
 
     References:
         Systematic sampling: Cochran, Sampling Techniques (1977), chapter 8.
@@ -288,7 +288,7 @@ def allocate(order: Sequence[Conditional], rows: int, generator: np.random.Gener
             axes = (*order[above].parents, order[above].variable)
             shape = (*order[above].parent_sizes, order[above].size)
             if len(axes) == len(conditional.parents):
-                # the same clique goes on: its cells share one walk, so that each is within 1
+                # same clique as the parent: its cells share one walk, so that each count is within 1
                 turned = [axes.index(u) for u in conditional.parents]
                 low, high = (e.reshape(shape).transpose(turned).reshape(-1) for e in edges[above])
             else:
@@ -301,14 +301,14 @@ def allocate(order: Sequence[Conditional], rows: int, generator: np.random.Gener
 
 
 def _fresh(counts: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of a walk of whole length from a random start, for each group."""
+    """Ends of a walk of integer length from a random start, for each group."""
     # starts are multiples of 2**-20, so that adding them to a count is exact and no row is lost
     start = generator.integers(1 << 20, size=len(counts)) / (1 << 20)
     return start, start + counts
 
 
 def _between(low: np.ndarray, high: np.ndarray, cumulated: np.ndarray) -> np.ndarray:
-    """Upper ends of the cells of each group's walk; behind its last possible cell no row is left over."""
+    """Upper ends of the cells of each group's walk; the last possible cell ends exactly at the walk's end."""
     inside = np.minimum(low[:, None] + (high - low)[:, None] * cumulated, high[:, None])
     return np.where(cumulated >= 1, high[:, None], inside)
 
@@ -323,23 +323,23 @@ def _summed(
 
 
 def take(left: np.ndarray, key: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Draw one cell for each row out of counts, which go down; evenly, without replacement.
+    """Draw one cell per row from remaining counts, evenly and without replacement.
 
     Args:
-        left: counts that are left [groups, size]; changed in place.
-        key: group of each row [rows]; no group may have more rows than are left.
+        left: remaining counts [groups, size]; decreased in place.
+        key: group of each row [rows]; no group may have more rows than its remaining counts.
         generator: of the starts and of the order.
 
     Returns:
-        Codes [rows]: those of a group in random order.
+        Codes [rows], in random order within a group.
     """
     wanted = np.bincount(key, minlength=len(left))
-    (present,) = np.nonzero(wanted)  # a block may hold few of many groups
+    (present,) = np.nonzero(wanted)  # a block may contain few of many groups
     mine = left[present]
     reached = np.cumsum(mine, axis=1)
     whole = reached[:, -1]
     start = generator.integers(whole)
-    # whole numbers throughout: a cell never gives more than it has, and the last block takes all
+    # integer arithmetic: a cell never gives more than it has, and the last block takes all
     ends = (reached * wanted[present, None] + start[:, None]) // whole[:, None]
     dealt = np.diff(ends, axis=1, prepend=0)
     left[present] = mine - dealt
@@ -347,11 +347,11 @@ def take(left: np.ndarray, key: np.ndarray, generator: np.random.Generator) -> n
 
 
 def even(cumulated: np.ndarray, wanted: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Deal the rows of each group to its cells by their probabilities.
+    """Allocate the rows of each group to its cells in proportion to their probabilities.
 
     Args:
-        cumulated: probabilities [groups, size].
-        wanted: rows of each group [groups].
+        cumulated: cumulated probabilities [groups, size].
+        wanted: number of rows of each group [groups].
         generator: of the starts.
 
     Returns:
@@ -363,11 +363,11 @@ def even(cumulated: np.ndarray, wanted: np.ndarray, generator: np.random.Generat
 
 
 def deal(counts: np.ndarray, key: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Hand the cells of each group to its rows in random order.
+    """Assign the cells of each group to its rows in random order.
 
     Args:
-        counts: [groups, size], of those groups that have rows, in order.
-        key: group of each row [rows], any whole numbers in the same order.
+        counts: [groups, size], only the groups that have rows, in increasing order.
+        key: group of each row [rows], any integers in the same order.
         generator: of the order.
 
     Returns:
@@ -377,8 +377,8 @@ def deal(counts: np.ndarray, key: np.ndarray, generator: np.random.Generator) ->
     values = np.repeat(np.arange(groups * size) % size, counts.reshape(-1))
     if groups == 1:
         return generator.permutation(values)
-    # one sort of packed numbers: by group, then at random; the low bits say which row it was.
-    # 22 random bits: two rows of a group tie once in four million pairs, and then keep their order
+    # one sort of packed numbers: by group, then at random; the low bits are the row's index.
+    # with 22 random bits, one in four million pairs of rows of a group ties and keeps its order
     packed = key.astype(np.uint64) << np.uint64(64 - _KEY_BITS)
     packed |= generator.integers(1 << 22, size=len(key), dtype=np.uint64) << np.uint64(_ROW_BITS)
     packed |= np.arange(len(key), dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""The pictures of a model: its junction tree, its marginals, and what a notebook shows of it."""
+"""Plots of a model: its junction tree, its marginals, and its notebook representation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pgmjax.plotting import marginals, tree
 
 
 class ModelPictures:
-    """Drawings of a graphical model; `GraphicalModel` brings the model."""
+    """Mixin with the plots of a graphical model, which `GraphicalModel` inherits."""
 
     domain: Domain
     total: float
@@ -34,14 +34,14 @@ class ModelPictures:
         def marginal(self, clique: Clique) -> np.ndarray: ...  # noqa: D102
 
     def plot_tree(self, ax: Any = None) -> Any:
-        """Draw the junction tree that the model's cliques make: one line a clique, with its cells.
+        """Draw the junction tree of the model's cliques: one line per clique, with its number of cells.
 
-        Nothing is computed but the tree: it may be drawn for a model too large to answer. Cliques with no
-        line between them are independent. Small words above a clique are what it shares with the clique
-        that it hangs on. Where lines are too low for words (more than 300 cliques) there are none.
+        Only the tree is computed, so this also works for models too large to answer queries. Cliques that
+        are not connected are independent. The small text above a clique is its separator to its parent.
+        Trees with more than 300 cliques are drawn without text.
 
         Args:
-            ax: matplotlib axes to draw on; None makes a figure that fits.
+            ax: matplotlib axes to draw on. Default: a new figure of suitable size.
 
         Returns:
             The matplotlib axes. Needs matplotlib (extra `report`).
@@ -57,22 +57,22 @@ class ModelPictures:
     ) -> dict[Clique, Any]:
         """Draw marginals of one attribute as bars, of two as heat maps, in counts.
 
-        More than 120 values are drawn in groups of neighbours. The colour of a heat map grows with the square
-        root of the count.
+        Bars of more than 120 values are drawn in groups of neighbours. The colour scale of a heat map is the
+        square root of the count.
 
         Args:
-            cliques: one or two attributes each; every attribute by itself by default.
-            measurements: noisy answers. Those of marginals that hold a clique are averaged with weights
-                1/variance and drawn as points on the bars, or as a heat map beside.
-            stddevs: how many standard deviations of the noise are drawn each way.
+            cliques: one or two attributes each. Default: each attribute alone.
+            measurements: noisy answers. Those of marginals that contain a clique are averaged with weights
+                1/variance and drawn as points on the bars, or as a second heat map.
+            stddevs: half-length of the error bars, in standard deviations of the noise.
 
         Returns:
-            For each clique the matplotlib axes of its fitted counts, all in one figure. Needs matplotlib
+            The matplotlib axes of each clique's fitted counts, all in one figure. Needs matplotlib
             (extra `report`).
 
         Raises:
             ValueError: no clique, more than 60, one of more than two attributes, an unknown attribute, or
-                measurements that do not fit the domain.
+                measurements that are not valid for the domain.
         """
         stddevs = checks.number("stddevs", stddevs, above=0)
         wanted = [(name,) for name in self.domain.attributes] if cliques is None else cliques

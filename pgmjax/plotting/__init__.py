@@ -1,5 +1,5 @@
-"""Drawings with matplotlib, of numbers that are given.
+"""Matplotlib drawings of given numbers.
 
-`marginals` draws marginals as bars and heat maps, `tree` a junction tree, `axes` what both are made of.
-The numbers come from the `views` of models and fits, and from the figures of a release.
+`marginals` draws marginals as bars and heat maps, `tree` draws a junction tree, `axes` has the common parts.
+It is called by the `views` of models and fits, and by the figures of a release.
 """

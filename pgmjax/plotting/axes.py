@@ -1,7 +1,7 @@
-"""Drawing on matplotlib axes, in colours that the caller gives: bars, heat maps, names along an axis.
+"""Drawing on matplotlib axes in given colours: bars, heat maps, tick labels.
 
-The report draws in the colours of its page (`release.figures`), a notebook in those of matplotlib's
-style (`style`). Only released or fitted numbers come here.
+The report uses the colours of its page (`release.figures`), notebooks those of matplotlib's style (`style`).
+Only released or fitted numbers are drawn.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Colours:
     """The colours of a drawing, as matplotlib takes them.
 
     Attributes:
-        ink: of text.
-        muted: of text and lines that matter less.
-        grid: of the lines behind.
-        fit: of fitted numbers.
-        noisy: of noisy numbers.
+        ink: colour of text.
+        muted: colour of secondary text and lines.
+        grid: colour of grid lines.
+        fit: colour of fitted numbers.
+        noisy: colour of noisy numbers.
     """
 
     ink: str
@@ -42,12 +42,12 @@ class Colours:
 def style() -> Colours:
     """Colours that follow matplotlib's current style, light or dark."""
     settings = checks.optional("matplotlib", extra="report").rcParams
-    # greys and the colours of numbers are legible on white and on black alike
+    # greys and the colours of numbers are legible on both white and black
     return Colours(settings["text.color"], "#7a848c", "#80808055", "#5fa39d", "#d9622b")
 
 
 def clear(axes: Any, colours: Colours) -> None:
-    """Take the frame and the background off axes, and write their ticks small."""
+    """Remove the frame and background of axes, and make their tick labels small."""
     axes.patch.set_visible(False)
     axes.tick_params(colors=colours.muted, labelsize=_TICKS, length=0)
     for side in axes.spines.values():
@@ -63,16 +63,16 @@ def bars(
     colours: Colours,
     stddevs: float = 2.0,
 ) -> None:
-    """Draw one attribute's marginal: fitted counts as bars, noisy ones as points with their spread.
+    """Draw one attribute's marginal: fitted counts as bars, noisy counts as points with error bars.
 
     Args:
         axes: matplotlib axes.
         names: names of the values [cells].
         fitted: counts of the model [cells].
         noisy: noisy counts [cells], or None.
-        stddev: their standard deviations [cells].
-        colours: to draw in.
-        stddevs: how many standard deviations are drawn each way.
+        stddev: their standard deviations [cells], or None.
+        colours: colours of the drawing.
+        stddevs: length of the error bars each way, in standard deviations.
     """
     group = -(-len(fitted) // MOST_BARS)
     names = [names[i] for i in range(0, len(names), group)]
@@ -95,12 +95,12 @@ def bars(
 
 
 def heat_map(axes: Any, table: np.ndarray, top: float) -> Any:
-    """Draw a table of counts; colour grows with the square root of the count.
+    """Draw a table of counts; the colour scale is in the square root of the count.
 
     Args:
         axes: matplotlib axes.
         table: counts [rows, columns]; negative ones are drawn as zero.
-        top: the count at the end of the scale, > 0.
+        top: count at the upper end of the scale, > 0.
 
     Returns:
         The image, for a colour bar.
@@ -114,20 +114,20 @@ def heat_map(axes: Any, table: np.ndarray, top: float) -> Any:
 
 
 def colour_bar(image: Any, panels: Sequence[Any], colours: Colours) -> None:
-    """Draw the scale of a heat map beside its panels."""
+    """Draw the colour bar of a heat map next to its panels."""
     bar = panels[0].figure.colorbar(image, ax=list(panels), fraction=0.03, pad=0.015, format=thousands)
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=colours.muted, labelsize=_TICKS, length=0)
 
 
 def grouped(values: np.ndarray, group: int) -> np.ndarray:
-    """Sums over runs of `group` neighbours."""
+    """Sums over consecutive runs of `group` values."""
     values = np.asarray(values, dtype=np.float64)
     return np.add.reduceat(values, np.arange(0, len(values), group))
 
 
 def name_ticks(set_ticks: Any, names: Sequence[str], upright: bool = False, width: int = 36) -> None:
-    """Write at most a dozen value names along an axis, slanted where they are long."""
+    """Label an axis with at most `MOST_LABELS` value names, slanted if they are long."""
     step = -(-len(names) // MOST_LABELS)
     shown = [short(names[i]) for i in range(0, len(names), step)]
     slant = not upright and sum(map(len, shown)) > width
@@ -136,11 +136,11 @@ def name_ticks(set_ticks: Any, names: Sequence[str], upright: bool = False, widt
 
 
 def short(name: str, most: int = 16) -> str:
-    """A name cut to a number of characters, its dollar signs no mathematics."""
+    """A name truncated to `most` characters, with dollar signs escaped."""
     name = name.replace("$", r"\$")
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def thousands(value: float, _place: Any = None) -> str:
-    """A count with its thousands apart."""
+    """A count with thousands separators."""
     return f"{value:,.0f}" if abs(value) >= 1 or value == 0 else f"{value:g}"

@@ -20,12 +20,12 @@ COLUMNS = 3
 
 @dataclasses.dataclass(frozen=True)
 class _Panel:
-    """A marginal and what was measured of it.
+    """A marginal of the model and its noisy counts, if measured.
 
     Attributes:
         clique: one or two attributes.
         fitted: counts of the model [size of each attribute].
-        noisy: what was measured of it, or None.
+        noisy: the noisy marginal, or None if not measured.
     """
 
     clique: Clique
@@ -34,7 +34,7 @@ class _Panel:
 
     @property
     def width(self) -> int:
-        """Columns that it takes: noisy counts stand beside a heat map of the fitted ones."""
+        """Number of grid columns: heat maps of noisy and fitted counts are drawn side by side."""
         return 1 + (len(self.clique) == 2 and self.noisy is not None)
 
 
@@ -48,17 +48,17 @@ def draw(
     """Draw marginals.
 
     Args:
-        domain: the attributes.
-        cliques: one or two attributes each.
-        marginal: gives the model's counts of a clique.
-        noisy: gives what was measured of a clique.
-        stddevs: how many standard deviations of the noise are drawn each way.
+        domain: the domain.
+        cliques: cliques of one or two attributes.
+        marginal: function that returns the model's counts of a clique.
+        noisy: function that returns the noisy marginal of a clique, or None if not measured.
+        stddevs: length of the error bars each way, in standard deviations of the noise.
 
     Returns:
-        For each clique the matplotlib axes of its fitted counts.
+        For each clique, the matplotlib axes with its fitted counts.
 
     Raises:
-        ValueError: no clique, too many, or one of more than two attributes.
+        ValueError: there is no clique, there are too many, or one has more than two attributes.
     """
     if not 1 <= len(cliques) <= MOST_PANELS:
         raise ValueError(
@@ -87,7 +87,7 @@ def draw(
 
 
 def _places(widths: Sequence[int]) -> tuple[list[tuple[int, int]], int]:
-    """Row and column of each panel, line by line, and the number of rows."""
+    """Grid row and column of each panel, filled row by row, and the number of rows."""
     places, row, column = [], 0, 0
     for width in widths:
         if column + width > COLUMNS:
@@ -124,7 +124,7 @@ def _maps(
 
 
 def _legend(figure: Any, panels: Sequence[_Panel], colours: drawing.Colours, stddevs: float) -> None:
-    """Say what points are, where there are any."""
+    """Add a legend for bars and points, if any points are drawn."""
     if all(panel.noisy is None or len(panel.clique) == 2 for panel in panels):
         return
     patches = checks.optional("matplotlib.patches", extra="report")

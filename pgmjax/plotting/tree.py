@@ -1,8 +1,8 @@
-"""A junction tree as a picture: one line a clique, branches indented, the longest way straight down.
+"""Drawing of a junction tree: one line per clique, branches indented, heavy paths straight down.
 
-A child whose subtree holds at least half of its parent's goes straight on, the others one step to the
-right: a chain is one column, and no clique of n stands further right than log2(n) steps. Every clique has
-a line of its own, so that names never lie on one another, however the tree branches.
+A child whose subtree has at least half the nodes of its parent's stays in the same column; other children are
+indented by one step. A chain is therefore one column, and no clique of n is indented by more than log2(n)
+steps. Each clique has its own line, so names never overlap.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Variables
 from pgmjax.plotting import axes as drawing
 
-MOST_CHARACTERS = 72  # of a clique's line
-STEP = 0.3  # inches to the right
+MOST_CHARACTERS = 72  # length of a clique's line
+STEP = 0.3  # indentation in inches
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,8 +26,8 @@ class TreeLayout:
     """The position of each clique of a forest.
 
     Attributes:
-        row: line from the top, counted from 0.
-        column: steps to the right.
+        row: line of each node, counted from 0 at the top.
+        column: number of indentation steps of each node.
     """
 
     row: tuple[int, ...]
@@ -35,7 +35,7 @@ class TreeLayout:
 
 
 def lay_out(parent: Sequence[int]) -> TreeLayout:
-    """Lay a forest out, one row a node; what goes straight on stands below its siblings.
+    """Lay out a forest with one row per node; a child that is not indented comes below its siblings.
 
     Args:
         parent: index of each node's parent, -1 for roots; parents before their children.
@@ -58,7 +58,7 @@ def lay_out(parent: Sequence[int]) -> TreeLayout:
         row[node], reached = reached, reached + 1
         for child in children[node]:
             column[child] = column[node] + (2 * held[child] < held[node])
-        # the last that is put there comes first; what goes straight on waits for all the others
+        # a stack: the last node pushed comes first; the child that is not indented comes last
         open_nodes += sorted(children[node], key=lambda child: (column[child] > column[node], held[child]))
     return TreeLayout(tuple(row), tuple(column))
 
@@ -68,8 +68,8 @@ def draw(tree: JunctionTree, names: Sequence[str], axes: Any = None) -> Any:
 
     Args:
         tree: the forest.
-        names: the attribute of each variable.
-        axes: matplotlib axes to draw on; None makes a figure that fits.
+        names: attribute name of each variable.
+        axes: matplotlib axes to draw on. Default: a new figure of suitable size.
 
     Returns:
         The axes.
@@ -81,7 +81,7 @@ def draw(tree: JunctionTree, names: Sequence[str], axes: Any = None) -> Any:
     colours = drawing.style()
     drawing.clear(axes, colours)
     width = axes.get_window_extent().width / axes.figure.dpi
-    steps = max(width / STEP, 2 * max(layout.column))  # at least half of the width is for names
+    steps = max(width / STEP, 2 * max(layout.column))  # leave at least half of the width for names
     axes.set(xticks=[], yticks=[], xlim=(-0.5, steps - 0.5), ylim=(len(labels) - 0.3, -1))
     axes.set_title(_title(tree), color=colours.ink, fontsize=10, loc="left")
     for child, parent in enumerate(tree.parent):
@@ -103,8 +103,8 @@ def _write(
     labels: Sequence[str],
     colours: drawing.Colours,
 ) -> None:
-    """Write cliques beside their nodes and separators above them, as far as a line's height allows."""
-    height = axes.get_window_extent().height / axes.figure.dpi / (len(labels) + 1)  # inches a line
+    """Label nodes with their cliques and edges with their separators, as far as the line height allows."""
+    height = axes.get_window_extent().height / axes.figure.dpi / (len(labels) + 1)  # inches per line
     if height < 0.1:
         return
     size = min(9.5, 72 * height * 0.5)
@@ -117,7 +117,7 @@ def _write(
 
 
 def _new_axes(layout: TreeLayout, labels: Sequence[str]) -> Any:
-    """Axes of a figure with room for every line, as long as a page can be."""
+    """Axes of a new figure with room for every line, up to a maximum height."""
     lines = len(labels)
     height = 0.42 if lines <= 60 else max(0.2, 30 / lines) if lines <= 150 else 30 / lines
     width = STEP * (max(layout.column) + 1) + 0.085 * max(map(len, labels)) + 0.3
@@ -132,7 +132,7 @@ def _label(names: Sequence[str], clique: Variables, cells: int) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names behind one another, as many as a line holds."""
+    """Comma-separated names, as many as fit on a line."""
     for shown in range(len(names), 0, -1):
         left = len(names) - shown
         text = ", ".join(drawing.short(name, 30) for name in names[:shown])

@@ -1,14 +1,16 @@
 """Differential privacy: budgets, noise, accounting, ledgers, and the one place where counts meet noise.
 
 `private_table` is that place, the choke point; `measuring`, `responding` and `threshold` are its parts, and
-`ratings` is the same for ratings. `sensitivity` is computed from queries, `scores` rate candidates; `scales`,
-`selection` and `response` give the distributions of the noise, and a `backend` draws it, securely (`opendp`)
-or repeatably (`seeded`). `budget` caps what a run spends, `accounting` says what accesses cost together, and
-a `ledger` keeps it for good. `tape` records and replays runs for tests; `exact` reads parameters.
+`ratings` does the same for ratings. `sensitivity` computes sensitivities from queries, `scores` rates
+candidates; `scales`, `selection` and `response` give the noise distributions, and a `backend` draws from
+them, securely (`opendp`) or repeatably (`seeded`). `budget` limits a run's spending, `accounting` computes
+the total cost of accesses, and `ledger` records it. `tape` replays runs for tests; `exact` reads parameters.
 """
 
 from pgmjax._internal.moved import serve_old_names
+from pgmjax.data.definition import TableDefinition
 from pgmjax.data.relation import Relation
+from pgmjax.data.sources import TableChangedError
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace
 from pgmjax.privacy.accounting.calibration import Calibration, calibrate
 from pgmjax.privacy.accounting.composition import Composition, Guarantee
@@ -36,7 +38,7 @@ from pgmjax.privacy.ledger import (
     Verification,
 )
 from pgmjax.privacy.opendp import OpenDPBackend
-from pgmjax.privacy.private_table import PrivateTable, TableReadError
+from pgmjax.privacy.private_table import PrivateTable, TableReadError, holder_log
 from pgmjax.privacy.response import KaryResponse
 from pgmjax.privacy.scores import Counts, Distances, Errors, Score, Stack
 from pgmjax.privacy.seeded import SeededBackend
@@ -81,6 +83,8 @@ __all__ = [
     "Selection",
     "Sensitivity",
     "Stack",
+    "TableChangedError",
+    "TableDefinition",
     "TableReadError",
     "Tape",
     "ThresholdLost",
@@ -90,6 +94,7 @@ __all__ = [
     "calibrate",
     "default_backend",
     "epsilon_of",
+    "holder_log",
     "read_event",
     "rho_for",
 ]

@@ -1,7 +1,7 @@
 """Noise backends: one small interface with two implementations.
 
 `OpenDPBackend` is the default and the only one whose releases are secure. `SeededBackend` draws the
-same distributions from a seed, for research that must be repeatable, and marks what it makes as not secure.
+same distributions from a seed, for repeatable research, and marks its releases as not secure.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class NoiseBackend(Protocol):
     """Integer noise for integer answers, choices by integer scores, and randomised response.
 
     Attributes:
-        name: what releases record.
-        secure: True only where the noise comes from a vetted sampler with operating-system entropy.
-        seed: the seed, None where there is none.
+        name: the name that releases record.
+        secure: True only if the noise comes from a vetted sampler with operating-system entropy.
+        seed: the seed, or None.
     """
 
     name: str
@@ -30,7 +30,7 @@ class NoiseBackend(Protocol):
     seed: int | None
 
     def restart(self) -> NoiseBackend:
-        """Return the backend that one run uses: a seeded one starts its stream again."""
+        """Return the backend for one run; a seeded backend restarts its stream."""
         ...
 
     def laplace(self, sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
@@ -42,21 +42,21 @@ class NoiseBackend(Protocol):
         ...
 
     def permute_and_flip(self, sensitivity: int, epsilon: Fraction, monotone: bool = False) -> PermuteAndFlip:
-        """Return the distribution this backend chooses by, for scores of a sensitivity and epsilon."""
+        """Return the selection distribution this backend uses for a score sensitivity and epsilon."""
         ...
 
     def exponential(
         self, sensitivity: int, epsilon: Fraction, monotone: bool = False
     ) -> ExponentialMechanism:
-        """Return the distribution this backend chooses by: epsilon-DP and epsilon^2/8-zCDP."""
+        """Return the selection distribution this backend uses, epsilon-DP and epsilon^2/8-zCDP."""
         ...
 
     def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
-        """Return the distribution of least lie, a bit a category, that is epsilon-DP."""
+        """Return the epsilon-DP unary response (one bit per category) with the smallest lie probability."""
         ...
 
     def randomized_response(self, size: int, epsilon: Fraction) -> KaryResponse:
-        """Return the distribution by which a record answers with one of `size` categories."""
+        """Return the epsilon-DP distribution of a record's answer, one of `size` categories."""
         ...
 
     def draw(self, distribution: DiscreteNoise, size: int) -> np.ndarray:
@@ -67,31 +67,31 @@ class NoiseBackend(Protocol):
         """Return the index of one candidate; scores are int64 [candidates], larger is better.
 
         Raises:
-            TypeError: scores that are not integers.
-            ValueError: no candidate, or a score outside -2^53 < score < 2^53.
+            TypeError: the scores are not integers.
+            ValueError: there is no candidate, or a score is outside -2^53 < score < 2^53.
         """
         ...
 
     def choose_several(
         self, distribution: SelectionDistribution, scores: np.ndarray, draws: int
     ) -> np.ndarray:
-        """Return the indices of independent choices by the same scores, int64 [draws]."""
+        """Return the indices of independent choices from the same scores, int64 [draws]."""
         ...
 
     def respond(self, distribution: KaryResponse, codes: np.ndarray) -> np.ndarray:
         """Return an answer for each true category, int64 [records].
 
         Raises:
-            TypeError: codes that are not integers.
-            ValueError: a code outside 0..size-1; nothing was drawn.
+            TypeError: the codes are not integers.
+            ValueError: a code is outside 0..size-1; nothing was drawn.
         """
         ...
 
     def respond_bits(self, distribution: UnaryResponse, codes: np.ndarray) -> np.ndarray:
-        """Return a bit of each category for each true category, bool [records, size].
+        """Return one bit per category for each true category, bool [records, size].
 
         Raises:
-            ValueError: as `respond`.
+            ValueError: as for `respond`.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""A privacy budget: what may be spent on a table, and what has been."""
+"""A privacy budget: the limit on what may be spent on a table, and the spending so far."""
 
 from __future__ import annotations
 
@@ -24,28 +24,26 @@ Cost = Fraction | int | float | str | Event | Iterable[Event]
 
 
 class BudgetExceeded(Error, ValueError):
-    """A spend would pass the cap. It is raised before any data is read and changes nothing."""
+    """A spend would exceed the cap. It is raised before any data is read and changes nothing."""
 
 
 class Budget:
     """A privacy budget of one table: the cap, and the cost so far.
 
-    Pure epsilons, zCDP rhos and Renyi divergences of one order add up, also where later parameters are
-    chosen by earlier answers, so that one running sum against a fixed cap is a valid account. Units
-    never mix: an event is counted by what it costs in the budget's unit, and refused if it has no cost
-    in it.
+    Pure epsilons, zCDP rhos and Renyi divergences of one order add up even if later parameters depend on
+    earlier answers, so one running sum against a fixed cap is a valid account. Units never mix: an event
+    is counted by its cost in the budget's unit, and refused if it has none.
 
     Args:
-        cap: all that may be spent: an epsilon or a rho; for unit "renyi" the epsilon of (epsilon, delta).
+        cap: the total that may be spent, an epsilon or a rho; for "renyi" the epsilon of (epsilon, delta).
         unit: "epsilon" (pure differential privacy), "rho" (zero-concentrated), or "renyi", the Renyi
-            divergence at one order, fixed here, which is the tightest where noises are mixed.
-        relation: which tables are neighbours; None takes that of the first table it is used for.
-        delta: for unit "renyi", in (0, 1); otherwise left out.
+            divergence at one order fixed at construction, which is the tightest for mixed kinds of noise.
+        relation: the neighbouring relation. Default: that of the first table the budget is used for.
+        delta: for unit "renyi", in (0, 1); otherwise None.
 
     Guarantees:
-        Everything that was charged under one budget is together `cap`-DP (unit epsilon), `cap`-zCDP (unit
-        rho) or (cap, delta)-DP (unit renyi), under the neighbouring relation of the table it was charged
-        for.
+        Everything charged under one budget is together `cap`-DP (unit epsilon), `cap`-zCDP (unit rho) or
+        (cap, delta)-DP (unit renyi), under the neighbouring relation of the table it was charged for.
 
     References:
         Rogers et al. 2016, "Privacy odometers and filters" (pure epsilon); Feldman and Zrnic 2021,
@@ -93,17 +91,17 @@ class Budget:
 
     @property
     def cap(self) -> Fraction:
-        """All that may be spent, in the unit: for "renyi" the divergence at the budget's order, in nats."""
+        """The total that may be spent, in the unit; for "renyi" the divergence at its order, in nats."""
         return self._cap
 
     @property
     def spent(self) -> Fraction:
-        """All that has been spent."""
+        """The total spent so far."""
         return self._spent
 
     @property
     def remaining(self) -> Fraction:
-        """The part that may still be spent."""
+        """The remaining budget."""
         return self._cap - self._spent
 
     @property
@@ -117,10 +115,10 @@ class Budget:
         return tuple(self._events)
 
     def bind(self, relation: Relation) -> None:
-        """Use the budget for a table under a relation, from now on for no other.
+        """Fix the neighbouring relation of the budget.
 
         Raises:
-            ValueError: the budget is for the other relation: spends of the two cannot be added up.
+            ValueError: the budget is for the other relation; spends under the two cannot be added.
         """
         with self._lock:
             for event in self._events:
@@ -135,13 +133,13 @@ class Budget:
                 )
 
     def split(self, weights: Sequence[Any]) -> tuple[Fraction, ...]:
-        """Divide what is left in proportion to weights; the parts sum to it exactly, and none is spent.
+        """Divide the remaining budget in proportion to weights; the parts sum to it exactly. Spends nothing.
 
         Returns:
-            Epsilons, or rhos; also for unit "renyi", where a rho costs order * rho.
+            Epsilons or rhos. For unit "renyi" they are rhos, each of which costs order * rho.
 
         Raises:
-            ValueError: nothing is left, no weights, or one that is not positive and finite.
+            ValueError: nothing is left, there are no weights, or one is not positive and finite.
         """
         if self.remaining == 0:
             raise ValueError("There is nothing left of the budget to divide.")
@@ -157,10 +155,10 @@ class Budget:
         self._check(self._as_events(cost))
 
     def charge(self, cost: Cost) -> None:
-        """Spend, for good: a charge stays even if what it was made for fails afterwards.
+        """Spend permanently: a charge stays even if the access it pays for fails afterwards.
 
         Raises:
-            BudgetExceeded: the spend would pass the cap; nothing was charged.
+            BudgetExceeded: the spend would exceed the cap; nothing was charged.
         """
         events = self._as_events(cost)
         with self._lock:
@@ -169,7 +167,7 @@ class Budget:
             self._events.extend(events)
 
     def statement(self) -> str:
-        """Return what was granted, spent and promised, in sentences for somebody who answers for the data.
+        """Return the budget, the spending and the promise, for whoever is responsible for the data.
 
         Example:
             >>> budget = Budget(1, relation=Relation.ADD_REMOVE)

@@ -1,7 +1,7 @@
 """Privacy parameters as exact fractions.
 
-A float epsilon is read as the decimal it prints as, so that 0.1 is one tenth: ten spends of 0.1 are
-exactly 1, and nothing is lost or gained by rounding. Only the sampler's scale is ever a float.
+A float epsilon is read as the decimal it prints as, so 0.1 is one tenth and ten spends of 0.1 are exactly 1,
+without rounding error. Only the sampler's scale is ever a float.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def exact(name: str, value: Any) -> Fraction:
     Args:
         name: the parameter's name, for messages.
         value: an int, float, Decimal, Fraction, NumPy number, or a string such as "0.1", "1e-9" or
-            "1/3", of the characters 0-9 . e E + - / only.
+            "1/3", with only the characters 0-9 . e E + - /.
 
     Raises:
-        TypeError: a bool or something that is no real number.
-        ValueError: NaN, an infinity, or a string that is no number.
+        TypeError: the value is a bool or not a real number.
+        ValueError: the value is NaN, infinite, or a string that is not a number.
 
     Example:
         >>> sum([exact("epsilon", 0.1)] * 10) == 1
@@ -89,7 +89,7 @@ def _positive(name: str, value: Any) -> Fraction:
 
 
 def shortened(value: Any) -> str:
-    """Return a number for a message: exact where that is short, otherwise about what it is.
+    """Return a number for a message: exact if that is short, otherwise approximate.
 
     Example:
         >>> shortened(Fraction(1, 3)), shortened(Fraction(1, 10**300))
@@ -107,7 +107,7 @@ def shortened(value: Any) -> str:
 
 
 def _representable(name: str, value: Any, result: Fraction) -> Fraction:
-    """Refuse what no normal float is near to: scales of noise and conversions are floats."""
+    """Refuse a value outside the range of normal floats: noise scales and conversions are floats."""
     if result < LEAST:
         zero = "0 or " if name == "delta" else ""
         raise ValueError(
@@ -125,8 +125,8 @@ def exact_epsilon(value: Any) -> Fraction:
     """Return a pure-DP parameter epsilon as a fraction.
 
     Raises:
-        TypeError: a bool or no number.
-        ValueError: NaN, infinite, zero, negative, or outside the range of normal floats.
+        TypeError: the value is a bool or not a number.
+        ValueError: the value is NaN, infinite, zero, negative, or outside the range of normal floats.
 
     Example:
         >>> exact_epsilon("1/3") * 3
@@ -136,7 +136,7 @@ def exact_epsilon(value: Any) -> Fraction:
 
 
 def exact_rho(value: Any) -> Fraction:
-    """Return a zCDP parameter rho as a fraction; refused as `exact_epsilon` refuses."""
+    """Return a zCDP parameter rho as a fraction; raises as `exact_epsilon` does."""
     return _representable("rho", value, _positive("rho", value))
 
 
@@ -144,8 +144,9 @@ def exact_delta(value: Any) -> Fraction:
     """Return delta, 0 <= delta < 1, as a fraction; 0 is pure differential privacy.
 
     Raises:
-        TypeError: a bool or no number.
-        ValueError: NaN, infinite, negative, at least 1, or positive and below the least normal float.
+        TypeError: the value is a bool or not a number.
+        ValueError: the value is NaN, infinite, negative, at least 1, or positive and below the least
+            normal float.
     """
     result = exact("delta", value)
     if not 0 <= result < 1:
@@ -154,7 +155,7 @@ def exact_delta(value: Any) -> Fraction:
 
 
 def as_text(value: Fraction) -> str:
-    """Return a fraction as an exact string: a plain decimal where it has a short one, else "a/b".
+    """Return a fraction as an exact string: a plain decimal if a short one exists, otherwise "a/b".
 
     `exact` reads it back to the same fraction.
 
@@ -182,11 +183,11 @@ def split(total: Fraction, weights: Sequence[Any]) -> tuple[Fraction, ...]:
 
     Args:
         total: the budget to divide (epsilon or rho).
-        weights: one positive number a part.
+        weights: one positive number per part.
 
     Raises:
-        TypeError: weights that are no sequence of numbers.
-        ValueError: no weights, or one that is not positive and finite.
+        TypeError: the weights are not a sequence of numbers.
+        ValueError: there are no weights, or one is not positive and finite.
 
     Example:
         >>> split(Fraction(1), [1, 2])
@@ -201,12 +202,12 @@ def split(total: Fraction, weights: Sequence[Any]) -> tuple[Fraction, ...]:
 
 
 def ceil_float(value: Fraction) -> float:
-    """Return the smallest float that is not below a fraction."""
+    """Return the smallest float >= a fraction."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def floor_float(value: Fraction) -> float:
-    """Return the largest float that is not above a fraction."""
+    """Return the largest float <= a fraction."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)

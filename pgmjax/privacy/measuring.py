@@ -1,7 +1,7 @@
-"""Measurements and private selections in parts: the priced query or score, its noise, its exact values.
+"""Building blocks of measurements and private selections: plans with costs, noise and exact values.
 
-`PrivateTable` decides when what happens, and it alone hands exact tables over. `threshold` answers single
-queries from the same parts, and the rounds of MWEM plan a selection here to know its cost.
+`PrivateTable` controls the order of the steps, and only it passes exact tables to them. `threshold` answers
+single queries with the same functions, and MWEM's rounds plan a selection here to know its cost.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ MOST_DRAWS = 10**6
 
 
 class TableReadError(Error, RuntimeError):
-    """Reading the private table failed after the budget was charged; says nothing about its rows."""
+    """Reading the private table failed after the budget was charged; the message reveals nothing about it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PlannedMeasurement:
-    """A query with its distribution and its cost, everything about it public.
+    """A query with its noise distribution and cost, all public.
 
     Attributes:
-        query: what is asked.
-        distribution: what noise it is answered with.
-        sensitivity: how far its answers move between neighbours.
-        event: what it costs.
+        query: the query.
+        distribution: distribution of the noise added to its answers.
+        sensitivity: sensitivity of its answers.
+        event: its cost.
         rows: the number of its answers.
     """
 
@@ -77,11 +77,11 @@ def plan_measurements(
     max_weight: int | None,
     backend: NoiseBackend,
 ) -> PlannedMeasurement:
-    """Return a query with the noise that its cost buys.
+    """Return a query with the noise for its cost.
 
     Raises:
-        TypeError: not a query.
-        ValueError: a query that is not integral or does not fit the domain, or a cost out of range.
+        TypeError: the argument is not a query.
+        ValueError: the query is not integral or does not fit the domain, or the cost is out of range.
     """
     check_measurable(query, domain)
     norm = "l1" if unit == "epsilon" else "l2_squared"
@@ -101,10 +101,11 @@ def plan_measurements(
 def costs(
     number: int, epsilons: Sequence[Any] | None, rhos: Sequence[Any] | None
 ) -> tuple[str, tuple[Fraction, ...]]:
-    """Return the unit, "epsilon" or "rho", and one exact cost a query.
+    """Return the unit, "epsilon" or "rho", and one exact cost per query.
 
     Raises:
-        ValueError: not exactly one of the two, nothing to measure, or another number than one a query.
+        ValueError: not exactly one of `epsilons` and `rhos` is given, there is no query, or the number of
+            costs differs from the number of queries.
     """
     if (epsilons is None) == (rhos is None):
         raise ValueError("Give either epsilons (Laplace noise) or rhos (Gaussian noise).")
@@ -120,7 +121,7 @@ def costs(
 def draw(
     planned: Sequence[PlannedMeasurement], backend: NoiseBackend, show_progress: bool | None
 ) -> list[np.ndarray]:
-    """Draw the noise of every query, int64 [rows] each; queries of one distribution are drawn together.
+    """Draw the noise of every query, int64 [rows] each; queries with equal distributions share one draw.
 
     Raises:
         RuntimeError: as `fresh`.
@@ -176,12 +177,12 @@ def check_one_draw_each(planned: Sequence[PlannedMeasurement], noise: Sequence[n
 
 
 def exact_answers(planned: PlannedMeasurement, domain: Domain, table: np.ndarray) -> np.ndarray:
-    """Return the exact answers, int64 [rows]; those beyond 2^62 in size are moved there.
+    """Return the exact answers, int64 [rows], clipped to at most 2^62 in absolute value.
 
-    Saturation takes no two answers farther apart; a refusal of large counts would tell that they are large.
+    Clipping moves no two answers farther apart, whereas an error for large counts would reveal them.
 
     Raises:
-        TypeError: a table or a query that gives no integers.
+        TypeError: the table is not int64, or the query does not give `rows` integers.
     """
     if table.dtype != np.int64:
         raise TypeError(f"Exact marginals must be int64, got {table.dtype}.")
@@ -192,21 +193,21 @@ def exact_answers(planned: PlannedMeasurement, domain: Domain, table: np.ndarray
 
 
 def noisy(exact: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """Return what is released of exact answers, int64 [rows]."""
+    """Return exact answers plus noise, int64 [rows]."""
     return exact + noise
 
 
 @dataclasses.dataclass(frozen=True)
 class PlannedSelection:
-    """A score with the distribution of its selection and its cost, everything about it public.
+    """A score with its selection distribution and cost, all public.
 
     Attributes:
-        score: what is chosen from.
-        domain: of the tables it is asked of.
-        distribution: with which probabilities, given the scores.
-        sensitivity: how far a score moves between neighbours.
-        event: what one draw costs.
-        draws: how many independent choices are made from the same scores.
+        score: the score of the candidates.
+        domain: the domain of the table.
+        distribution: the selection distribution, given the scores.
+        sensitivity: sensitivity of a score.
+        event: the cost of one draw.
+        draws: number of independent choices from the same scores.
     """
 
     score: Score
@@ -244,11 +245,11 @@ def plan_selection(
     backend: NoiseBackend,
     draws: int = 1,
 ) -> PlannedSelection:
-    """Return a score with the distribution that its cost buys.
+    """Return a score with the selection distribution for its cost.
 
     Raises:
-        TypeError: not a score, or a cost or number of draws that is no number.
-        ValueError: a score that does not fit the domain, no such method, or a number out of range.
+        TypeError: the argument is not a score, or a cost or `draws` is not a number.
+        ValueError: the score does not fit the domain, the method is unknown, or a number is out of range.
     """
     if not isinstance(score, Score):
         raise TypeError(f"score must be a pgmjax.privacy.Score, got {type(score).__name__}.")
@@ -277,7 +278,7 @@ def exact_scores(planned: PlannedSelection, tables: Mapping[Clique, np.ndarray])
 
 
 def _epsilon_for(rho: Fraction) -> Fraction:
-    """Return an epsilon, the largest to 12 digits, of which an eighth of the square is at most rho."""
+    """Return the largest epsilon, to 12 digits, with epsilon^2 / 8 <= rho."""
     digits = 10 ** (12 + max(0, -math.floor(math.log10(rho)) // 2))
     return Fraction(math.isqrt(math.floor(8 * rho * digits**2)), digits)
 

@@ -1,6 +1,6 @@
-"""Secure noise from OpenDP and from the operating system's entropy; no other file knows OpenDP's calls.
+"""Secure noise from OpenDP and from the operating system's entropy; the only file that calls OpenDP.
 
-OpenDP does not check that data belong to the domain it was told: whatever goes in has been checked.
+OpenDP does not check that data lie in the declared domain, so all inputs are checked before it is called.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class OpenDPBackend:
     """OpenDP's exact samplers and operating-system entropy.
 
     There is no seed: noise cannot be repeated. Scales are the smallest floats for which OpenDP's own
-    privacy map confirms the budget. Large draws run in as many threads as there are cores, 8 at most.
+    privacy map confirms the budget. Large draws use one thread per core, at most 8.
 
     Raises:
         ImportError: OpenDP is not installed.
@@ -57,7 +57,7 @@ class OpenDPBackend:
         opendp()
 
     def restart(self) -> OpenDPBackend:
-        """Return itself: there is no stream to start again."""
+        """Return itself; there is no stream to restart."""
         return self
 
     def laplace(self, sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
@@ -108,7 +108,7 @@ class OpenDPBackend:
         """Return the distribution for scores of a sensitivity and epsilon, its scale confirmed by OpenDP.
 
         Guarantees:
-            OpenDP's map, which speaks of zCDP for this mechanism, is at most epsilon^2 / 8.
+            OpenDP's map, which is in zCDP for this mechanism, is at most epsilon^2 / 8.
         """
         distribution = selection.exponential_for(sensitivity, epsilon, monotone)
         distance, rho = max(sensitivity, 1), epsilon**2 / 8
@@ -119,11 +119,11 @@ class OpenDPBackend:
         )
 
     def randomized_response(self, size: int, epsilon: Fraction) -> response.KaryResponse:
-        """Return the distribution of least lie whose loss is proven to be at most epsilon."""
+        """Return the response with the smallest lie probability that is provably epsilon-DP."""
         return response.response_for(size, epsilon)
 
     def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
-        """Return the distribution of least lie whose loss is proven to be at most epsilon."""
+        """Return the response with the smallest lie probability that is provably epsilon-DP."""
         return unary_for(size, epsilon, symmetric)
 
     def draw(self, distribution: DiscreteNoise, size: int) -> np.ndarray:
@@ -145,7 +145,7 @@ class OpenDPBackend:
     def choose_several(
         self, distribution: selection.SelectionDistribution, scores: np.ndarray, draws: int
     ) -> np.ndarray:
-        """Return the indices of independent choices by the same scores, int64 [draws]."""
+        """Return the indices of independent choices from the same scores, int64 [draws]."""
         distribution, scores = checked_selection(distribution), selection.checked_scores(scores)
         pure = isinstance(distribution, selection.PermuteAndFlip)
         chooser = (permute_and_flip_sampler if pure else exponential_sampler)(distribution.scale)
@@ -160,7 +160,7 @@ class OpenDPBackend:
     def respond(self, distribution: response.KaryResponse, codes: np.ndarray) -> np.ndarray:
         """Return an answer for each true category, int64 [records].
 
-        OpenDP draws who lies, bit by bit, before a category is looked at; what a lie says is uniform
+        OpenDP draws one bit per record, whether it lies, before any category is read. A lie is uniform
         over the other categories, by rejection from the system's entropy.
         """
         distribution = checked_response(distribution)
@@ -176,9 +176,9 @@ class OpenDPBackend:
         return answers
 
     def respond_bits(self, distribution: UnaryResponse, codes: np.ndarray) -> np.ndarray:
-        """Return a bit of each category for each true category, bool [records, size].
+        """Return one bit per category for each true category, bool [records, size].
 
-        All bits are OpenDP's, drawn before a category is looked at.
+        All bits come from OpenDP and are drawn before any category is read.
         """
         distribution = checked_bits(distribution)
         codes = response.checked_codes(distribution.size, codes)
@@ -199,7 +199,7 @@ class OpenDPBackend:
 
 
 def _confirmed(scale: float, budget: Fraction, loss: Callable[[float], float]) -> float:
-    """Return the next larger float until OpenDP's outward-rounded map stays within the budget."""
+    """Return the first float from `scale` upwards for which OpenDP's map is within the budget."""
     for _ in range(64):
         if Fraction(loss(scale)) <= budget:
             return scale
@@ -208,7 +208,7 @@ def _confirmed(scale: float, budget: Fraction, loss: Callable[[float], float]) -
 
 
 def _in_pieces(size: int, piece: int, fill: Callable[[int, int], None]) -> None:
-    """Call fill(start, stop) for pieces of a range, in threads: OpenDP's calls let others run."""
+    """Call fill(start, stop) for pieces of a range, in threads: OpenDP's calls let other threads run."""
     ends = [(start, min(start + piece, size)) for start in range(0, size, piece)]
     threads = min(len(ends), _cores(), _MOST_THREADS)
     if threads < 2:
@@ -233,7 +233,7 @@ def opendp() -> Any:
     """Return OpenDP's prelude.
 
     Raises:
-        ImportError: it is not installed.
+        ImportError: OpenDP is not installed.
     """
     prelude = checks.optional("opendp.prelude", extra="privacy")
     prelude.enable_features("contrib")
@@ -242,7 +242,7 @@ def opendp() -> Any:
 
 @functools.lru_cache(maxsize=64)
 def laplace_sampler(scale: float) -> Any:
-    """Discrete Laplace noise on int64 vectors; its map takes an L1 distance and gives epsilon."""
+    """Discrete Laplace noise on int64 vectors; its privacy map takes an L1 distance and returns epsilon."""
     dp = opendp()
     # "i64" in words: T=int is 32 bits wide in OpenDP
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
@@ -251,7 +251,7 @@ def laplace_sampler(scale: float) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def gaussian_sampler(scale: float) -> Any:
-    """Discrete Gaussian noise on int64 vectors; its map takes an L2 distance and gives rho."""
+    """Discrete Gaussian noise on int64 vectors; its privacy map takes an L2 distance and returns rho."""
     dp = opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T=float)
     return dp.m.make_gaussian(*space, scale=scale)
@@ -259,15 +259,15 @@ def gaussian_sampler(scale: float) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def permute_and_flip_sampler(scale: float, monotone: bool = False) -> Any:
-    """Noisy max with exponential noise; its map takes an L-infinity distance and gives epsilon."""
+    """Noisy max with exponential noise; its privacy map takes an L-infinity distance and returns epsilon."""
     return opendp().m.make_noisy_max(*_scores(monotone), opendp().max_divergence(), scale=scale)
 
 
 @functools.lru_cache(maxsize=64)
 def exponential_sampler(scale: float, monotone: bool = False) -> Any:
-    """Noisy max with Gumbel noise; its map takes an L-infinity distance and gives rho = epsilon^2 / 8.
+    """Noisy max with Gumbel noise; its map takes an L-infinity distance and returns rho = epsilon^2 / 8.
 
-    Which noise it is hangs on the measure alone: under zCDP the same call is another mechanism.
+    The privacy measure alone decides the noise: under zCDP the same OpenDP call uses Gumbel noise.
     """
     measure = opendp().zero_concentrated_divergence()
     return opendp().m.make_noisy_max(*_scores(monotone), measure, scale=scale)
@@ -280,7 +280,7 @@ def _scores(monotone: bool) -> tuple[Any, Any]:
 
 @functools.lru_cache(maxsize=64)
 def flips(doubled: float) -> Any:
-    """Bytes in, bytes out, every bit turned over with probability doubled / 2, which halves exactly."""
+    """Bytes in, bytes out; flips every bit with probability doubled / 2, an exact division."""
     dp = opendp()
     # one bit is private at a time, and the map (2 ln((2 - f) / f) for weight 1) is not what is relied on
     space = dp.bitvector_domain(max_weight=1), dp.discrete_distance()
@@ -288,7 +288,7 @@ def flips(doubled: float) -> Any:
 
 
 def coins(probability: float, size: int) -> np.ndarray:
-    """Return independent bools [size], each True with exactly the probability that the float is."""
+    """Return independent bools [size], each True with exactly the probability given by the float."""
     likely = probability > 0.5
     rare = 1 - probability if likely else probability  # exact: floats in 1/2..1 are multiples of 2^-53
     turned = flips(2 * rare)(bytes(-(-size // 8)))
@@ -322,11 +322,11 @@ def _gaussian(distribution: DiscreteGaussian, size: int) -> np.ndarray:
 
 
 def _staircase(distribution: DiscreteStaircase, size: int) -> np.ndarray:
-    """Rejection, exact, from OpenDP's discrete Laplace and coins and the system's uniform integers.
+    """Exact rejection sampling from OpenDP's discrete Laplace and coins and the system's uniform integers.
 
-    Discrete Laplace noise that is not negative is geometric with the fall b of the stairs, and it is above
-    zero with probability b. OpenDP draws the parts but has no privacy map of the whole: the epsilon is
-    that of Geng and Viswanath (2016), as `StaircaseEvent` states it, and is not confirmed by OpenDP.
+    Discrete Laplace noise conditioned on >= 0 is geometric with the stairs' ratio b, and it is above zero
+    with probability b. OpenDP draws the parts but has no privacy map of the whole: the epsilon is that of
+    Geng and Viswanath (2016), as stated by `StaircaseEvent`, and is not confirmed by OpenDP.
     """
     result, filled = np.empty(size, dtype=np.int64), 0
     while filled < size:
@@ -344,7 +344,7 @@ def _staircase(distribution: DiscreteStaircase, size: int) -> np.ndarray:
 
 
 def _geometric(scale: float, asked: int) -> np.ndarray:
-    """Those of `asked` discrete Laplace draws that are not negative, at least half of them on average."""
+    """Return the non-negative ones of `asked` discrete Laplace draws, at least half of them on average."""
     drawn = np.asarray(laplace_sampler(scale)(np.zeros(asked, dtype=np.int64)))
     return np.asarray(drawn[drawn >= 0])
 

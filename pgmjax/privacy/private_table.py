@@ -1,15 +1,20 @@
 """The choke point: the one place where exact counts of a private table meet noise.
 
 Front-ends hold a `PrivateTable` and never exact marginals. Everything that could fail for public
-reasons is checked first, then the budget, then the table; a spend is charged before the table's
-counts are read, and noise is added in the call that reads them. A `Journal` keeps a run's charge and its
-answers, so that none is paid for twice or shown uncharged.
+reasons is checked first, then the budget, then the table. A spend is charged before the table's counts
+are read, and noise is added in the call that reads them. A `Journal` stores a run's charge and its
+answers, so that no answer is paid for twice or shown uncharged.
 """
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import os
+import pathlib
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +24,7 @@ from pgmjax.data.counting import check_memory
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.data.sources import TableChangedError
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy import measuring, responding
 from pgmjax.privacy import tape as tapes
@@ -37,17 +43,17 @@ class PrivateTable:
     """A table that answers only with noise, under a budget.
 
     Args:
-        data: the table; nothing else may touch it.
-        relation: which tables are neighbours; no default.
-        budget: what may be spent on it.
-        backend: source of noise; None for the secure one.
-        journal: where charges and answers are kept, such as a `LedgerJournal`; None keeps none.
-        tape: for tests, see `privacy.tape`; None takes the enclosing block's, if any.
+        data: the table; nothing else may use it.
+        relation: the neighbouring relation; required.
+        budget: the budget for the table.
+        backend: source of noise. Default: the secure backend.
+        journal: stores charges and answers, such as a `LedgerJournal`; None for no journal.
+        tape: for tests, see `privacy.tape`. Default: the tape of the enclosing block, if any.
 
     Guarantees:
         All answers together are `budget.cap`-DP (unit epsilon) or `budget.cap`-zCDP (unit rho)
-        under `relation`, whatever the answers were used for, one record being the unit protected.
-        Domain, weights' bound and queries must not depend on the table. Time taken is not protected.
+        under `relation`, however the answers are used; the unit of protection is one record.
+        Domain, weight bound and queries must not depend on the table. Running time is not protected.
 
     Example:
         >>> from pgmjax.queries import marginal
@@ -73,10 +79,17 @@ class PrivateTable:
             raise TypeError(f"budget must be a Budget, got {type(budget).__name__}.")
         self._data = data
         self._relation = Relation.parse(relation)
+        if data.rows_outside == "drop" and self._relation is Relation.REPLACE_ONE:
+            raise ValueError(
+                "The table leaves out records that lie outside its domain, so the number of the others is "
+                'private, and Relation.REPLACE_ONE makes it public: take rows_outside "missing", "clip" or'
+                " Relation.ADD_REMOVE."
+            )
         budget.bind(self._relation)
         self._budget = budget
         self._backend = (default_backend() if backend is None else backend).restart()
         self._journal = journal
+        self._is_snapshot = False
         self._tape = tapes.active() if tape is None else tape
 
     @property
@@ -91,12 +104,12 @@ class PrivateTable:
 
     @property
     def weighted(self) -> bool:
-        """True if its records have weights; public."""
+        """True if its records have weights, which is public."""
         return self._data.weighted
 
     @property
     def max_weight(self) -> int:
-        """The public bound on a record's weight, 1 without weights."""
+        """The public bound on a record's weight; 1 without weights."""
         return self._data.max_weight
 
     @property
@@ -106,16 +119,16 @@ class PrivateTable:
 
     @property
     def secure(self) -> bool:
-        """True if what comes from here may be published: secure noise, and no tape running."""
+        """True if the answers may be published: the noise is secure and no tape is running."""
         return self._backend.secure and self._tape is None
 
     def receipt(self) -> dict[str, Any] | None:
-        """Return where the run's charge is kept, for the records; None where it is kept nowhere."""
+        """Return the journal's record of the run's charge; None without a journal."""
         return None if self._journal is None else self._journal.receipt()
 
     @property
     def seed(self) -> int | None:
-        """The seed of the noise, None where it cannot be repeated."""
+        """The seed of the noise; None if it cannot be repeated."""
         return self._backend.seed
 
     def measure(
@@ -129,23 +142,23 @@ class PrivateTable:
         """Answer integral queries with integer noise, each under its own part of the budget.
 
         Args:
-            queries: what to ask; entries of their matrices must be integers (`queries.quantise`).
-            epsilons: one exact epsilon a query (discrete Laplace).
-            rhos: one exact rho a query (discrete Gaussian); not for a budget of unit epsilon.
+            queries: the queries; their matrices must have integer entries (see `queries.quantise`).
+            epsilons: one exact epsilon per query (discrete Laplace).
+            rhos: one exact rho per query (discrete Gaussian); not for a budget of unit epsilon.
             show_progress: None shows a bar in terminals only, False never.
 
         Returns:
-            One measurement a query; values int64 [rows], with the discrete distribution that was drawn.
+            One measurement per query, with values int64 [rows] and the discrete noise distribution.
 
         Raises:
-            ValueError: bad queries or parameters; nothing was spent.
+            ValueError: a query or parameter is invalid; nothing was spent.
             BudgetExceeded: the budget does not suffice; nothing was spent and no data was read.
             TableReadError: the table could not be read; the spend stays.
 
         Guarantees:
             Query i is epsilon_i-DP by Laplace noise of scale (its L1 sensitivity) / epsilon_i, or
-            rho_i-zCDP by Gaussian noise of variance (its squared L2 sensitivity) / (2 rho_i); all
-            together cost the sum. Sensitivities are computed from the query objects.
+            rho_i-zCDP by Gaussian noise of variance (its squared L2 sensitivity) / (2 rho_i). The total
+            cost is the sum. Sensitivities are computed from the query objects.
         """
         unit, costs = measuring.costs(len(queries), epsilons, rhos)
         planned = [
@@ -170,22 +183,22 @@ class PrivateTable:
 
         Args:
             score: scores its candidates on exact counts; larger is better.
-            epsilon: what it may cost, > 0, exact; give this or `rho`.
-            rho: instead: what it may cost in zCDP, by the exponential mechanism.
-            method: "permute-and-flip" (the default where pure epsilon is counted; never worse than the
-                other) or "exponential" (the default elsewhere: an eighth of epsilon^2 in rho).
+            epsilon: cost of the choice, > 0, exact; give either this or `rho`.
+            rho: cost of the choice in zCDP; uses the exponential mechanism.
+            method: "permute-and-flip" (the default for a budget in epsilon; never worse than the other)
+                or "exponential" (the default otherwise; costs epsilon^2 / 8 in rho).
 
         Returns:
-            The number of the chosen candidate.
+            The index of the chosen candidate.
 
         Raises:
-            ValueError: a bad score or parameter; nothing was spent.
+            ValueError: the score or a parameter is invalid; nothing was spent.
             BudgetExceeded: the budget does not suffice; nothing was spent and no data was read.
             TableReadError: the table could not be read; the spend stays.
 
         Guarantees:
-            epsilon-DP; by the exponential mechanism also epsilon^2/8-zCDP (bounded range), which is at
-            most `rho` where that is given. The score's sensitivity is computed from the score object.
+            epsilon-DP; with the exponential mechanism also epsilon^2/8-zCDP (bounded range), which is at
+            most `rho` if that is given. The score's sensitivity is computed from the score object.
 
         References:
             McSherry and Talwar 2007; McKenna and Sheldon 2020, "Permute-and-flip"; Cesar and Rogers 2021,
@@ -196,24 +209,24 @@ class PrivateTable:
     def select_several(
         self, score: Score, draws: int, *, epsilon: Any = None, rho: Any = None, method: str | None = None
     ) -> np.ndarray:
-        """Choose several times, independently, by the same scores, which are computed once.
+        """Choose several times independently from the same scores, which are computed once.
 
         Args:
             score: as for `select`.
-            draws: how many choices, >= 1; a candidate may be chosen more than once.
-            epsilon: what each of them may cost; give this or `rho`.
-            rho: instead: what each may cost in zCDP.
+            draws: number of choices, >= 1; a candidate may be chosen more than once.
+            epsilon: cost of each choice; give either this or `rho`.
+            rho: cost of each choice in zCDP.
             method: as for `select`.
 
         Returns:
-            The numbers of the chosen candidates, int64 [draws].
+            The indices of the chosen candidates, int64 [draws].
 
         Raises:
-            ValueError: as `select`.
+            ValueError: as for `select`.
 
         Guarantees:
-            Each choice is as one of `select`, and all are charged: together they cost `draws` times
-            as much.
+            Each choice has the guarantee of `select`, and all are charged: together they cost `draws`
+            times as much.
         """
         planned = measuring.plan_selection(
             score,
@@ -242,24 +255,25 @@ class PrivateTable:
         """Have each record answer for itself, with randomised responses.
 
         Args:
-            groups: lists of attributes; a record's category in a group is its cell, row-major.
-            epsilons: one exact epsilon a group.
-            encodings: for each group one of `privacy.responding.ENCODINGS`; None for "direct" for all.
+            groups: lists of attributes; a record's category in a group is its cell index, row-major.
+            epsilons: one exact epsilon per group.
+            encodings: one of `privacy.responding.ENCODINGS` per group. Default: "direct" for all.
             show_progress: None shows a bar in terminals only, False never.
 
         Returns:
-            The responses, to be read once, block by block in the order of the table. All is charged
-            before this returns.
+            The responses, to be read once, block by block in the order of the table. Everything is
+            charged before this returns.
 
         Raises:
-            ValueError: another relation than REPLACE_ONE, weights, or bad groups or costs; nothing was spent.
+            ValueError: the relation is not REPLACE_ONE, the table is weighted, or groups or costs are
+                invalid; nothing was spent.
             BudgetExceeded: the budget does not suffice; nothing was spent and no data was read.
-            TableReadError: while reading: the table could not be read; the spend stays.
+            TableReadError: while iterating, the table could not be read; the spend stays.
 
         Guarantees:
-            The responses of one record for group i are epsilon_i-DP; all together cost the sum. They stand
-            in the order of the table, which must not depend on private values: if it does, only what
-            is the same for every order of the responses, such as their histogram, may be released.
+            The responses of one record for group i are epsilon_i-DP; the total cost is the sum. Responses
+            are in the order of the table, which must not depend on private values. If it does, release
+            only functions of the responses that do not depend on their order, such as the histogram.
         """
         planned = responding.plan_responses(
             groups, epsilons, encodings, self.domain, self._relation, self._data.weighted, self._backend
@@ -270,19 +284,18 @@ class PrivateTable:
             None if self._journal is None else self._kept,
             None if self._tape is None else self._pass,
         )
-        return responding.Responses(
-            planned, self._data, self.public_count(), self._backend, gates, show_progress
-        )
+        count = self.public_count()
+        return responding.Responses(planned, self._data, count, self._backend, gates, show_progress)
 
     def public_count(self) -> int:
-        """Return the exact number of records, which is public where records are replaced.
+        """Return the exact number of records, which is public under REPLACE_ONE.
 
         Raises:
-            ValueError: records are added and removed, or weighted: then the number is private; or the table
-                is not valid: then no number of records is told.
+            ValueError: the relation is ADD_REMOVE or records are weighted, so that the number is private;
+                or the table is not valid.
 
         Guarantees:
-            Neighbours under REPLACE_ONE have the same number of records: nothing is spent.
+            Neighbours under REPLACE_ONE have the same number of records, so nothing is spent.
         """
         if self._relation is not Relation.REPLACE_ONE:
             raise ValueError(
@@ -294,13 +307,12 @@ class PrivateTable:
                 "The total weight of a weighted table is private: replacing a record may change its weight. "
                 "Leave the total to be estimated from the measurements."
             )
-        self._data.validate()
-        exact = np.array([self._data.count()], dtype=np.int64)
+        exact = np.array([self._records().count()], dtype=np.int64)
         unmoved = Sensitivity(0, "l1", self._relation)
         return int(self._pass(tapes.Call("public count", (), None, unmoved, exact), lambda: exact)[0])
 
     def public_total(self) -> int | None:
-        """Return the number of records where it is public, otherwise None: it must be estimated."""
+        """Return the number of records if it is public, otherwise None."""
         public = self._relation is Relation.REPLACE_ONE and not self._data.weighted
         return self.public_count() if public else None
 
@@ -308,9 +320,13 @@ class PrivateTable:
         return self._data.max_weight if self._data.weighted else None
 
     def _charge(self, events: Sequence[Event]) -> None:
-        """Charge for a use of the counts, which comes next; a table that is not valid costs nothing."""
+        """Charge for a use of the counts, which comes next.
+
+        A table that is not valid costs nothing if nobody has registered it: then whoever asks holds it.
+        """
         self._budget.require(events)
-        self._data.validate()
+        if not self._data.registered:
+            self._records()
         if self._journal is not None:
             self._journal.begin(self, self._budget, self._relation, self.secure)
         self._budget.charge(events)
@@ -319,11 +335,11 @@ class PrivateTable:
         return compute() if self._journal is None else self._journal.answer(request, compute)
 
     def _is_kept(self, request: Mapping[str, Any]) -> bool:
-        """Return whether the journal holds the answer to what is asked next."""
+        """Return whether the journal has the answer to the next request."""
         return self._journal is not None and self._journal.holds(request)
 
     def _answer(self, planned: Sequence[PlannedMeasurement], show_progress: bool | None) -> list[np.ndarray]:
-        """Draw all noise, then read the table: the time of drawing tells nothing about the counts."""
+        """Draw all noise before reading the table, so that drawing time does not depend on the counts."""
         replays = self._tape is not None and self._tape.replays
         noise = None if replays else measuring.draw(planned, self._backend, show_progress)
         if noise is not None:
@@ -361,20 +377,32 @@ class PrivateTable:
 
     def _marginals(self, cliques: Sequence[Clique]) -> dict[Clique, np.ndarray]:
         wanted = list(dict.fromkeys(cliques))
-        return dict(
-            zip(wanted, self._withheld("Reading the table", self._data.marginals, wanted), strict=True)
-        )
+        records = self._records()
+        return dict(zip(wanted, self._withheld("Reading the table", records.marginals, wanted), strict=True))
+
+    def _records(self) -> Dataset:
+        """Return the table as it was when it was first read, checked; of one snapshot are all answers."""
+        if not self._is_snapshot:
+            if self._data.registered:
+                self._data = self._withheld("Reading the table", self._data.snapshot)
+            else:
+                self._data = self._data.snapshot()
+            self._is_snapshot = True
+        return self._data
 
     def _withheld(self, doing: str, act: Callable[..., Any], *given: Any) -> Any:
-        """Return what `act` makes of private numbers; of an error only its kind is passed on."""
+        """Return `act(*given)`, computed from private numbers; of an error only its type is reported."""
         try:
             return act(*given)
+        except TableChangedError:  # its message says nothing about the records
+            raise
         except Exception as error:  # its own message may quote a row or a count
             failure = type(error).__name__
+            _tell_holder(doing, error)
         # raised out here, so that the error does not carry the other one along as its context
         raise TableReadError(
             f"{doing} failed with {failure} after the budget was charged. Details are withheld, since they "
-            "may show private values; data.validate() is a safe place to look."
+            "may show private values; data.validate() is a safe place for the table's holder to look."
         )
 
     def _pass(self, call: tapes.Call, release: Callable[[], np.ndarray]) -> np.ndarray:
@@ -384,25 +412,52 @@ class PrivateTable:
         return f"PrivateTable({self.domain!r}, {self._relation.value}, {self._budget!r})"
 
 
+_holder_log: contextvars.ContextVar[pathlib.Path | None] = contextvars.ContextVar("holder_log", default=None)
+
+
+@contextlib.contextmanager
+def holder_log(path: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Write what errors withhold to a file that only the table's holder may read, while the block runs.
+
+    Args:
+        path: the file, made with mode 0600 if it is missing and appended to; None writes nothing.
+    """
+    token = _holder_log.set(None if path is None else pathlib.Path(path).absolute())
+    try:
+        yield
+    finally:
+        _holder_log.reset(token)
+
+
+def _tell_holder(doing: str, error: Exception) -> None:
+    path = _holder_log.get()
+    if path is None:
+        return
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(handle, "a", encoding="utf-8") as file:
+            file.write(f"{doing} failed.\n{''.join(traceback.format_exception(error))}\n")
+
+
 class Journal(Protocol):
     """The interface of a journal, as `PrivateTable` uses it."""
 
     def begin(self, run: object, budget: Budget, relation: Relation, secure: bool) -> None:
-        """Have the whole budget of a run charged; called before counts are read, also repeatedly.
+        """Charge the whole budget of a run; called before counts are read, possibly repeatedly.
 
         Raises:
-            ValueError: the journal is that of another run.
+            ValueError: the journal belongs to another run.
         """
         ...
 
     def receipt(self) -> dict[str, Any]:
-        """Return where the run's charge is kept, for the records."""
+        """Return a record of the run's charge."""
         ...
 
     def holds(self, request: Mapping[str, Any]) -> bool:
-        """Return whether the run's next answer is kept, and is one to this request."""
+        """Return whether the run's next answer is stored, for this request."""
         ...
 
     def answer(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
-        """Return the run's next answer, int64 [n]: the kept one, or one computed and kept now."""
+        """Return the run's next answer, int64 [n]: the stored one, or one computed and stored now."""
         ...

@@ -1,7 +1,7 @@
-"""The choke point for ratings: similarities of records leave it with noise only.
+"""The choke point for ratings: similarities of records are released only with noise.
 
-Their sensitivity is counted under two relations, both with public records, items and scale. "record": all
-ratings of one record are replaced by any others. "rating": the value of one rating is replaced by another of
+Sensitivity is computed under one of two relations, both with public records, items and scale. "record": all
+ratings of one record are replaced by any others. "rating": the value of one rating is replaced by another on
 the scale; which items a record rated is public.
 """
 
@@ -28,7 +28,7 @@ from pgmjax.privacy.private_table import Journal
 from pgmjax.privacy.sensitivity import Sensitivity
 
 GRID = 2.0**-20
-"""Similarities are rounded to multiples of this before noise is added, which is whole numbers of it."""
+"""Similarities are rounded to multiples of this before noise, also a multiple of it, is added."""
 
 LARGEST_PRODUCT = 2.0**33
 """Above this size of an inner product, neighbouring floats are farther apart than the grid."""
@@ -41,19 +41,20 @@ class PrivateRatings:
     """Ratings that answer only with noise, under a budget.
 
     Args:
-        ratings: the table; nothing else may touch it.
-        relation: which tables are neighbours: REPLACE_ONE only, since the similarity of a record that is not
-            there is no number.
-        budget: what may be spent on it, in epsilon.
-        protect: the unit that is replaced: "record", all ratings of one record; or "rating", the value of
-            one rating, while which items a record rated is public.
-        backend: source of noise; None for the secure one.
-        journal: where charges and answers are kept, such as a `LedgerJournal`; None keeps none. A ledger
-            answers for whole records: it is for `protect="record"` only.
+        ratings: the ratings; nothing else may use them.
+        relation: the neighbouring relation: only REPLACE_ONE, since the similarity of an absent record is
+            undefined.
+        budget: the budget, in epsilon.
+        protect: the unit of protection: "record", all ratings of one record; or "rating", the value of
+            one rating, where the items a record rated are public.
+        backend: source of noise. Default: the secure backend.
+        journal: stores charges and answers, such as a `LedgerJournal`; None for no journal. Only for
+            `protect="record"`, since a ledger accounts for whole records.
 
     Raises:
-        TypeError: not ratings.
-        ValueError: another relation, a budget of another unit, or no such unit of protection.
+        TypeError: `ratings` is not a `Ratings`.
+        ValueError: another relation, a budget with another unit, an unknown unit of protection, or a
+            journal with `protect="rating"`.
 
     Guarantees:
         All answers together are `budget.cap`-DP for tables that differ in one unit of `protect`. Records,
@@ -117,15 +118,15 @@ class PrivateRatings:
         Args:
             pairs: [pairs, 2] codes of different records.
             measure: "cosine", "pearson" or "inner_product".
-            epsilon: what it may cost, exact.
+            epsilon: cost of the answers, exact.
 
         Raises:
-            ValueError: bad pairs, or a sensitivity without bound; nothing was spent.
+            ValueError: the pairs are invalid or the sensitivity is unbounded; nothing was spent.
             BudgetExceeded: the budget does not suffice; nothing was spent.
 
         Guarantees:
-            epsilon-DP: noise of scale (how far all similarities together move in L1, rounded to the grid) /
-            epsilon. A record moves only the pairs that it is in.
+            epsilon-DP: the noise has scale (L1 sensitivity of all similarities on the grid) / epsilon. A
+            record affects only the pairs that contain it.
         """
         pairs = check_pairs(pairs, self._ratings.shape[0])
         sensitivity = self._sensitivity(pairs, measure)
@@ -155,7 +156,7 @@ class PrivateRatings:
         return NoisySimilarities(pairs, measure, values, sensitivity, distribution)
 
     def receipt(self) -> dict[str, Any] | None:
-        """Return where the run's charge is kept, for the records; None where it is kept nowhere."""
+        """Return the journal's record of the run's charge; None without a journal."""
         return None if self._journal is None else self._journal.receipt()
 
     def _sensitivity(self, pairs: np.ndarray, measure: str) -> int:
@@ -183,8 +184,8 @@ class PrivateRatings:
 def _whole(step: float, low: float, high: float) -> int:
     """Return a bound in units of the grid, for a measure with values from `low` to `high`.
 
-    Rounding may move two values, floats that err in their last places, apart by one more; but never
-    farther than the whole range.
+    Rounding two values, themselves floats with rounding error, may add one unit to their distance, but
+    never beyond the whole range.
     """
     return min(math.ceil(step / GRID) + 1, round(high / GRID) - round(low / GRID))
 
@@ -196,10 +197,10 @@ class NoisySimilarities:
 
     Attributes:
         pairs: [pairs, 2] records.
-        measure: which similarity.
+        measure: the similarity measure.
         values: int64 [pairs], in units of `GRID`.
-        sensitivity: how far all together move, in units of `GRID`.
-        distribution: of the noise, in units of `GRID`.
+        sensitivity: L1 sensitivity of all values together, in units of `GRID`.
+        distribution: noise distribution, in units of `GRID`.
     """
 
     pairs: np.ndarray
@@ -224,11 +225,11 @@ def value_range(measure: str, scale: tuple[float, float] | None, items: int) -> 
 
     Args:
         measure: "cosine", "pearson" or "inner_product".
-        scale: least and largest rating; None where ratings are not bounded.
+        scale: least and largest rating; None if ratings are unbounded.
         items: the number of items.
 
     Raises:
-        ValueError: an inner product of ratings without bound.
+        ValueError: the measure is an inner product and ratings are unbounded.
     """
     checks.choice("measure", measure, MEASURES)
     if measure == "inner_product":
@@ -247,30 +248,30 @@ def value_range(measure: str, scale: tuple[float, float] | None, items: int) -> 
 def pair_sensitivity(
     measure: str, protect: str, scale: tuple[float, float] | None, items: int, ratings: int | None = None
 ) -> float:
-    """Return how far one similarity can move.
+    """Return the sensitivity of one similarity.
 
     Args:
-        measure: "cosine" (an item that was not rated counts 0), "pearson" (over the items both rated) or
+        measure: "cosine" (unrated items count as 0), "pearson" (over the items both rated) or
             "inner_product".
         protect: "rating" or "record".
-        scale: least and largest rating; None where ratings are not bounded.
+        scale: least and largest rating (l, h); None if ratings are unbounded.
         items: the number of items.
-        ratings: for "rating", how many ratings the record whose rating changes has, which is public there.
+        ratings: for "rating", the number of ratings of the record whose rating changes, which is public.
 
     Returns:
-        "record": the range of the measure, which is attained: 1 for a cosine of ratings >= 0, 2 for a
-        Pearson correlation. "rating": for an inner product h (h - l); for a Pearson correlation 2, its range:
-        of two common items one changed rating turns -1 into 1; for a cosine of ratings in [l, h], l > 0, of
-        a record whose other ratings have the Euclidean norm X, the larger of
-        ``X / sqrt(X**2 + l**2) - X / sqrt(X**2 + h**2)`` and
+        For "record", the range of the measure, which is attained: 1 for a cosine of ratings >= 0, 2 for a
+        Pearson correlation. For "rating": max(abs(l), abs(h)) * (h - l) for an inner product, and 2 for a
+        Pearson correlation, its range, since with two common items one changed rating can turn -1 into 1.
+        For a cosine of ratings in [l, h], l > 0, of a record whose other ratings have Euclidean norm X, it
+        is the larger of ``X / sqrt(X**2 + l**2) - X / sqrt(X**2 + h**2)`` and
         ``h / sqrt(X**2 + h**2) - l / sqrt(X**2 + l**2)`` at the worst X from l sqrt(ratings - 1) to
-        h sqrt(ratings - 1): the unit vector moves by a difference with one sign on the changed item and the
-        other on the rest, of which a vector without negative entries can meet only one. It falls with the
+        h sqrt(ratings - 1). The change of the unit vector has one sign on the changed item and the other
+        on the rest, and a non-negative vector can align with only one of them. It decreases with the
         number of ratings.
 
     Raises:
-        ValueError: what is not bounded: an inner product without a scale, or a cosine under "rating" of
-            ratings that may be 0 or less, which can leave a record without direction.
+        ValueError: the sensitivity is unbounded: an inner product without a scale, or a cosine under
+            "rating" with ratings that may be <= 0, where a record may have no direction.
 
     Example:
         >>> round(pair_sensitivity("cosine", "rating", (0.5, 5.0), 1000, ratings=1), 4)
@@ -294,7 +295,7 @@ def pair_sensitivity(
 
 
 def _cosine_step(low: float, high: float, others: int) -> float:
-    """Return the worst move of a cosine where one of `others` + 1 ratings changes."""
+    """Return the largest change of a cosine when one of `others` + 1 ratings changes."""
     if others == 0:
         return 0.0  # a single rating has the same direction whatever its value
     ends = (low * math.sqrt(others), high * math.sqrt(others))
@@ -310,14 +311,14 @@ def _cosine_step(low: float, high: float, others: int) -> float:
 
 
 def joint_sensitivity(pairs: np.ndarray, steps: np.ndarray) -> Any:
-    """Return how far all similarities of the pairs move together, in L1.
+    """Return the L1 sensitivity of all similarities of the pairs.
 
     Args:
         pairs: [pairs, 2], records.
-        steps: [records], how far a change of that record moves one similarity.
+        steps: [records], the largest change of one similarity when that record changes.
 
     Returns:
-        the most, over records, of the number of pairs it is in times its step; exact where steps are whole.
+        The maximum over records of the number of pairs with it times its step; exact for integer steps.
     """
     degrees = np.bincount(np.asarray(pairs).reshape(-1), minlength=len(steps))
     # Python's numbers: products of 64-bit ones would overflow unseen

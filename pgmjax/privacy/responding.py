@@ -1,7 +1,7 @@
-"""Randomised responses of a table in parts: priced groups of attributes, and the answers in blocks.
+"""Building blocks of randomised responses: groups of attributes with costs, and the answers in blocks.
 
-Records are read once, in order, as much of a table at a time as fits in memory. `PrivateTable` decides when
-what happens, and it alone hands records over; `mechanisms.randomized_response` and `local` take the answers.
+Records are read once, in order, one memory-sized block at a time. `PrivateTable` controls the order of the
+steps, and only it passes records; `mechanisms.randomized_response` and `local` consume the answers.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _BLOCK_BITS = 1 << 26
 _ONE_RECORD = Sensitivity(1, RECORDS, Relation.REPLACE_ONE)
 
 Block = tuple[np.ndarray, ...]
-"""For each group the answers of some records: categories [rows], or bits, bool [rows, size]."""
+"""The answers of some records for each group: categories [rows], or bits, bool [rows, size]."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PlannedResponse:
-    """A group of attributes with its response distribution and their cost, everything about it public.
+    """A group of attributes with its response distribution and cost, all public.
 
     Attributes:
-        attributes: the group; a record's category is its cell, row-major in this order.
+        attributes: the group; a record's category is its cell index, row-major in this order.
         encoding: one of `ENCODINGS`.
-        distribution: how a category is answered for.
-        event: what it costs.
+        distribution: distribution of the response given the category.
+        event: its cost.
     """
 
     attributes: Clique
@@ -66,7 +66,7 @@ class PlannedResponse:
 
     @property
     def bits(self) -> bool:
-        """True if a record answers with a bit a category, and not with a category."""
+        """True if a record answers with one bit per category instead of a category."""
         return isinstance(self.distribution, response.UnaryResponse)
 
     def codes(self, domain: Domain, columns: dict[str, np.ndarray]) -> np.ndarray:
@@ -95,12 +95,12 @@ def plan_responses(
     weighted: bool,
     backend: NoiseBackend,
 ) -> tuple[PlannedResponse, ...]:
-    """Return groups of attributes with the distributions that their cost buys.
+    """Return groups of attributes with the response distributions for their costs.
 
     Raises:
-        TypeError: a group that is no list of names.
-        ValueError: another relation, weights, no group, another number of costs or encodings than groups,
-            or more categories than can be answered for.
+        TypeError: a group is not a list of names.
+        ValueError: the relation is not REPLACE_ONE, the table is weighted, there is no group, the number
+            of costs or encodings differs from that of groups, or a number of categories is out of range.
     """
     if relation is not Relation.REPLACE_ONE:
         raise ValueError(
@@ -136,10 +136,10 @@ def _planned(
 
 
 def check_size(clique: Clique, size: int, encoding: str) -> None:
-    """Refuse a universe that cannot be answered for.
+    """Refuse a number of categories that the encoding does not support.
 
     Raises:
-        ValueError: fewer than 2 categories, or more than the encoding takes.
+        ValueError: fewer than 2 categories, or more than the encoding supports.
     """
     largest = response.LARGEST_SIZE if encoding == "direct" else response.LARGEST_UNARY_SIZE
     if not 2 <= size <= largest:
@@ -152,12 +152,12 @@ def check_size(clique: Clique, size: int, encoding: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Gates:
-    """The choke point's gates between private numbers and the outside.
+    """The choke point's callbacks between private numbers and the outside.
 
     Attributes:
-        withheld: calls a function on private numbers and hides what an error says.
-        kept: takes a request and what computes its answer, int64; None where no journal keeps it.
-        passed: takes a tape's call and what releases its answer; None where no tape runs.
+        withheld: calls a function on private numbers and hides the message of an error.
+        kept: called with a request and a function that computes its int64 answer; None without a journal.
+        passed: called with a tape's call and a function that releases its answer; None without a tape.
     """
 
     withheld: Callable[..., Any]
@@ -166,11 +166,11 @@ class Gates:
 
 
 class Responses:
-    """The answers of the records, block by block in the order of the table; to be read once.
+    """The answers of the records, block by block in the order of the table; can be read only once.
 
     Attributes:
         planned: the groups, their distributions and costs, in the order of a block's parts.
-        rows: how many records answer; public.
+        rows: number of records, public.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class Responses:
 
     @property
     def groups(self) -> tuple[Clique, ...]:
-        """The groups of attributes that are answered for."""
+        """The groups of attributes."""
         return tuple(each.attributes for each in self.planned)
 
     @property
@@ -207,10 +207,10 @@ class Responses:
 
     @property
     def distribution(self) -> KaryResponse:
-        """The distribution of the answers of records that answer for one group, with one category.
+        """The response distribution of a single group in the encoding "direct".
 
         Raises:
-            ValueError: there are several groups, or a bit a category.
+            ValueError: there are several groups, or the encoding is unary.
         """
         distribution = self.planned[0].distribution
         if len(self.planned) != 1 or not isinstance(distribution, KaryResponse):
@@ -221,18 +221,18 @@ class Responses:
         return distribution
 
     def codes(self) -> Iterator[np.ndarray]:
-        """Yield the categories [rows] of the one group's blocks; what `__iter__` raises, this does too."""
+        """Yield the categories [rows] of each block of a single group; raises as `__iter__` does."""
         return (block[0] for block in self)
 
     def blocks(self) -> Iterator[Block]:
-        """Yield what iteration yields."""
+        """Return an iterator over the blocks, as `__iter__` does."""
         return iter(self)
 
     def __iter__(self) -> Iterator[Block]:
-        """Yield blocks: for each group categories [rows] or bits, bool [rows, size].
+        """Yield blocks: per group, categories [rows] or bits, bool [rows, size].
 
         Raises:
-            ValueError: they were read before: records answer once for what was charged.
+            ValueError: the responses were read before; records answer only once per charge.
             TableReadError: the table could not be read; the spend stays.
         """
         if self._read:
@@ -285,18 +285,18 @@ class Responses:
 
 
 def block_rows(planned: Sequence[PlannedResponse]) -> int:
-    """Return how many records make a block: a public number, so that a run goes on where it stopped."""
+    """Return the number of records per block, a public number so that a run can resume where it stopped."""
     bits = sum(each.distribution.size for each in planned if each.bits)
     return min(_MOST_ROWS, max(_FEWEST_ROWS, _BLOCK_BITS // max(1, bits)))
 
 
 class Reader:
-    """Reads a table once, in order, in blocks; nothing is read before a block is asked for.
+    """Reads a table once, in order, in blocks; nothing is read before the first block is requested.
 
     Args:
         data: the private table.
-        names: the attributes that are needed.
-        rows: records a block.
+        names: the attributes to read.
+        rows: records per block.
     """
 
     def __init__(self, data: Dataset, names: Sequence[str], rows: int):
@@ -308,7 +308,7 @@ class Reader:
         self._left: list[dict[str, np.ndarray]] = []
 
     def block(self, number: int) -> dict[str, np.ndarray]:
-        """Return codes [rows] by attribute of a block that comes after those asked for so far."""
+        """Return codes [rows] by attribute of a block after those requested so far."""
         if self._batches is None:
             self._batches = self._data.records(self._names)
         while self._next < number:  # answered for in an earlier run
@@ -345,7 +345,7 @@ def pack(block: Block) -> np.ndarray:
 
 
 def unpack(words: np.ndarray, planned: Sequence[PlannedResponse], rows: int) -> Block:
-    """Return the block of some records that `pack` packed."""
+    """Return the block that `pack` packed."""
     content, parts, start = words.tobytes(), [], 0
     for each in planned:
         size = each.distribution.size

@@ -1,8 +1,8 @@
 """Randomised response: each record answers for itself, and lies with a known probability.
 
-It reports a category (`KaryResponse`), or a bit for each category, every bit turned over by itself
-(`UnaryResponse`). `checked_noise`, `checked_selection`, `checked_response` and `checked_bits` refuse a
-distribution of the wrong kind, which a backend would draw as another one without a word.
+It reports a category (`KaryResponse`), or one independently flipped bit per category (`UnaryResponse`).
+`checked_noise`, `checked_selection`, `checked_response` and `checked_bits` refuse a distribution of the
+wrong kind, which a backend would otherwise silently draw as another one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class KaryResponse:
 
     Guarantees:
         `epsilon_bound`-DP for the record that answers, and for a table of such records when one is
-        replaced. Who answers is not hidden: there is no such guarantee when records come and go.
+        replaced. Participation is not hidden: there is no such guarantee when records are added or removed.
 
     References:
         Warner 1965; Kairouz, Bonawitz and Ramage 2016, "Discrete distribution estimation under
@@ -75,14 +75,14 @@ class KaryResponse:
 
     @property
     def epsilon_bound(self) -> Fraction:
-        """An upper bound of epsilon = ln(truth * (size - 1) / lie), too large by 1e-58 of it at most."""
+        """An upper bound on epsilon = ln(truth * (size - 1) / lie), within a relative 1e-58."""
         return log_bound(self.truth * (self.size - 1) / Fraction(self.lie))
 
     def channel(self) -> np.ndarray:
         """Return the probability of each answer [truth, answer], float64 [size, size].
 
         Raises:
-            ValueError: more than 4096 categories; the two numbers `truth` and `lie` say it all.
+            ValueError: more than 4096 categories; use `truth` and `lie` instead.
         """
         if self.size > _LARGEST_CHANNEL:
             raise ValueError(
@@ -95,18 +95,18 @@ class KaryResponse:
 
 
 def response_for(size: int, epsilon: Fraction) -> KaryResponse:
-    """Return the distribution of least lie that is epsilon-DP.
+    """Return the epsilon-DP distribution with the smallest lie probability.
 
     Args:
         size: number of categories, 2 to 2^31.
         epsilon: exact budget of an answer.
 
     Raises:
-        ValueError: epsilon is so small that no 64-bit float tells the lie from a uniform draw, or so
-            large that nobody ever lies.
+        ValueError: epsilon is so small that the answers are uniform to within a 64-bit float, or so large
+            that practically no answer is a lie.
 
     Guarantees:
-        `epsilon_bound` <= epsilon, and the next smaller float's is above it.
+        `epsilon_bound` <= epsilon, and that of the next smaller float `lie` is above epsilon.
     """
     size = checks.integer("size", size, low=2, high=LARGEST_SIZE)
     if epsilon > scales.STRONGEST:
@@ -141,8 +141,8 @@ def answered(truth: np.ndarray, lies: np.ndarray, others: np.ndarray) -> np.ndar
     Args:
         truth: true categories [records].
         lies: whose answer is a lie, bool [records].
-        others: one uniform integer in 0..size-2 for each lie [lies]; at or past the truth it means
-            the next category, so that every category but the truth is as likely.
+        others: one uniform integer in 0..size-2 per lie [lies]; values >= the truth are shifted by one,
+            so that every other category is equally likely.
     """
     answers = truth.astype(np.int64)
     hidden = answers[lies]
@@ -152,10 +152,10 @@ def answered(truth: np.ndarray, lies: np.ndarray, others: np.ndarray) -> np.ndar
 
 @dataclasses.dataclass(frozen=True)
 class UnaryResponse:
-    """Answer a bit for each category: 1 for the true one with probability `truth`, for others with `lie`.
+    """Answer one bit per category: 1 for the true one with probability `truth`, for others with `lie`.
 
-    Bits are independent. The optimal encoding tells the truth about the true category half of the time,
-    which gives all of epsilon to the many others; the symmetric one turns every bit over alike.
+    Bits are independent. The optimal encoding reports the true category with probability 1/2, which uses
+    all of epsilon for the many others; the symmetric one flips every bit with the same probability.
 
     Attributes:
         size: number of categories, 2 to 2^16.
@@ -164,7 +164,7 @@ class UnaryResponse:
 
     Guarantees:
         `epsilon_bound`-DP for the record that answers, and for a table of such records when one is
-        replaced; nothing where records come and go.
+        replaced; no guarantee when records are added or removed.
 
     References:
         Wang, Blocki, Li and Jha 2017, "Locally differentially private protocols for frequency estimation"
@@ -194,14 +194,14 @@ class UnaryResponse:
 
     @property
     def epsilon_bound(self) -> Fraction:
-        """An upper bound of epsilon = ln(truth (1 - lie) / ((1 - truth) lie)), by 1e-58 of it at most."""
+        """An upper bound on epsilon = ln(truth (1 - lie) / ((1 - truth) lie)), within a relative 1e-58."""
         lie = Fraction(self.lie)
         return log_bound(self.truth * (1 - lie) / ((1 - self.truth) * lie))
 
     def channel(self) -> np.ndarray:
         """Return the probability of each answer [truth, answer], float64 [size, 2^size].
 
-        The answer's bits are its number in binary, category 0 first.
+        An answer's index in binary gives its bits, category 0 first.
 
         Raises:
             ValueError: more than 10 categories.
@@ -219,19 +219,19 @@ class UnaryResponse:
 
 
 def unary_for(size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
-    """Return the distribution of least lie that is epsilon-DP.
+    """Return the epsilon-DP distribution with the smallest lie probability.
 
     Args:
         size: number of categories, 2 to 2^16.
         epsilon: exact budget of an answer.
-        symmetric: which encoding, see `UnaryResponse`.
+        symmetric: the encoding, see `UnaryResponse`.
 
     Raises:
-        ValueError: epsilon is so small that no 64-bit float tells a bit from a fair coin, or so large
-            that nobody ever lies.
+        ValueError: epsilon is so small that the bits are fair coins to within a 64-bit float, or so large
+            that practically no answer is a lie.
 
     Guarantees:
-        `epsilon_bound` <= epsilon, and the next smaller float's is above it.
+        `epsilon_bound` <= epsilon, and that of the next smaller float `lie` is above epsilon.
     """
     if epsilon > scales.STRONGEST:
         raise ValueError(
@@ -256,7 +256,7 @@ ResponseDistribution = KaryResponse | UnaryResponse
 
 
 def log_bound(odds: Fraction) -> Fraction:
-    """Return an upper bound of a logarithm of odds > 1, too large by 1e-58 of it at most."""
+    """Return an upper bound on the logarithm of odds > 1, within a relative 1e-58."""
     context = decimal.Context(prec=_DIGITS, rounding=decimal.ROUND_CEILING)
     above = context.divide(decimal.Decimal(odds.numerator), decimal.Decimal(odds.denominator))
     # a Decimal's logarithm is rounded to the nearest in every context: the next one is an upper bound
@@ -266,11 +266,11 @@ def log_bound(odds: Fraction) -> Fraction:
 def checked_codes(size: int, codes: Any) -> np.ndarray:
     """Return true categories as an array of integers [records], all in 0..size-1.
 
-    A refusal depends on the codes, which are private, and counts them.
+    An error depends on the codes, which are private, and its message counts those out of range.
 
     Raises:
-        TypeError: codes that are not integers.
-        ValueError: not one axis, or a code outside 0..size-1.
+        TypeError: the codes are not integers.
+        ValueError: not one axis, or a code is outside 0..size-1.
     """
     array = np.asarray(codes)
     if array.ndim != 1:
@@ -285,21 +285,21 @@ def checked_codes(size: int, codes: Any) -> np.ndarray:
 
 
 def checked_response(distribution: Any) -> KaryResponse:
-    """Return a distribution of randomised response."""
+    """Return the argument if it is a `KaryResponse`, otherwise raise TypeError."""
     if not isinstance(distribution, KaryResponse):
         raise TypeError(f"distribution must be a KaryResponse, got {type(distribution).__name__}.")
     return distribution
 
 
 def checked_bits(distribution: Any) -> UnaryResponse:
-    """Return a distribution of unary responses."""
+    """Return the argument if it is a `UnaryResponse`, otherwise raise TypeError."""
     if not isinstance(distribution, UnaryResponse):
         raise TypeError(f"distribution must be a UnaryResponse, got {type(distribution).__name__}.")
     return distribution
 
 
 def checked_noise(distribution: Any) -> DiscreteNoise:
-    """Return a noise distribution; it refuses a scale that is not > 0, which samplers take for no noise."""
+    """Return the argument if it is a `DiscreteNoise` (whose scale is > 0), otherwise raise TypeError."""
     if not isinstance(distribution, DiscreteNoise):
         raise TypeError(
             "distribution must be a DiscreteLaplace or DiscreteGaussian, or other discrete noise of "
@@ -311,10 +311,10 @@ def checked_noise(distribution: Any) -> DiscreteNoise:
 def sampler_of(
     samplers: Mapping[type, Callable[..., Any]], distribution: DiscreteNoise, backend: str
 ) -> Callable[..., Any]:
-    """Return a backend's sampler of a distribution by its very class.
+    """Return a backend's sampler for the exact class of a distribution.
 
     Raises:
-        TypeError: the backend has none; nothing else is drawn in its place.
+        TypeError: the backend has no sampler for that class.
     """
     if type(distribution) not in samplers:
         has = ", ".join(kind.__name__ for kind in samplers)
@@ -323,7 +323,7 @@ def sampler_of(
 
 
 def checked_selection(distribution: Any) -> SelectionDistribution:
-    """Return a distribution of selection."""
+    """Return the argument if it is a selection distribution, otherwise raise TypeError."""
     if not isinstance(distribution, PermuteAndFlip | ExponentialMechanism):
         raise TypeError(
             "distribution must be a PermuteAndFlip or ExponentialMechanism, got "

@@ -21,7 +21,7 @@ def laplace_for(sensitivity: int, epsilon: Fraction) -> DiscreteLaplace:
         epsilon: exact budget of the query.
 
     Raises:
-        ValueError: the scale would overflow, or the noise be zero for good.
+        ValueError: the scale would overflow, or the noise would practically always be zero.
 
     Guarantees:
         scale >= sensitivity / epsilon, so that the release is epsilon-DP under the relation for
@@ -49,7 +49,7 @@ def gaussian_for(sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
         rho: exact budget of the query.
 
     Raises:
-        ValueError: the scale would overflow, or the noise be zero for good.
+        ValueError: the scale would overflow, or the noise would practically always be zero.
 
     Guarantees:
         scale^2 >= sensitivity_squared / (2 rho), so that the release is rho-zCDP under the relation
@@ -73,7 +73,7 @@ def gaussian_for(sensitivity_squared: int, rho: Fraction) -> DiscreteGaussian:
 
 
 def ceil_sqrt(square: Fraction) -> float:
-    """Return a float that is not below the square root of a fraction, and the smallest such near it."""
+    """Return the smallest float >= the square root of a fraction."""
     root = math.sqrt(ceil_float(square))
     while Fraction(root) ** 2 < square:
         root = math.nextafter(root, math.inf)

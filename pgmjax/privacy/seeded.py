@@ -1,4 +1,4 @@
-"""Repeatable noise from a seed, for research runs only: whoever knows the seed can subtract it."""
+"""Repeatable noise from a seed, for research only: anyone who knows the seed can subtract the noise."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _CHUNK = 1 << 20
 
 
 class SeededBackend:
-    """The secure backend's distributions, drawn by a NumPy generator from a seed, to float64's digits.
+    """The secure backend's distributions, drawn by a seeded NumPy generator, to float64 precision.
 
-    Releases made with it say `secure=False` and carry the seed. Each run starts the stream again, so
-    that a release is repeated by its seed; runs that must be independent need different seeds.
+    Releases made with it say `secure=False` and contain the seed. Each run restarts the stream, so the same
+    seed repeats a release; runs that must be independent need different seeds.
 
     Args:
         seed: a non-negative integer.
-        insecure: must be True, as a signature that the release is not to be published.
+        insecure: must be True, to acknowledge that the release is not to be published.
 
     Raises:
-        ValueError: the signature is missing.
+        ValueError: `insecure` is not True.
 
     References:
         Canonne, Kamath and Steinke 2020, Algorithm 3 (the Gaussian by rejection).
@@ -61,7 +61,7 @@ class SeededBackend:
         self._generator = np.random.default_rng([_STREAM, self.seed])
 
     def restart(self) -> SeededBackend:
-        """Return a backend of the same seed at the start of its stream."""
+        """Return a backend with the same seed at the start of its stream."""
         assert self.seed is not None
         return SeededBackend(self.seed, insecure=True)
 
@@ -86,11 +86,11 @@ class SeededBackend:
         return selection.exponential_for(sensitivity, epsilon, monotone)
 
     def randomized_response(self, size: int, epsilon: Fraction) -> response.KaryResponse:
-        """Return the distribution of least lie whose loss is proven to be at most epsilon."""
+        """Return the response with the smallest lie probability that is provably epsilon-DP."""
         return response.response_for(size, epsilon)
 
     def unary_response(self, size: int, epsilon: Fraction, symmetric: bool = False) -> UnaryResponse:
-        """Return the distribution of least lie whose loss is proven to be at most epsilon."""
+        """Return the response with the smallest lie probability that is provably epsilon-DP."""
         return unary_for(size, epsilon, symmetric)
 
     def draw(self, distribution: DiscreteNoise, size: int) -> np.ndarray:
@@ -110,7 +110,7 @@ class SeededBackend:
     def choose_several(
         self, distribution: selection.SelectionDistribution, scores: np.ndarray, draws: int
     ) -> np.ndarray:
-        """Return the indices of independent choices by the same scores, int64 [draws]."""
+        """Return the indices of independent choices from the same scores, int64 [draws]."""
         distribution, scores = checked_selection(distribution), selection.checked_scores(scores)
         if isinstance(distribution, selection.PermuteAndFlip):
             return np.array([self.choose(distribution, scores) for _ in range(draws)], dtype=np.int64)
@@ -131,7 +131,7 @@ class SeededBackend:
         return answers
 
     def respond_bits(self, distribution: UnaryResponse, codes: np.ndarray) -> np.ndarray:
-        """Return a bit of each category for each true category, bool [records, size]."""
+        """Return one bit per category for each true category, bool [records, size]."""
         distribution = checked_bits(distribution)
         codes = response.checked_codes(distribution.size, codes)
         answers = np.empty((codes.size, distribution.size), dtype=np.bool_)
@@ -146,7 +146,7 @@ class SeededBackend:
         return answers
 
     def _laplace(self, distribution: DiscreteLaplace, size: int) -> np.ndarray:
-        """The difference of two geometric variables is the discrete Laplace distribution."""
+        """Draw discrete Laplace noise as the difference of two geometric variables."""
         success = -math.expm1(-1.0 / distribution.scale)
         return self._generator.geometric(success, size) - self._generator.geometric(success, size)
 
@@ -165,7 +165,7 @@ class SeededBackend:
         return result
 
     def _staircase(self, distribution: DiscreteStaircase, size: int) -> np.ndarray:
-        """Draw sign, stair and place in the stair; a lower half and a second zero are rejected in part."""
+        """Draw sign, stair and position in the stair; reject part of the lower halves, and negative zero."""
         result, filled, fall = np.empty(size, dtype=np.int64), 0, math.exp(-1 / distribution.scale)
         while filled < size:
             count = 2 * (size - filled) + 16

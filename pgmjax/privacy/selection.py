@@ -1,9 +1,9 @@
-"""Private selection: distributions that pick one of several candidates, those of better scores more often.
+"""Private selection: distributions that pick one of several candidates, favouring higher scores.
 
-Two mechanisms, which differ in what is known of their loss: permute-and-flip is epsilon-DP and never
-worse on average than the other; the exponential mechanism is epsilon-DP and, by its bounded range,
-epsilon^2/8-zCDP, which makes it the cheaper one where many choices are added up. `ThresholdNoise` is the
-noise of a threshold test: once on the threshold, and on each distance.
+There are two mechanisms with different privacy bounds. Permute-and-flip is epsilon-DP and never worse on
+average than the exponential mechanism. The exponential mechanism is epsilon-DP and, by its bounded range,
+epsilon^2/8-zCDP, which makes it cheaper when many choices are composed. `ThresholdNoise` is the noise of a
+threshold test: one draw for the threshold, and one for each distance.
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ class PermuteAndFlip:
     The same distribution as the largest of score + scale * (standard exponential noise).
 
     Attributes:
-        scale: the float that the sampler was given.
+        scale: the sampler's scale, a float.
 
     Guarantees:
-        epsilon-DP where scale >= 2 sensitivity / epsilon; nothing better than epsilon^2/2-zCDP is
-        claimed for it.
+        epsilon-DP if scale >= 2 sensitivity / epsilon; nothing better than epsilon^2/2-zCDP is claimed.
 
     References:
         McKenna and Sheldon 2020, "Permute-and-Flip"; Ding et al. 2021 for the exponential noise.
@@ -56,9 +55,9 @@ class PermuteAndFlip:
         """Return the probability of each candidate, float64 [candidates].
 
         With q = exp((score - best) / scale), candidate i is taken with probability
-        q_i * integral over 0 <= u <= 1 of the product over j != i of (1 - q_j u): a polynomial, which
-        Gauss's rule integrates exactly for up to 64 candidates, and for more on panels that halve
-        towards 0. Memory: a few times 32 numbers a candidate.
+        q_i * integral over 0 <= u <= 1 of the product over j != i of (1 - q_j u). Gauss-Legendre quadrature
+        integrates this polynomial exactly for up to 64 candidates; for more it is applied on panels that
+        halve towards 0. Memory: a few times 32 numbers per candidate.
         """
         q = np.exp(_below_best(scores) / self.scale)
         points, weights = np.polynomial.legendre.leggauss(_NODES)
@@ -79,10 +78,10 @@ class ExponentialMechanism:
     The same distribution as the largest of score + scale * (standard Gumbel noise).
 
     Attributes:
-        scale: the float that the sampler was given.
+        scale: the sampler's scale, a float.
 
     Guarantees:
-        epsilon-DP and epsilon^2/8-zCDP where scale >= 2 sensitivity / epsilon.
+        epsilon-DP and epsilon^2/8-zCDP if scale >= 2 sensitivity / epsilon.
 
     References:
         McSherry and Talwar 2007; Cesar and Rogers 2021, "Bounding, concentrating, and truncating"
@@ -121,7 +120,7 @@ class ThresholdNoise:
     distance: DiscreteLaplace
 
     def epsilon(self, sensitivity: int) -> float:
-        """Return what a whole test costs, for distances that neighbours move by at most `sensitivity`.
+        """Return the cost of a whole test, for distances of the given sensitivity.
 
         References:
             Dwork and Roth 2014, Theorem 3.23: the threshold is shifted once, the last distance twice.
@@ -133,29 +132,29 @@ def permute_and_flip_for(sensitivity: int, epsilon: Fraction, monotone: bool = F
     """Return the distribution that makes a choice epsilon-DP, its scale rounded up to a float.
 
     Args:
-        sensitivity: the most by which one score differs between neighbours; 0 is taken as 1.
+        sensitivity: the largest change of one score between neighbours; 0 is taken as 1.
         epsilon: exact budget of the choice.
-        monotone: whether between any two neighbours no score rises while another falls, as with
-            counts under add-remove; half the scale is enough then.
+        monotone: whether between any two neighbours no score rises while another falls, as for
+            counts under add-remove; half the scale is then enough.
 
     Raises:
-        ValueError: the scale would overflow, or the choice not be random.
+        ValueError: the scale would overflow, or the choice would practically not be random.
     """
     return PermuteAndFlip(_scale(sensitivity, epsilon, monotone))
 
 
 def exponential_for(sensitivity: int, epsilon: Fraction, monotone: bool = False) -> ExponentialMechanism:
-    """Return the distribution of an epsilon-DP and epsilon^2/8-zCDP choice, as `permute_and_flip_for`."""
+    """Return the distribution of an epsilon-DP and epsilon^2/8-zCDP choice; see `permute_and_flip_for`."""
     return ExponentialMechanism(_scale(sensitivity, epsilon, monotone))
 
 
 def checked_scores(scores: Any) -> np.ndarray:
     """Return scores as int64 [candidates].
 
-    A refusal depends on the scores, which are private: callers keep them in range by construction.
+    An error depends on the scores, which are private, so callers must keep them in range by construction.
 
     Raises:
-        TypeError: scores that are not integers.
+        TypeError: the scores are not integers.
         ValueError: not one axis, no candidate, or a score outside -2^53 < score < 2^53.
     """
     array = np.asarray(scores)
@@ -174,7 +173,7 @@ def checked_scores(scores: Any) -> np.ndarray:
 
 
 def _below_best(scores: Any) -> np.ndarray:
-    """Return score - best, exact before it becomes float64 [candidates]; none is above 0."""
+    """Return score - best (<= 0), subtracted exactly before conversion to float64 [candidates]."""
     array = checked_scores(scores)
     return (array - array.max()).astype(np.float64)
 

@@ -1,11 +1,11 @@
-"""Sensitivity: the largest change of an answer between neighbouring tables, computed from what is asked.
+"""Sensitivity: the largest change of an answer between neighbouring tables, computed from the query.
 
-A sensitivity is never typed in: `Sensitivity.of` computes it from a query, `Score.sensitivity` from a
-score. It carries its norm and its relation, and what does not belong together does not combine.
+A sensitivity is never entered by hand: `Sensitivity.of` computes it from a query, `Score.sensitivity` from a
+score. It records its norm and relation, and sensitivities with different ones cannot be combined.
 
-A sensitivity is one number for the whole change. `shifts_of` gives what a sharper account needs, the changes
-of single answers: where every neighbouring change moves the answers by at most the same few whole numbers, in
-some order, the noise's privacy loss is known exactly.
+A sensitivity is one number for the whole change. `shifts_of` gives the changes of single answers, for tighter
+accounting: if every neighbouring change moves the answers by at most the same few integers, in some order,
+the privacy loss of the noise is known exactly.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pgmjax.queries.query import Query
 
 NORMS = ("l1", "l2_squared", "linf")
 RECORDS = "records"
-"""The norm of what each record answers for itself: how many of the answers change."""
+"""The norm of randomised responses: the number of records whose answers change."""
 
 Shifts = tuple[int, ...]
 
@@ -39,18 +39,18 @@ _MAX_MOVED = 4096
 class Sensitivity:
     """The largest distance of integer answers on neighbouring tables, an exact integer.
 
-    The constructor is for code that has just computed `value` from the object to be asked, such as
-    `Score.sensitivity`; everybody else calls `of`.
+    The constructor is for code that has just computed `value`, such as `Score.sensitivity`; other code
+    should call `of`.
 
     Attributes:
         value: the distance; for "l2_squared" the square of the L2 distance.
-        norm: "l1", "l2_squared" or "linf", the latter how far any single answer can move; or "records",
-            how many of the records' own answers change.
-        relation: which tables are neighbours.
+        norm: "l1", "l2_squared", "linf" (the largest change of a single answer), or "records" (the number
+            of records whose responses change).
+        relation: the neighbouring relation.
 
     Raises:
-        TypeError: a value that is no integer.
-        ValueError: a negative value, an unknown norm or relation.
+        TypeError: the value is not an integer.
+        ValueError: the value is negative, or the norm or relation is unknown.
 
     Example:
         >>> from pgmjax.queries import marginal
@@ -74,9 +74,9 @@ class Sensitivity:
         """Return the sensitivity of a query's answers, never below the exact one.
 
         Args:
-            query: what is asked; its matrix must be one of integers.
+            query: the query; its matrix must be integral.
             domain: the domain of the table.
-            relation: which tables are neighbours; no default.
+            relation: the neighbouring relation; required.
             norm: "l1", "l2_squared" or "linf".
             max_weight: for weighted data the largest weight of a record (public); None without weights.
 
@@ -97,13 +97,13 @@ class Sensitivity:
 
     @classmethod
     def stacked(cls, parts: Iterable[Sensitivity]) -> Sensitivity:
-        """Return the sensitivity of several answers taken together: the sum, for "linf" the largest.
+        """Return the sensitivity of several answers together: the sum, or for "linf" the maximum.
 
-        One record may move all of them, so nothing less would do in general.
+        One record may affect all of them, so in general no smaller value is valid.
 
         Raises:
-            TypeError: a part that is no `Sensitivity`.
-            ValueError: no part, or parts of different norms or relations.
+            TypeError: a part is not a `Sensitivity`.
+            ValueError: there is no part, or parts have different norms or relations.
         """
         known: list[Any] = list(parts)
         if not known:
@@ -127,11 +127,11 @@ class Sensitivity:
 
 
 def check_measurable(query: Any, domain: Domain) -> None:
-    """Refuse what cannot be measured or scored: no query, entries that are no integers, or too large ones.
+    """Refuse a query that cannot be measured or scored exactly.
 
     Raises:
-        TypeError: not a query.
-        ValueError: as `check_integral`, and entries beyond `queries.integers.LARGEST_ENTRY`.
+        TypeError: the argument is not a query.
+        ValueError: as for `check_integral`, or an entry exceeds `queries.integers.LARGEST_ENTRY`.
     """
     if not isinstance(query, Query):
         raise TypeError(f"A query must be a pgmjax.queries.Query, got {type(query).__name__}.")
@@ -140,10 +140,10 @@ def check_measurable(query: Any, domain: Domain) -> None:
 
 
 def check_integral(query: Query, domain: Domain) -> None:
-    """Refuse a query that does not fit the domain or whose matrix has entries that are no integers.
+    """Refuse a query that does not fit the domain or whose matrix is not integral.
 
     Raises:
-        ValueError: what was expected, and the way to make the query integral.
+        ValueError: the query does not fit or is not integral; the message says how to make it integral.
     """
     query.check(domain)
     if not query.is_integral(domain):
@@ -157,21 +157,21 @@ def check_integral(query: Query, domain: Domain) -> None:
 def shifts_of(
     query: Query, domain: Domain, relation: Relation, max_weight: int | None = None
 ) -> Shifts | None:
-    """Return the moves of single answers that bound every neighbouring change, largest first.
+    """Return the changes of single answers that bound every neighbouring change, largest first.
 
     Args:
         query: an integral query.
         domain: the domain of the table.
-        relation: which tables are neighbours.
+        relation: the neighbouring relation.
         max_weight: for weighted data the largest weight of a record (public); None without weights.
 
     Returns:
-        Whole numbers >= 1, at most 4096 of them, whose sum is the query's L1 sensitivity and whose
-        squares sum to its squared L2 sensitivity; None where no such moves are known: no change is as
-        large in every place as any other, or the matrix is too large to look at.
+        Integers >= 1, at most 4096 of them, whose sum is the query's L1 sensitivity and whose squares sum
+        to its squared L2 sensitivity. None if unknown: no single change dominates all others entry by
+        entry, or the matrix is too large to examine.
 
     Guarantees:
-        For any neighbours, the absolute moves of the answers, sorted, are at most these, one by one.
+        For any neighbours, the sorted absolute changes of the answers are at most these, entry by entry.
 
     Example:
         >>> from pgmjax.queries import marginal
@@ -211,7 +211,7 @@ def _norms(shifts: Iterable[int]) -> list[Fraction]:
 
 
 def _largest_column(query: Query, domain: Domain) -> list[int] | None:
-    """Return bounds of the absolute entries of every column, sorted; not always those of one column."""
+    """Return sorted bounds on the absolute entries of every column; not always attained by one column."""
     if not isinstance(query, Product):
         matrix = _small_matrix(query, domain)
         return None if matrix is None else _bounds(matrix)
@@ -250,7 +250,7 @@ def _largest_difference(query: Query, domain: Domain) -> Shifts | None:
 
 
 def _bounds(matrix: np.ndarray) -> list[int] | None:
-    """Return, for each rank, the largest of the absolute entries of that rank over all columns."""
+    """Return, for each rank, the largest absolute entry of that rank over all columns."""
     if int(np.abs(matrix).max()) >= 2**61:
         return None
     shifts = _nonzero(np.sort(np.abs(matrix), axis=0).max(axis=1))

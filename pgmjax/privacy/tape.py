@@ -1,13 +1,13 @@
 """Record and replay of everything that passes the choke point, to test that nothing leaks past it.
 
 A mechanism is run on one table while a tape records each call: its public parameters, the exact
-numbers and what was released for them. It is then run on a neighbouring table while the tape plays
+numbers and the values released for them. It is then run on a neighbouring table while the tape plays
 the recorded releases back. With the noise frozen, everything public must repeat: the same calls with
 the same parameters, exact numbers no further apart than the declared sensitivity, and a final result
-that is the same bit for bit. Any difference is a leak, and it is found without statistics.
+that is identical bit for bit. Any difference is a leak, found without statistics.
 
-This is a test and no proof: it sees only the neighbours it is given. A tape holds exact private
-numbers, and what is made under one is never secure.
+This is a test, not a proof: it covers only the neighbours it is given. A tape holds exact private
+numbers, and results made under one are never secure.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ACTIVE: contextvars.ContextVar[Tape | None] = contextvars.ContextVar("pgmjax_ta
 
 
 class NonInterferenceError(Error, AssertionError):
-    """Something beside the released numbers depends on the private table."""
+    """Something other than the released numbers depends on the private table."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,8 +41,8 @@ class Call:
     Attributes:
         kind: "laplace", "gaussian", "selection", "response", "threshold" or "public count".
         parameters: everything public that shapes the call; must be comparable.
-        distribution: how its release is drawn, None for what is public.
-        sensitivity: how far neighbours were declared to move the exact numbers.
+        distribution: distribution of the release; None for public values.
+        sensitivity: declared sensitivity of the exact numbers.
         exact: the private numbers, int64 [rows].
     """
 
@@ -54,7 +54,7 @@ class Call:
 
 
 def distance(norm: str, first: np.ndarray, second: np.ndarray) -> int:
-    """Return how far integer vectors lie apart, exactly: "l1", "l2_squared", "linf" or "records".
+    """Return the exact distance of integer vectors in the norm "l1", "l2_squared", "linf" or "records".
 
     Example:
         >>> distance("l2_squared", np.array([3, 0]), np.array([0, 1]))
@@ -138,7 +138,7 @@ class Tape:
             )
 
     def passage(self, call: Call, release: Callable[[], np.ndarray]) -> np.ndarray:
-        """Return what is released for a call: made now and recorded, or played back and checked."""
+        """Return the release of a call: computed and recorded, or played back and checked."""
         if self._replays:
             return self._replay(call)
         released = release()

@@ -1,7 +1,6 @@
-"""The sparse vector technique: whether counts lie far from guesses, at the cost of a single "far".
+"""The sparse vector technique: test whether counts are far from guesses, at the cost of a single "far".
 
-Questions may come one after the other and depend on what was told before. As long as the answer is "near",
-any number of them costs no more than the first.
+Questions may be adaptive. Any number of "near" answers before the first "far" costs no more than one.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query
 
 _LARGEST = 2**61
-"""Guesses beyond it are moved there, so that no distance leaves int64."""
+"""Guesses are clipped to this absolute value, so that distances fit in int64."""
 
 
 class ThresholdLost(Error, ValueError):
@@ -33,26 +32,26 @@ class ThresholdLost(Error, ValueError):
 
 
 class ThresholdTest:
-    """Tells for counts, one after the other, whether they lie far from a guess; ends with the first "far".
+    """Tests counts one by one for being far from a guess; ends with the first "far".
 
     Args:
         table: the private table.
-        threshold: how far is far (counts), an integer; public.
-        epsilon: what all questions together cost, exact; charged at once.
+        threshold: distance from which a count is far (counts), an integer; public.
+        epsilon: cost of all questions together, exact; charged at construction.
 
     Raises:
-        TypeError: no private table, or a threshold that is no integer.
-        ValueError: a threshold below 1, or weighted records.
+        TypeError: `table` is not a `PrivateTable`, or the threshold is not an integer.
+        ValueError: the threshold is below 1, or records are weighted.
         BudgetExceeded: the budget does not suffice; nothing was spent and no data was read.
 
     Guarantees:
-        epsilon-DP under the table's relation for all answers together: the threshold gets discrete Laplace
-        noise once, of scale 2 / epsilon, each distance afresh, of scale 4 / epsilon; only queries are
-        taken that no record moves by more than 1, which is computed from the query.
+        epsilon-DP under the table's relation for all answers together. The threshold gets discrete Laplace
+        noise of scale 2 / epsilon once, each distance fresh noise of scale 4 / epsilon. Only queries of
+        sensitivity at most 1, computed from the query, are accepted.
 
     References:
-        Dwork and Roth 2014, Algorithm 1 (AboveThreshold) and Theorem 3.23; the shifts in its proof are by 1
-        and 2, so that it holds for discrete noise on integers.
+        Dwork and Roth 2014, Algorithm 1 (AboveThreshold) and Theorem 3.23; the shifts in its proof are 1
+        and 2, so it holds for discrete noise on integers.
 
     Example:
         >>> from pgmjax.data.dataset import Dataset
@@ -89,20 +88,20 @@ class ThresholdTest:
 
     @property
     def closed(self) -> bool:
-        """True if "far" has been told; nothing more can be asked."""
+        """True after a "far" answer; no more questions can be asked."""
         return self._closed
 
     def far(self, query: Query, guess: float) -> bool:
-        """Return whether a count lies far from a guess, give or take the noise.
+        """Return whether a count is far from a guess, up to noise.
 
         Args:
-            query: of one row with integers as entries, which no record moves by more than 1.
-            guess: of its answer (counts), from released numbers or none; rounded to an integer.
+            query: an integral query with one row and sensitivity at most 1.
+            guess: guess of its answer (counts), not computed from private data; rounded to an integer.
 
         Raises:
-            ValueError: a query that does not fit, or a test that has ended.
-            ThresholdLost: the test is that of another run, played back from a ledger, which keeps no secrets,
-                and this answer would need its noisy threshold: open another test, which costs as much.
+            ValueError: the query is not valid here, or the test has ended.
+            ThresholdLost: the test is played back from another run's ledger, which does not store the noisy
+                threshold, and this answer needs it. Open another test, which costs the same again.
             TableReadError: the table could not be read.
         """
         if self._closed:

@@ -2,13 +2,14 @@
 
 Blocks: `identity`, `total`, `point`, `subset`, `range`, `ranges`, `all_ranges`, `prefix`, `compression`,
 `mean`, `moments`, `matrix`. They combine to `Product` (`kronecker`, `marginal`) and `WeightedSum`;
-`DenseMatrix` is any matrix over joint cells. Every query knows its L1, L2 and L-infinity sensitivity under
-a stated neighbouring relation. `quantise` rounds one with real entries to integers, which is what can be
-measured.
+`DenseMatrix` is any matrix over joint cells. Every query has L1, L2 and L-infinity sensitivities under a
+given neighbouring relation. Only integral queries can be measured; `quantise` rounds real entries to
+integers.
 
 - `block`, `blocks`: queries on one attribute. `query`, `product`, `sums`: queries on a clique.
 - `columns`, `sensitivity`: exact sensitivities. `integers`: exact answers. `quantise`: rounding.
-- `spec`, `text`: queries as they are written. `workload`: what a release must answer. `rows`: single rows.
+- `spec`, `text`: queries as text or plain data. `workload`: the queries a release must answer. `rows`:
+  single rows.
 """
 
 from pgmjax._internal.moved import serve_old_names

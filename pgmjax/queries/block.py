@@ -1,7 +1,7 @@
-"""The interface of a query on one attribute: a matrix that knows its size only when it is bound.
+"""The interface of a query on one attribute: a matrix whose size is known only when it is bound.
 
-`FrozenArray` holds the numbers of one: read-only, hashed and compared, so that a query may be static under
-`jax.jit`.
+`FrozenArray` holds its numbers. It is read-only, hashable and compared by content, so that a query can be
+a static argument under `jax.jit`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pgmjax.queries import columns
 from pgmjax.queries.columns import Exact, Extremes
 
 SMALL_MATRIX = 65_536
-"""Up to this many entries a block is applied as one matrix product: as accurate, faster to compile."""
+"""Up to this many entries a block is applied as one matrix product: equally accurate, faster to compile."""
 
 
 @dataclasses.dataclass(frozen=True)
 class AttributeQuery(abc.ABC):
     """One factor of a query: a matrix [rows, size] over the codes 0..size-1 of one attribute.
 
-    A block has no size until it is bound to an attribute, is hashable and compared by content, so
-    that it may be static under `jax.jit`. A new block is one class with `kind`, `_rows` and
+    A block has no size until it is bound to an attribute. It is hashable and compared by content, so it
+    can be a static argument under `jax.jit`. A new block is one class with `kind`, `_rows` and
     `_matrix`; the other underscored methods are shortcuts that must agree with the matrix.
 
     References:
@@ -36,7 +36,7 @@ class AttributeQuery(abc.ABC):
     kind: ClassVar[str]
 
     def check(self, size: int, attribute: str = "the attribute") -> None:
-        """Refuse an attribute of a size this block does not fit.
+        """Refuse an attribute whose size does not fit this block.
 
         Raises:
             ValueError: the block does not fit; the message names the attribute and its size.
@@ -63,7 +63,7 @@ class AttributeQuery(abc.ABC):
 
         Args:
             table: a NumPy array (integers stay exact) or a JAX array.
-            axis: which axis belongs to the attribute.
+            axis: the axis of the attribute.
             xp: the module of the array, `numpy` or `jax.numpy`.
         """
         axis = axis % table.ndim
@@ -78,23 +78,23 @@ class AttributeQuery(abc.ABC):
     def max_distance(self, size: int, power: int) -> Exact | None:
         """Return the largest sum over rows of ``abs(difference of two columns) ** power``.
 
-        None where there is no closed form and too many columns to compare all pairs.
+        None if there is no closed form and there are too many columns to compare all pairs.
         """
         self.check(size)
         return self._max_distance(size, power)
 
     def row_extremes(self, size: int) -> tuple[Extremes, ...]:
-        """Return the least and largest entry of every row that matters.
+        """Return the smallest and largest entry of each row, without the dominated rows.
 
-        Which do, `queries.columns.row_extremes_of_matrix` says.
+        See `queries.columns.row_extremes_of_matrix`.
         """
         self.check(size)
         return self._row_extremes(size)
 
     def separates(self, size: int) -> bool:
-        """Return whether columns are either equal or of disjoint supports and equal norms.
+        """Return whether any two columns are equal or have disjoint supports and equal norms.
 
-        It asks for two different columns at least: then records that differ here share no answer.
+        At least two columns must differ. Records that differ here then share no answer.
         """
         self.check(size)
         return self._separates(size)
@@ -105,7 +105,7 @@ class AttributeQuery(abc.ABC):
         return self._is_nonnegative(size)
 
     def to_spec(self) -> Any:
-        """Return the form of a workload file: a word, or a mapping of the word to its arguments."""
+        """Return the workload-file form: a name, or a mapping of the name to its arguments."""
         arguments = self._arguments()
         return self.kind if arguments is None else {self.kind: arguments}
 
@@ -162,12 +162,12 @@ class FrozenArray:
 
     Args:
         values: a rectangular sequence of finite numbers.
-        name: what the array is, for the messages.
-        dimensions: how many axes it must have; any number when left out.
+        name: what the array is, for error messages.
+        dimensions: the required number of axes. Default: any.
 
     Raises:
         TypeError: the entries are not numbers.
-        ValueError: ragged, empty, not finite, or of other dimensions than asked for.
+        ValueError: ragged, empty, not finite, or with the wrong number of axes.
 
     Example:
         >>> FrozenArray([[1, 2]]) == FrozenArray([[1, 2]])

@@ -1,14 +1,14 @@
-"""Exact figures of query matrices, from which sensitivities follow: column norms, distances, row extremes.
+"""Exact column norms, column distances and row extremes of query matrices, which give sensitivities.
 
-A matrix of floats is scaled by a power of two to integers, since every float is one over such a
-power. Results are then exact integers or fractions. Where integers of 64 bits would overflow and
-the matrix is too large for Python's own, floats are used and rounded up: a sensitivity may be too
-large by a relative 1e-9, never too small.
+A matrix of floats is scaled by a power of two to integers, since every float is an integer divided by
+such a power. Results are then exact integers or fractions. If 64-bit integers would overflow and the
+matrix is too large for Python integers, floats are used and rounded up: a sensitivity may then be too
+large by a relative 1e-9, but never too small.
 
-The least and largest entry of every row say how far one single answer can move. A row of a Kronecker product
-takes every product of an entry of each factor's row, so its least and largest entry are among the
-products of theirs. A row whose entries lie within those of another row cannot matter, not even within a
-product, nor does its sign, so few rows of each factor need be kept.
+The smallest and largest entry of every row determine how much a single answer can change. The entries of
+a row of a Kronecker product are the products of one entry of each factor's row, so its extremes are among
+the products of the factors' extremes. A row whose entries lie within the range of another row can be
+dropped, even within a product, and the sign of a row is irrelevant, so few rows of each factor are kept.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ Exact = int | Fraction | float
 """A sensitivity: an exact integer or fraction, or a float that is never below the exact value."""
 
 MAX_PAIRWISE_COLUMNS = 4096
-"""Up to this many columns all pairs are compared."""
+"""All pairs of columns are compared up to this number of columns."""
 
 Number = int | Fraction
 Extremes = tuple[Number, Number]
-"""The least and the largest entry of a row, its sign chosen so that the largest is the farther from 0."""
+"""Smallest and largest entry of a row, its sign chosen so that the largest has the greater magnitude."""
 
 MIXED: tuple[Extremes, ...] = ((0, 1),)
-"""Rows of zeros and ones, one of which has both."""
+"""Rows of zeros and ones, at least one of which has both."""
 
 CONSTANT: tuple[Extremes, ...] = ((1, 1),)
 """Rows of zeros only or of ones only."""
 
 _MAX_WORK = 4 * 10**9
 _MAX_PYTHON_WORK = 10**6
-_MAX_PAIRS = 20_000  # of rows that are compared for which matter
+_MAX_PAIRS = 20_000  # pairs of rows per step of `row_extremes_of_product`
 _INT64 = 2**62
 _DOUBLE = 2**53
 
@@ -51,7 +51,7 @@ def max_column(matrix: np.ndarray, power: int) -> Exact:
         power: 1 or 2.
     """
     if _float_needed(matrix, power, matrix.size):
-        # magnitudes only: nothing cancels, so that rounding entries of more than 53 bits does no harm
+        # magnitudes only: nothing cancels, so rounding entries of more than 53 bits does no harm
         magnitudes = np.abs(_as_floats(matrix))
         return round_up(float((magnitudes**power).sum(axis=0).max()), len(matrix))
     integers, exponent = scaled(matrix)
@@ -67,8 +67,8 @@ def max_distance(matrix: np.ndarray, power: int) -> Exact | None:
         power: 1 or 2.
 
     Returns:
-        the exact value, or None where there are too many columns, too much work to compare all, or
-        entries too large for it.
+        the exact value (a float if rounded up), or None if there are too many columns, too many pairs
+        to compare, or entries that are too large.
     """
     matrix = np.unique(matrix, axis=1)
     rows, columns = matrix.shape
@@ -78,7 +78,7 @@ def max_distance(matrix: np.ndarray, power: int) -> Exact | None:
         return None
     if _float_needed(matrix, power, matrix.size * columns):
         if matrix.dtype.kind in "iub" and largest_of(matrix) >= _DOUBLE:
-            return None  # floats do not hold the entries, whose differences may cancel
+            return None  # floats cannot represent the entries, whose differences may cancel
         return _pairwise(_as_floats(matrix), power, exact=False)
     integers, exponent = scaled(matrix)
     if integers.dtype != object and largest_of(integers) < 2**31:
@@ -90,7 +90,7 @@ def max_distance(matrix: np.ndarray, power: int) -> Exact | None:
 
 
 def scaled(matrix: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return integers (int64 or Python's own) and an exponent: ``matrix == integers / 2**exponent``."""
+    """Return integers (int64 or Python ints) and an exponent: ``matrix == integers / 2**exponent``."""
     if matrix.dtype.kind in "iub":
         return matrix.astype(np.int64), 0
     digits, shifts, exponent = _decomposed(matrix)
@@ -116,7 +116,7 @@ def _bits(digits: np.ndarray, shifts: np.ndarray) -> float:
 
 
 def unscale(value: int, exponent: int) -> int | Fraction:
-    """Return ``value / 2**exponent``, as an int where it is one."""
+    """Return ``value / 2**exponent``, as an int if it is one."""
     result = Fraction(value, 2**exponent)
     return int(result) if result.denominator == 1 else result
 
@@ -138,19 +138,19 @@ def _one_row(row: np.ndarray, power: int) -> Exact:
 
 
 def largest_of(integers: np.ndarray) -> int:
-    """Return the largest absolute value of integers, exactly; 0 of none."""
+    """Return the largest absolute value of integers, exactly; 0 if there are none."""
     return max(abs(int(integers.max())), abs(int(integers.min()))) if integers.size else 0
 
 
 def _safe(integers: np.ndarray, power: int) -> np.ndarray:
-    """Return Python integers where sums of 64-bit ones could overflow."""
+    """Convert to Python integers if sums of 64-bit integers could overflow."""
     if integers.dtype == object or (2 * largest_of(integers)) ** power * len(integers) < _INT64:
         return integers
     return integers.astype(object)
 
 
 def _float_needed(matrix: np.ndarray, power: int, work: int) -> bool:
-    """Return whether 64-bit integers could overflow and Python's own would take too long."""
+    """Return whether 64-bit integers could overflow and Python integers would take too long."""
     if work <= _MAX_PYTHON_WORK:
         return False
     if matrix.dtype.kind in "iub":
@@ -160,7 +160,7 @@ def _float_needed(matrix: np.ndarray, power: int, work: int) -> bool:
 
 
 def _as_floats(matrix: np.ndarray) -> np.ndarray:
-    """Return the matrix in float64, whose powers and sums round and never wrap around."""
+    """Return the matrix in float64, whose powers and sums round but never wrap around."""
     return matrix.astype(np.float64)
 
 
@@ -178,7 +178,7 @@ def _through_products(integers: np.ndarray, power: int) -> int | None:
     """Return the largest squared distance from inner products, exact in float64; None if it does not fit.
 
     An L1 distance becomes a squared L2 distance when each row is replaced by its indicators of
-    ``entry >= t`` for every value t in it, weighted by the gap to the value before.
+    ``entry >= t`` for every value t in it except the smallest, weighted by the gap to the value before.
     """
     weights = np.ones(len(integers), np.int64)
     if power == 1:
@@ -204,7 +204,7 @@ def _indicators(row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def row_extremes_of_matrix(matrix: np.ndarray) -> tuple[Extremes, ...]:
-    """Return the extremes of the rows of a matrix [rows, columns] that matter."""
+    """Return the extremes of a matrix's rows [rows, columns], without the dominated rows."""
     lows, highs = matrix.min(axis=1), matrix.max(axis=1)
     tops, places = np.unique(highs, return_inverse=True)
     least = np.full(len(tops), lows.max())
@@ -213,9 +213,10 @@ def row_extremes_of_matrix(matrix: np.ndarray) -> tuple[Extremes, ...]:
 
 
 def row_extremes_of_product(factors: Sequence[tuple[Extremes, ...]]) -> tuple[Extremes, ...]:
-    """Return the extremes of a Kronecker product's rows that matter.
+    """Return the extremes of a Kronecker product's rows, without the dominated rows.
 
-    Where a factor has too many rows, one that holds them all stands for them: never too narrow.
+    Too many combinations of rows are replaced by one row that covers them all, so the result is never
+    too narrow.
     """
     result = CONSTANT
     for rows in factors:
@@ -226,7 +227,7 @@ def row_extremes_of_product(factors: Sequence[tuple[Extremes, ...]]) -> tuple[Ex
 
 
 def entry_and_spread(rows: Iterable[Extremes]) -> tuple[Number, Number]:
-    """Return the largest magnitude of an entry, and the largest difference of two in one row."""
+    """Return the largest magnitude of an entry and the largest difference of two entries of one row."""
     known = list(rows)
     return max(high for _, high in known), max(high - low for low, high in known)
 
@@ -237,7 +238,7 @@ def _times(first: Extremes, second: Extremes) -> Extremes:
 
 
 def _outermost(rows: Iterable[Extremes]) -> tuple[Extremes, ...]:
-    """Drop rows whose entries lie within those of another, after turning signs."""
+    """Drop rows whose entries lie within the range of another row, after normalising signs."""
     turned = {(low, high) if high >= -low else (-high, -low) for low, high in rows}
     kept: list[Extremes] = []
     for low, high in sorted(turned, key=lambda row: (-row[1], row[0])):

@@ -1,10 +1,10 @@
 """Exact integer answers of queries, without ever failing because of the counts.
 
-An error that is raised for large counts would tell that they are large. So nothing here fails on a
-table: answers that could pass 64 bits are worked out as Python integers.
+An error raised for large counts would reveal that they are large. So nothing here fails on a table:
+answers that could exceed 64 bits are computed as Python integers.
 
-`check_indicators`, `count_records` and `sum_of_rows` are for queries whose entries are 0 and 1: each row says
-of a record whether it is counted.
+`check_indicators`, `count_records` and `sum_of_rows` are for queries whose entries are 0 and 1: each row
+either counts a record or does not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SAFE = 2**62
 
 
 def largest_entry(query: Query, domain: Domain) -> int:
-    """Return a bound of all entries, for a sum of terms that of the terms' absolute values."""
+    """Return a bound on the magnitude of all entries; for a sum, the bounds of its terms are added."""
     if isinstance(query, WeightedSum):
         terms = zip(query.coefficients, query.products, strict=True)
         bound = sum(abs(Fraction(number)) * _entry(product, domain) for number, product in terms)
@@ -41,10 +41,10 @@ def _entry(query: Query, domain: Domain) -> Fraction:
 
 
 def check_entries(query: Query, domain: Domain) -> None:
-    """Refuse entries beyond `LARGEST_ENTRY`; to be called before any budget is spent.
+    """Refuse entries beyond `LARGEST_ENTRY`; call it before any budget is spent.
 
     Raises:
-        ValueError: the largest entry, and what to do.
+        ValueError: an entry is too large.
     """
     largest = largest_entry(query, domain)
     if largest > LARGEST_ENTRY:
@@ -56,14 +56,14 @@ def check_entries(query: Query, domain: Domain) -> None:
 
 
 def answers(query: Query, domain: Domain, table: np.ndarray) -> np.ndarray:
-    """Return the exact answers of an integral query [rows]: int64 where they surely fit, else Python's own.
+    """Return the exact answers of an integral query [rows]: int64 if sure to fit, else Python integers.
 
-    Where they may not, 64-bit arithmetic gives them modulo 2^64 and floats tell which multiple is missing:
-    with entries up to `LARGEST_ENTRY`, totals below 2^53 and up to 2^27 cells the floats are off by less
-    than 2^57.
+    If they may not fit, 64-bit arithmetic gives the answers modulo 2^64, and floats determine the missing
+    multiple: with entries up to `LARGEST_ENTRY`, totals below 2^53 and up to 2^27 cells, the floats are off
+    by less than 2^57.
 
     Args:
-        query: passes `check_entries`.
+        query: an integral query that passes `check_entries`.
         domain: the domain of the table.
         table: exact counts, int64 [size of each attribute].
     """
@@ -79,7 +79,7 @@ def answers(query: Query, domain: Domain, table: np.ndarray) -> np.ndarray:
 
 
 def times(values: np.ndarray, factor: int) -> np.ndarray:
-    """Return integers times a factor, exactly: int64 where they surely fit, else Python integers."""
+    """Return integers times a factor, exactly: int64 if sure to fit, else Python integers."""
     if values.dtype == object or largest_of(values) * abs(factor) < _SAFE:
         return values * factor
     return values.astype(object) * factor
@@ -93,18 +93,18 @@ def total(values: np.ndarray) -> int:
 
 
 def saturated(values: np.ndarray, limit: int) -> np.ndarray:
-    """Return integers as int64, those beyond ``-limit..limit`` moved to its ends.
+    """Return integers as int64, clipped to ``-limit..limit``.
 
-    No two values move apart by this, so that sensitivities stay as they are.
+    Clipping never moves two values apart, so sensitivities do not increase.
     """
     return np.clip(values, -limit, limit).astype(np.int64)
 
 
 def check_indicators(query: Query, domain: Domain) -> None:
-    """Refuse a query with other entries than 0 and 1.
+    """Refuse a query with entries other than 0 and 1.
 
     Raises:
-        ValueError: which query; marginals, prefixes, ranges and subsets are examples of those that fit.
+        ValueError: the query has other entries. Marginals, prefixes, ranges and subsets are accepted.
     """
     query.check(domain)
     fits = query.is_integral(domain) and query.is_nonnegative(domain)
@@ -116,10 +116,10 @@ def check_indicators(query: Query, domain: Domain) -> None:
 
 
 def check_codes(domain: Domain, records: np.ndarray) -> None:
-    """Refuse codes [records, attributes] that are none of a domain's.
+    """Refuse codes [records, attributes] outside a domain.
 
     Raises:
-        ValueError: another number of columns, or a code out of range.
+        ValueError: wrong number of columns, or a code out of range.
     """
     if records.shape[1:] != (len(domain),):
         raise ValueError(f"records must have shape [records, {len(domain)}], got {records.shape}.")
@@ -128,11 +128,11 @@ def check_codes(domain: Domain, records: np.ndarray) -> None:
 
 
 def count_records(query: Query, domain: Domain, records: np.ndarray) -> np.ndarray:
-    """Return how many of some records each row counts, int64 [rows].
+    """Return how many of the given records each row counts, int64 [rows].
 
     Args:
         query: all entries 0 or 1.
-        domain: the attributes.
+        domain: the domain.
         records: codes [records, attributes] in the domain's order.
     """
     places = {name: number for number, name in enumerate(domain.attributes)}
@@ -142,12 +142,12 @@ def count_records(query: Query, domain: Domain, records: np.ndarray) -> np.ndarr
 
 
 def sum_of_rows(query: Query, domain: Domain, rows: Iterable[int]) -> np.ndarray:
-    """Return for every cell how many of some rows count it, float64 [size of each attribute].
+    """Return for every cell how many of the given rows count it, float64 [size of each attribute].
 
     Args:
         query: all entries 0 or 1.
-        domain: the attributes' sizes.
-        rows: numbers of rows, of which some may be the same.
+        domain: the domain.
+        rows: row numbers, possibly repeated.
     """
     result = np.zeros(domain.shape_of(query.clique))
     shape = query.shape(domain)

@@ -1,4 +1,4 @@
-"""Kronecker products of blocks, one an attribute: marginals, multivariate CDFs, grids of ranges."""
+"""Kronecker products of blocks, one per attribute: marginals, multivariate CDFs, grids of ranges."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pgmjax.queries.query import Query, Term, attribute_names, specs_of
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Product(Query):
-    """A Kronecker product: a row for every combination of the blocks' rows.
+    """A Kronecker product: one row for every combination of the blocks' rows.
 
     Args:
         blocks: a block for each attribute, in the clique's order.
@@ -93,11 +93,11 @@ class Product(Query):
         return Product({name: blocks[name] for name in clique})
 
     def rename(self, clique: Clique) -> Product:
-        """Return the same query asked of other attributes, in the order of its own."""
+        """Return the same query on other attributes, matched by position."""
         return Product(dict(zip(clique, self.blocks, strict=True)))
 
     def to_spec(self) -> dict[str, Any]:
-        """Return the form of a workload file: `clique`, and `queries` for what is not identity."""
+        """Return the workload-file form: `clique`, and `queries` for the blocks other than identity."""
         specs = specs_of(dict(self._items()))
         return {"clique": list(self.clique), **({"queries": specs} if specs else {})}
 

@@ -1,7 +1,7 @@
 """Quantised queries: real matrices rounded to whole multiples of a power of two before anything is measured.
 
-Noise is integer, so a query must be too. What is rounded, in exact arithmetic, is the query, which is
-public, never an answer: sensitivities follow exactly from the rounded matrix, and the released numbers are
+Noise is integer, so queries must be too. The query, which is public, is rounded in exact arithmetic; the
+answers never are. Sensitivities follow exactly from the rounded matrix, and the released numbers are
 integers.
 """
 
@@ -32,15 +32,15 @@ _LARGEST = 2.0**53
 
 @dataclasses.dataclass(frozen=True)
 class Quantised:
-    """An integral query that stands for a real one.
+    """An integral query that replaces a real one.
 
-    Measure `query`, and fit the model to it as to any other: its answers are `2**bits` times those
-    of the rounded real one, and nothing need be divided.
+    Measure `query` and fit the model to it like any other. Its answers are `2**bits` times those of the
+    rounded real query; no division is needed.
 
     Attributes:
         query: the rounded query times `2**bits`, with a matrix of integers.
         bits: the grid's step is `2**-bits`; 0 for a query that was integral already.
-        error_bound: no entry of the rounded query is farther than this from the one asked for.
+        error_bound: bound on the rounding error of every entry.
     """
 
     query: Query
@@ -49,7 +49,7 @@ class Quantised:
 
     @property
     def scale(self) -> int:
-        """The factor of the answers to the rounded query: `2**bits`."""
+        """The factor between the answers of `query` and those of the rounded real one: `2**bits`."""
         return 2**self.bits
 
     def unscale(self, answers: Any) -> np.ndarray:
@@ -60,25 +60,25 @@ class Quantised:
 def quantise(query: Query, domain: Domain, bits: int = 16) -> Quantised:
     """Round a query's entries to multiples of `2**-bits`, halves to even, and return it as integers.
 
-    Products stay products and sums stay sums: within a term, the factors that are not integral, the
-    coefficient among them, share the bits so that none is rounded much more coarsely than the others,
-    for its size; integral factors stay as they are. An integral query is returned unchanged.
+    Products stay products and sums stay sums. Within a term, the non-integral factors (including the
+    coefficient) share the bits so that their rounding errors relative to their size are similar; integral
+    factors stay as they are. An integral query is returned unchanged.
 
     Args:
         query: any query, with finite entries.
         domain: the domain of the table.
-        bits: how fine the grid is, 0..`MAX_BITS`.
+        bits: binary digits after the point, 0..`MAX_BITS`; the grid's step is `2**-bits`.
 
     Raises:
-        TypeError: no query.
-        ValueError: bits outside their range; entries that are not finite, or that reach beyond
+        TypeError: not a query.
+        ValueError: bits out of range; entries that are not finite, or that would exceed
             `queries.integers.LARGEST_ENTRY` (the message says how many bits would fit); a row of a matrix
-            or of a factor, a coefficient or the whole query that is rounded to zero, so that answers would
+            or of a factor, a coefficient or the whole query that rounds to zero, so that its answers would
             be nothing but noise.
 
     Guarantees:
-        `error_bound` is exact arithmetic; for a joint matrix, or one factor that is not integral
-        beside others of zeros and ones, it is at most half a step, `2**-(bits + 1)`.
+        `error_bound` is computed in exact arithmetic. For a joint matrix, or one non-integral factor
+        next to factors of zeros and ones, it is at most half a step, `2**-(bits + 1)`.
 
     Example:
         >>> from pgmjax.queries import matrix
@@ -115,7 +115,7 @@ def quantise(query: Query, domain: Domain, bits: int = 16) -> Quantised:
 
 @dataclasses.dataclass(frozen=True)
 class _Rounded:
-    """A query times `2**bits` in integers, and the matrices that were rounded for it."""
+    """A query times `2**bits` in integers, and the matrices rounded for it."""
 
     query: Query
     error: Fraction
@@ -124,7 +124,7 @@ class _Rounded:
 
 
 def _round(query: Query, domain: Domain, bits: int) -> _Rounded | None:
-    """Return the rounded query; None where it would be too large."""
+    """Return the rounded query, or None if it would be too large."""
     if isinstance(query, Product):
         result = _round_term(1, query, domain, bits)
     elif isinstance(query, WeightedSum):
@@ -152,7 +152,7 @@ def _round_sum(query: WeightedSum, domain: Domain, bits: int) -> _Rounded | None
 
 
 def _round_term(coefficient: int | float, product: Product, domain: Domain, bits: int) -> _Rounded | None:
-    """Return a coefficient times a product, its bits shared by what is not integral in it."""
+    """Return a coefficient times a product, rounded; its non-integral parts share the bits."""
     blocks = dict(zip(product.clique, product.blocks, strict=True))
     real = {name: block for name, block in blocks.items() if not block.is_integral(domain[name])}
     matrices = {
@@ -179,7 +179,7 @@ def _round_term(coefficient: int | float, product: Product, domain: Domain, bits
 
 
 def _lost(rounded: _Rounded, domain: Domain) -> str:
-    """Say what was rounded to zero; the empty string where nothing was."""
+    """Describe what was rounded to zero; the empty string if nothing was."""
     for grid in rounded.grids:
         if grid.lost:
             rows = len(grid.integers)
@@ -196,9 +196,9 @@ class RoundedMatrix:
     Attributes:
         name: what its rows are, for messages.
         integers: int64 [rows, columns].
-        error: how far the farthest entry was moved, before it was multiplied.
-        largest: the largest magnitude of an entry before rounding.
-        lost: how many rows were not zero and are now.
+        error: largest rounding error of an entry, in the original units.
+        largest: largest magnitude of an entry before rounding.
+        lost: number of nonzero rows that were rounded to zero.
     """
 
     name: str
@@ -209,7 +209,7 @@ class RoundedMatrix:
 
 
 def round_to(name: str, matrix: np.ndarray, bits: int) -> RoundedMatrix | None:
-    """Round a finite matrix [rows, columns] times `2**bits`, halves to even; None if beyond 2**53."""
+    """Round a finite matrix [rows, columns] times `2**bits`, halves to even; None if not below 2**53."""
     with np.errstate(over="ignore"):
         scaled = np.ldexp(matrix, bits)
     if not np.abs(scaled).max() < _LARGEST:
@@ -221,7 +221,7 @@ def round_to(name: str, matrix: np.ndarray, bits: int) -> RoundedMatrix | None:
 
 
 def share(matrices: Sequence[np.ndarray], bits: int) -> list[int]:
-    """Divide bits between the factors of a product: each goes to the one that is coarsest for its size.
+    """Divide bits among the factors of a product: each goes to the factor coarsest relative to its size.
 
     Example:
         >>> share([np.array([[0.5, 1.0]]), np.array([[0.1, 0.3]])], 6)
@@ -243,7 +243,7 @@ def finite(name: str, values: Any) -> np.ndarray:
     """Return numbers in float64; refuse those that are not finite.
 
     Raises:
-        ValueError: how many are not.
+        ValueError: some are not finite; the message says how many.
     """
     array = np.asarray(values, dtype=np.float64)
     wrong = int((~np.isfinite(array)).sum())

@@ -27,7 +27,7 @@ class Query(abc.ABC):
     """Linear answers about a table: a matrix over the cells of a clique, seldom written out.
 
     Cells and rows are numbered row-major in the order of `clique`. Entries may be negative. Queries
-    are hashable and compared by content, so that they may be static under `jax.jit`.
+    are hashable and compared by content, so they can be static arguments under `jax.jit`.
 
     Attributes:
         clique: the attributes, in the order of the table's axes.
@@ -44,8 +44,8 @@ class Query(abc.ABC):
         """Return the answers, in the shape of `shape`.
 
         Args:
-            table: [size of each attribute], the clique's table, NumPy or JAX; integers stay exact in
-                NumPy when `is_integral`.
+            table: [size of each attribute], the clique's table, NumPy or JAX. Integers stay exact in
+                NumPy if the query `is_integral`.
             xp: the module of the array, `numpy` or `jax.numpy`.
         """
 
@@ -55,31 +55,31 @@ class Query(abc.ABC):
 
     @abc.abstractmethod
     def is_nonnegative(self, domain: Domain) -> bool:
-        """Return whether no entry is known to be negative (sums of terms may say False though none is)."""
+        """Return whether all entries are nonnegative; a sum may report False although they are."""
 
     @abc.abstractmethod
     def factors(self, domain: Domain) -> list[Term]:
         """Return the query as a sum of coefficients times Kronecker products, attribute by attribute.
 
         Raises:
-            ValueError: the query is one joint matrix and has no such form.
+            ValueError: the query is a joint matrix over several attributes, which has no such form.
         """
 
     @abc.abstractmethod
     def reorder(self, clique: Clique) -> Query:
-        """Return the same answers with attributes, and so rows, in another order.
+        """Return the same query with its attributes, and so its rows, in another order.
 
         Raises:
-            ValueError: other attributes, or a joint matrix whose columns have their order.
+            ValueError: different attributes, or a joint matrix, whose column order is fixed.
         """
 
     @abc.abstractmethod
     def rename(self, clique: Clique) -> Query:
-        """Return the same query asked of other attributes, in the order of its own."""
+        """Return the same query on other attributes, matched by position."""
 
     @abc.abstractmethod
     def to_spec(self) -> dict[str, Any]:
-        """Return the form of a workload file: a mapping with `clique` and what is asked of it."""
+        """Return the workload-file form: a mapping with `clique` and the query on it."""
 
     @abc.abstractmethod
     def _check(self, domain: Domain) -> None: ...
@@ -98,10 +98,10 @@ class Query(abc.ABC):
         """Return the largest magnitude of an entry and the largest difference of two in one row."""
 
     def check(self, domain: Domain) -> None:
-        """Refuse a domain that lacks an attribute or has sizes the query does not fit.
+        """Refuse a domain that lacks an attribute or has sizes that do not fit the query.
 
         Raises:
-            ValueError: which attribute, and what was expected of it.
+            ValueError: an attribute is missing or its size does not fit.
         """
         as_clique(domain, self.clique)
         self._check(domain)
@@ -129,20 +129,20 @@ class Query(abc.ABC):
         return self._matrix(domain)
 
     def l1_sensitivity(self, relation: Relation, domain: Domain, max_weight: int | None = None) -> Exact:
-        """Return how far the answers can move in L1 between neighbouring tables.
+        """Return the largest L1 change of the answers between neighbouring tables.
 
         Args:
             relation: which tables are neighbours.
             domain: the domain of the table.
-            max_weight: for weighted data the largest weight of a record (public); None without weights.
+            max_weight: for weighted data, the largest weight of a record (public). Default: no weights.
 
         Guarantees:
-            Add/remove: the largest column norm. Replace one: the largest distance of two columns,
-            exact where it can be computed (any single attribute or joint matrix up to 4096 cells,
-            Kronecker products that keep an attribute, or with entries -1, 0, 1 and up to 1024 codes an
-            attribute), otherwise the upper
-            bound twice the column norm. With weights 0..W, W times that, and under replace one W
-            times the larger of both, since a record of weight W may become one of weight 0.
+            Add/remove: the largest column norm. Replace one: the largest distance between two columns,
+            exact where it can be computed (a single attribute or a joint matrix up to 4096 cells,
+            Kronecker products that keep an attribute, or have entries -1, 0, 1 and at most 1024 codes
+            per attribute), otherwise the upper bound of twice the column norm. With weights 0..W: W
+            times that; under replace one, W times the larger of the distance and the column norm, since
+            a record of weight W may become one of weight 0.
             Integers and fractions are exact; a float is never below the exact value.
         """
         return self._sensitivity(relation, domain, max_weight, 1)
@@ -150,33 +150,33 @@ class Query(abc.ABC):
     def l2_sensitivity_squared(
         self, relation: Relation, domain: Domain, max_weight: int | None = None
     ) -> Exact:
-        """Return the square of how far the answers can move in L2 between neighbouring tables.
+        """Return the largest squared L2 change of the answers between neighbouring tables.
 
         Args:
             relation: which tables are neighbours.
             domain: the domain of the table.
-            max_weight: for weighted data the largest weight of a record (public); None without weights.
+            max_weight: for weighted data, the largest weight of a record (public). Default: no weights.
 
         Guarantees:
-            As `l1_sensitivity`, exact for products of any entries too; where the replace-one
-            distance cannot be computed, the upper bound is twice the squared column norm for entries
-            that are not negative, four times otherwise. Times ``max_weight**2``.
+            As in `l1_sensitivity`, but exact for products with any entries too. If the replace-one
+            distance cannot be computed, the upper bound is twice the squared column norm for
+            nonnegative entries and four times otherwise. Weights multiply by ``max_weight**2``.
         """
         return self._sensitivity(relation, domain, max_weight, 2)
 
     def linf_sensitivity(self, relation: Relation, domain: Domain, max_weight: int | None = None) -> Exact:
-        """Return how far any single answer can move between neighbouring tables.
+        """Return the largest change of any single answer between neighbouring tables.
 
         Args:
             relation: which tables are neighbours.
             domain: the domain of the table.
-            max_weight: for weighted data the largest weight of a record (public); None without weights.
+            max_weight: for weighted data, the largest weight of a record (public). Default: no weights.
 
         Guarantees:
-            Add/remove: the largest magnitude of an entry. Replace one: the largest difference of two
-            entries of one row, so 1 for a count and 2 for a row with entries from -1 to 1. Weights
+            Add/remove: the largest magnitude of an entry. Replace one: the largest difference between
+            two entries of one row, so 1 for a count and 2 for a row with entries from -1 to 1. Weights
             as in `l1_sensitivity`. Exact for joint matrices, for sums of integral products up to four
-            million entries and for products, but for those of many factors of thousands of different
+            million entries, and for products except those of many factors with thousands of distinct
             rows each; otherwise an upper bound.
         """
         relation, weight = self._neighbours(relation, domain, max_weight)
@@ -212,5 +212,5 @@ def attribute_names(attributes: Any) -> Clique:
 
 
 def specs_of(blocks: Mapping[str, AttributeQuery]) -> dict[str, Any]:
-    """Return blocks in the form of a workload file, without those that keep the attribute."""
+    """Return blocks in their workload-file form, without the identities."""
     return {name: block.to_spec() for name, block in blocks.items() if block.kind != "identity"}

@@ -25,13 +25,13 @@ _BATCH = 1024
 
 
 def distinct_ranges(domain: Domain, clique: Clique, number: int, seed: int = 0) -> Query:
-    """Return different ranges, each equally likely; of several attributes boxes, a range of each.
+    """Return distinct ranges, each equally likely; for several attributes boxes, one range per attribute.
 
     Args:
-        domain: the attributes.
-        clique: those that are asked for.
-        number: of queries; the first ones do not depend on it.
-        seed: of the choice, which is no noise and looks at no data.
+        domain: the domain.
+        clique: the attributes of the query.
+        number: number of queries; a larger number keeps the first ones.
+        seed: seed of the choice, which is not noise and uses no data.
 
     Returns:
         a query of `number` rows of zeros and ones.
@@ -59,13 +59,13 @@ def distinct_ranges(domain: Domain, clique: Clique, number: int, seed: int = 0) 
 
 
 def random_subsets(domain: Domain, clique: Clique, number: int, seed: int = 0) -> Query:
-    """Return counting queries: each asks for a random set of cells, every cell with probability one half.
+    """Return counting queries on random sets of cells; each cell is included with probability one half.
 
     Args:
-        domain: the attributes.
-        clique: those that are asked for.
-        number: of queries; sets may be equal where there are few cells.
-        seed: of the choice, which is no noise and looks at no data.
+        domain: the domain.
+        clique: the attributes of the query.
+        number: number of queries; some may be equal if there are few cells.
+        seed: seed of the choice, which is not noise and uses no data.
 
     Raises:
         ValueError: the matrix would have more than 50 million entries.
@@ -77,10 +77,10 @@ def random_subsets(domain: Domain, clique: Clique, number: int, seed: int = 0) -
 
 
 def check_matrix(domain: Domain, clique: Clique, number: int) -> None:
-    """Refuse more random queries than can be written out.
+    """Refuse more random queries than an explicit matrix can hold.
 
     Raises:
-        ValueError: how many entries there would be.
+        ValueError: the matrix would have too many entries.
     """
     if number * domain.size(clique) > MAX_MATRIX_ENTRIES:
         raise ValueError(
@@ -90,12 +90,12 @@ def check_matrix(domain: Domain, clique: Clique, number: int) -> None:
 
 
 def ranges_there_are(domain: Domain, clique: Clique) -> int:
-    """Return the number of different ranges, of several attributes that of boxes."""
+    """Return the number of distinct ranges, or of boxes for several attributes."""
     return math.prod(size * (size + 1) // 2 for size in domain.shape_of(clique))
 
 
 def _boxes(shape: tuple[int, ...], number: int, existing: int, seed: int) -> np.ndarray:
-    """Return different bounds [number, attributes, low and high]."""
+    """Return distinct bounds [number, attributes, low and high]."""
     if number > existing:
         raise ValueError(f"there are {existing:,} different ranges of {shape} codes, fewer than {number:,}.")
     generator = random.generator(seed)
@@ -108,7 +108,7 @@ def _boxes(shape: tuple[int, ...], number: int, existing: int, seed: int) -> np.
 
 
 def _borders(generator: np.random.Generator, size: int) -> np.ndarray:
-    """Return ranges between two different ones of size + 1 borders: each range is equally likely."""
+    """Return ranges between two distinct borders out of size + 1, each range equally likely."""
     first = generator.integers(0, size + 1, _BATCH)
     second = (first + generator.integers(1, size + 1, _BATCH)) % (size + 1)
     return np.stack([np.minimum(first, second), np.maximum(first, second) - 1], axis=1)
@@ -117,14 +117,13 @@ def _borders(generator: np.random.Generator, size: int) -> np.ndarray:
 def random_ranges(domain: Domain, count: int, *, dimensions: int = 2, seed: int) -> list[Product]:
     """Return queries that count the records in a random box of some random attributes.
 
-    Every set of attributes is as likely; the two ends of an attribute's range are drawn uniformly and
-    put in order.
+    Every set of attributes is equally likely. The two ends of each range are drawn uniformly and sorted.
 
     Args:
-        domain: the attributes.
-        count: how many queries.
-        dimensions: attributes a query, 1 to all.
-        seed: of the drawing, which is not noise.
+        domain: the domain.
+        count: number of queries.
+        dimensions: attributes per query, 1 to all.
+        seed: seed of the choice, which is not noise.
 
     Raises:
         ValueError: a count below 1, or dimensions out of range.
@@ -145,13 +144,13 @@ def random_ranges(domain: Domain, count: int, *, dimensions: int = 2, seed: int)
 def random_tables(domain: Domain, count: int, *, dimensions: int = 2, seed: int) -> list[DenseMatrix]:
     """Return queries that count the records in a random half of the cells of some random attributes.
 
-    Every cell's entry is 0 or 1 with equal probability; a query all zeros is drawn again.
+    Every cell's entry is 0 or 1 with equal probability; a query of all zeros is drawn again.
 
     Args:
-        domain: the attributes.
-        count: how many queries.
-        dimensions: attributes a query, 1 to all.
-        seed: of the drawing, which is not noise.
+        domain: the domain.
+        count: number of queries.
+        dimensions: attributes per query, 1 to all.
+        seed: seed of the choice, which is not noise.
 
     Raises:
         ValueError: a count below 1, or dimensions out of range.

@@ -1,4 +1,4 @@
-"""Rows of a query: one of them as a query of its own, and a weighted sum of all of them as a table."""
+"""Rows of a query: a single row as a query, and a weighted sum of all rows as a table."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pgmjax.queries.blocks import Identity
 
 
 def row(query: Query, domain: Domain, number: int) -> Query:
-    """Return the query that asks one answer of another.
+    """Return one row of a query as a query.
 
     Args:
-        query: what is asked.
-        domain: the attributes.
-        number: which of its answers, row-major.
+        query: the query.
+        domain: the domain.
+        number: number of the row, row-major.
 
     Returns:
-        A query of one row, in the form of the given one where that is a product or a sum of products.
+        A query of one row; a product or weighted sum if the given query is one.
 
     Example:
         >>> row(queries.marginal(["a", "b"]), Domain({"a": 2, "b": 3}), 4).to_spec()["queries"]
@@ -52,12 +52,12 @@ def _block_row(block: AttributeQuery, size: int, number: int) -> AttributeQuery:
 
 
 def transposed(query: Query, domain: Domain, weights: np.ndarray) -> np.ndarray:
-    """Apply a query's transpose, factor by factor where it has factors.
+    """Apply a query's transpose, factor by factor if it has factors.
 
     Args:
         query: the query.
-        domain: the attributes.
-        weights: a number for each row of the query, flat [rows].
+        domain: the domain.
+        weights: one number per row of the query, flat [rows].
 
     Returns:
         float64 [size of each attribute of the query's clique].

@@ -1,10 +1,10 @@
 """Replace-one sensitivity of a Kronecker product: the largest distance between its columns.
 
-With columns indexed by one code an attribute, the squared distance of two columns x and y is
-``|x|^2 + |y|^2 - 2 <x, y>``, and each of the three is the product of the same over the factors. So
-is the L1 distance where all entries are -1, 0 or 1: there ``|u - v| = |u| + |v| - u v - |u v|``. So
-the largest distance needs a few numbers for each pair of columns of each factor, not of the product,
-and of those only the undominated.
+Index columns by one code per attribute. The squared distance between two columns x and y is
+``|x|^2 + |y|^2 - 2 <x, y>``, and each of the three terms is the product of the same quantity over the
+factors. The L1 distance factorises in the same way if all entries are -1, 0 or 1, since then
+``|u - v| = |u| + |v| - u v - |u v|``. So the largest distance needs a few numbers for each pair of columns
+of each factor, not of the product, and only for pairs that are not dominated.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def product_max_column(factors: Sequence[Bound], power: int) -> Exact:
 def product_max_distance(factors: Sequence[Bound], power: int) -> Exact:
     """Return the largest distance (to the power) of two columns of a Kronecker product, or a bound.
 
-    Factors whose columns are all equal only scale it. Columns that differ in a factor that
-    separates have disjoint supports, so lie twice the norm apart, which is the most for L1.
+    Factors whose columns are all equal only scale the result. Columns that differ in a separating factor
+    have disjoint supports, so their distance is twice the norm, the maximum for L1.
     """
     largest = product_max_column(factors, power)
     scale: Exact = 1
@@ -60,7 +60,7 @@ def product_max_distance(factors: Sequence[Bound], power: int) -> Exact:
 
 
 def distance_bound(max_column: Exact, nonnegative: bool, power: int) -> Exact:
-    """Return what two columns can lie apart at most, given the largest column norm."""
+    """Return an upper bound on the distance between two columns, given the largest column norm."""
     return max_column * (2 if power == 1 or nonnegative else 4)
 
 
@@ -78,7 +78,7 @@ def _unseparated(factors: list[Bound], power: int) -> Exact:
 
 
 def _joint(factors: list[Bound], power: int) -> Exact | None:
-    """Compare all pairs of joint columns, where the product is small."""
+    """Compare all pairs of joint columns; None if the product is too large."""
     cells = math.prod(size for _, size in factors)
     rows = math.prod(block.rows(size) for block, size in factors)
     if cells > columns.MAX_PAIRWISE_COLUMNS or rows * cells > _MAX_JOINT_ENTRIES:
@@ -95,7 +95,7 @@ def _joint(factors: list[Bound], power: int) -> Exact | None:
 
 
 def kronecker_matrix(matrices: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the Kronecker product, in float64 where 64-bit integers could overflow."""
+    """Return the Kronecker product, in float64 if 64-bit integers could overflow."""
     largest = math.prod(max(1, int(np.abs(matrix).max())) for matrix in matrices)
     result = np.ones((1, 1), np.int64 if largest < _INT64 else np.float64)
     for matrix in matrices:
@@ -104,7 +104,7 @@ def kronecker_matrix(matrices: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _by_factors(factors: list[Bound], power: int) -> Exact | None:
-    """Return the exact distance from pairs of columns of each factor; None where it is out of reach."""
+    """Return the exact distance from pairs of columns of each factor, or None if that is too expensive."""
     if any(
         size > _MAX_FACTOR_COLUMNS or block.rows(size) * size > _MAX_FACTOR_ENTRIES for block, size in factors
     ):
@@ -131,9 +131,9 @@ def _by_factors(factors: list[Bound], power: int) -> Exact | None:
 
 
 def _pairs(matrix: np.ndarray, power: int) -> np.ndarray:
-    """Return for pairs of columns x, y: sizes of x and y, inner product, for L1 also that of absolutes.
+    """Return for pairs of columns x, y: squared norms, inner product, for L1 also that of absolute values.
 
-    The result is [3 or 4, pairs], of undominated pairs only; all numbers are whole.
+    The result is [3 or 4, pairs], for undominated pairs only; all numbers are integers.
     """
     sizes = np.rint((matrix * matrix).sum(axis=0)).astype(np.int64)
     chunks = []
@@ -148,7 +148,7 @@ def _pairs(matrix: np.ndarray, power: int) -> np.ndarray:
 
 
 def _undominated(pairs: np.ndarray) -> np.ndarray:
-    """Drop pairs that cannot matter: sizes should be large, absolute products small, products either."""
+    """Drop dominated pairs: prefer large norms, small absolute products, and either extreme of products."""
     keep = np.union1d(_best(pairs, 2, smallest=True), _best(pairs, 2, smallest=False))
     pairs = pairs[:, keep]
     if len(pairs) == 4:
@@ -158,7 +158,7 @@ def _undominated(pairs: np.ndarray) -> np.ndarray:
 
 
 def _best(pairs: np.ndarray, row: int, smallest: bool) -> np.ndarray:
-    """Return, among pairs that agree in all other rows, the index of the smallest or largest in `row`."""
+    """Return the index of the smallest or largest entry of `row` among pairs equal in all other rows."""
     others = np.delete(pairs, row, axis=0)
     order = np.lexsort((pairs[row] if smallest else -pairs[row], *others))
     fresh = np.ones(len(order), bool)

@@ -1,7 +1,7 @@
 """Queries as a user writes them: `"prefix"`, `{"range": [2, 5]}`, matrices, mappings of attributes.
 
-`from_spec` makes a block from its form in a workload file, `as_query` a query on a clique, and `in_words`
-says in a few words what a query asks of each attribute.
+`from_spec` makes a block from its form in a workload file, `as_query` makes a query on a clique, and
+`in_words` gives a short text description of a query.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ KINDS = tuple(dict.fromkeys([*_BARE, *_WITH_ARGUMENTS]))
 
 
 def from_spec(spec: Any) -> AttributeQuery:
-    """Return the block that a word or a one-entry mapping names; `block.to_spec()` is its inverse.
+    """Return the block for a name or a one-entry mapping; `block.to_spec()` is the inverse.
 
     Raises:
-        TypeError: neither a word nor a mapping.
-        ValueError: an unknown word (the known ones are named), or arguments that do not fit.
+        TypeError: neither a string nor a mapping.
+        ValueError: an unknown name (the message lists the known ones), or invalid arguments.
 
     Example:
         >>> from_spec({"range": [2, 5]})
@@ -100,17 +100,17 @@ def from_spec(spec: Any) -> AttributeQuery:
 
 
 def as_query(clique: Any, query: Any = None) -> Query:
-    """Return a query whose attributes stand in the order of `clique`.
+    """Return a query with its attributes in the order of `clique`.
 
     Args:
         clique: the attributes.
-        query: None (every cell); a block, for one attribute; a mapping of names to blocks or their
-            words, with identity for the attributes not named; a matrix [rows, cells]; or a query on
-            the same attributes.
+        query: a block, for one attribute; a mapping of attribute names to blocks or their names, with
+            identity for the attributes not named; a matrix [rows, cells]; or a query on the same
+            attributes. Default: every cell.
 
     Raises:
         TypeError: none of these.
-        ValueError: other attributes than the clique's.
+        ValueError: attributes that differ from the clique's.
 
     Example:
         >>> as_query(("age", "sex"), {"age": "prefix"}).blocks
@@ -148,7 +148,7 @@ def _from_mapping(clique: tuple[str, ...], query: Mapping[Any, Any]) -> Product:
 
 
 def in_words(query: Query) -> str:
-    """Say what a query asks.
+    """Describe a query as text.
 
     Example:
         >>> from pgmjax.queries import as_query

@@ -31,12 +31,12 @@ class WeightedSum(Query):
     """A sum of coefficients times products over the same attributes, row by row.
 
     Args:
-        terms: pairs (coefficient, product); coefficients are finite numbers, negative ones too. All
-            products have the same attributes (in any order: the first one's counts) and numbers of rows.
+        terms: pairs (coefficient, product). Coefficients are finite and may be negative. All products
+            have the same attributes (in any order; the first one's is used) and numbers of rows.
 
     Raises:
         TypeError: a term is not a pair of a number and a product.
-        ValueError: no term, or other attributes.
+        ValueError: no term, or products with different attributes.
 
     Example:
         >>> from pgmjax.queries import point
@@ -89,11 +89,11 @@ class WeightedSum(Query):
         return WeightedSum([(c, product.reorder(clique)) for c, product in self._terms()])
 
     def rename(self, clique: Clique) -> WeightedSum:
-        """Return the same query asked of other attributes, in the order of its own."""
+        """Return the same query on other attributes, matched by position."""
         return WeightedSum([(c, product.rename(clique)) for c, product in self._terms()])
 
     def to_spec(self) -> dict[str, Any]:
-        """Return the form of a workload file: `clique` and `terms`."""
+        """Return the workload-file form: `clique` and `terms`."""
         terms = [
             {"coefficient": c, "queries": product.to_spec().get("queries", {})}
             for c, product in self._terms()
@@ -120,7 +120,7 @@ class WeightedSum(Query):
         return np.sum([c * m for c, m in zip(self.coefficients, matrices, strict=True)], axis=0)
 
     def _explicit(self, domain: Domain) -> tuple[np.ndarray, int] | None:
-        """Return integers and what to divide them by, where the matrix is integral up to a factor."""
+        """Return an integer matrix and its divisor, or None if there is none or it would be too large."""
         entries = self.num_rows(domain) * domain.size(self.clique)
         if entries > _MAX_EXPLICIT or not all(product.is_integral(domain) for product in self.products):
             return None
@@ -159,7 +159,7 @@ class WeightedSum(Query):
         return self._combined(list(entries), 1), self._combined(list(spreads), 1)
 
     def _combined(self, norms: list[Exact], power: int) -> Exact:
-        """Return the triangle inequality over the terms; exact for one term."""
+        """Return the triangle-inequality bound over the terms; exact for one term."""
         if len(norms) == 1:
             return _times(abs(self.coefficients[0]), norms[0], power)
         if power == 1:
@@ -197,7 +197,7 @@ def _divided(value: Exact, divisor: int) -> Exact:
 
 @dataclasses.dataclass(frozen=True, init=False)
 class DenseMatrix(Query):
-    """A matrix written out: rows of any linear answers over the cells of a clique.
+    """An explicit matrix: any linear queries over the cells of a clique, one per row.
 
     Args:
         clique: the attributes; cells are numbered row-major in this order.
@@ -237,13 +237,13 @@ class DenseMatrix(Query):
         return bool(self.entries.array.min() >= 0)
 
     def factors(self, domain: Domain) -> list[Term]:
-        """Return one factor where the clique is one attribute; otherwise refuse."""
+        """Return one factor if the clique is a single attribute; otherwise refuse."""
         if len(self.clique) == 1:
             return [(1, {self.clique[0]: Matrix(self.entries.array)})]
         raise ValueError(f"a joint matrix over {self.clique} is no product of factors an attribute.")
 
     def reorder(self, clique: Clique) -> DenseMatrix:
-        """Return itself for its own order; refuse another, in which columns would mean other cells."""
+        """Return itself for its own order; refuse any other, since columns would mean different cells."""
         if tuple(clique) != self.clique:
             raise ValueError(
                 f"a joint matrix has its columns in the order of {self.clique}, got {tuple(clique)}: give "
@@ -252,7 +252,7 @@ class DenseMatrix(Query):
         return self
 
     def rename(self, clique: Clique) -> DenseMatrix:
-        """Return the same query asked of other attributes, in the order of its own."""
+        """Return the same query on other attributes, matched by position."""
         if len(clique) != len(self.clique):
             raise ValueError(
                 f"expected {len(self.clique)} attributes in place of {self.clique}, got {clique}."
@@ -260,7 +260,7 @@ class DenseMatrix(Query):
         return DenseMatrix(clique, self.entries.array)
 
     def to_spec(self) -> dict[str, Any]:
-        """Return the form of a workload file: `clique` and `matrix`."""
+        """Return the workload-file form: `clique` and `matrix`."""
         return {"clique": list(self.clique), "matrix": self.entries.array.tolist()}
 
     def _check(self, domain: Domain) -> None:

@@ -1,9 +1,9 @@
-"""Conditions written as text, such as `sex=Male,age<30`, as a query on a model.
+"""Parsing of conditions such as `sex=Male,age<30` into counting queries.
 
-A text is a list of conditions joined by commas; a row counts where all of them hold. A condition is
+A text is a comma-separated list of conditions; a record is counted if all of them hold. A condition is
 `NAME OP VALUE` with one of `=  !=  <  <=  >  >=`, or `NAME in {VALUE|VALUE}`. A value is a label, a
-bin such as `[20, 30)`, `missing`, or a number; names and values may stand in quotes. A comparison
-with a binned attribute must fall on a bin edge, since nothing finer is known of it.
+bin such as `[20, 30)`, `missing`, or a number; names and values may be quoted. A comparison with a
+binned attribute must fall on a bin edge, the finest resolution available.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def parse(text: str, domain: Domain) -> queries.Product:
     """Return the counting query of a list of conditions.
 
     Args:
-        text: conditions joined by commas, for example `sex=Male,age<30,race in {White|Black}`.
-        domain: names, labels and bins the text is read against.
+        text: conditions separated by commas, for example `sex=Male,age<30,race in {White|Black}`.
+        domain: the attributes with their names, labels and bins.
 
     Returns:
-        A product of one subset for each attribute named: its answer is the number of rows for which
+        A product of one subset for each attribute named; its answer is the number of records for which
         every condition holds.
 
     Raises:
@@ -58,7 +58,7 @@ def parse(text: str, domain: Domain) -> queries.Product:
 
 
 def selection(text: str, domain: Domain) -> dict[str, tuple[int, ...]]:
-    """Return for each attribute named in the text the codes that satisfy all its conditions.
+    """Return the codes that satisfy all conditions, for each attribute named in the text.
 
     Example:
         >>> from pgmjax.data.domain import Domain
@@ -88,7 +88,7 @@ def selection(text: str, domain: Domain) -> dict[str, tuple[int, ...]]:
 
 
 def _read_name(text: str, position: int, domain: Domain) -> tuple[str, int]:
-    """The attribute that starts here: quoted, or the longest known name with an operator behind it."""
+    """Read the attribute that starts here: quoted, or the longest known name followed by an operator."""
     quoted = _QUOTED.match(text, position)
     if quoted:
         if quoted.group(2) not in domain:
@@ -125,7 +125,7 @@ def _read_operator(text: str, position: int, name: str) -> tuple[str, int]:
 
 
 def _read_values(text: str, position: int, word: str) -> tuple[list[str], int]:
-    """The value or, behind `in`, the values that start here."""
+    """Read the value that starts here, or the values after `in`."""
     if word == "in":
         match = _SET.match(text, position)
         if not match:
@@ -150,7 +150,7 @@ def _unquote(value: str) -> str:
 
 
 def _codes(attribute: Attribute, word: str, values: list[str]) -> set[int]:
-    """The codes of one attribute for which one condition holds."""
+    """Return the codes of an attribute that satisfy a condition."""
     if word in _ORDER:
         return _compared(attribute, word, values[0])
     equal = {_code(attribute, value) for value in values}
@@ -158,7 +158,7 @@ def _codes(attribute: Attribute, word: str, values: list[str]) -> set[int]:
 
 
 def _code(attribute: Attribute, value: str) -> int:
-    """The code of one value written as a label, a bin, a code, or `missing`."""
+    """Return the code of a value given as a label, a bin, a code, or `missing`."""
     names = attribute.code_names()
     if value in names:
         return names.index(value)
@@ -176,7 +176,7 @@ def _code(attribute: Attribute, value: str) -> int:
 
 
 def _compared(attribute: Attribute, word: str, value: str) -> set[int]:
-    """The codes below or above a bound; the missing bucket is neither."""
+    """Return the codes below or above a bound; the missing bucket is in neither."""
     bound = _number(value)
     if bound is None:
         raise ValueError(f"{attribute.name!r} {word} needs a number, got {value!r}.")
@@ -192,9 +192,9 @@ def _compared(attribute: Attribute, word: str, value: str) -> set[int]:
 
 
 def _compared_bins(attribute: Attribute, word: str, bound: float) -> set[int]:
-    """The bins wholly below or above a bound; each is [low, high) and the last is closed."""
+    """Return the bins entirely below or above a bound; bins are [low, high) and the last is closed."""
     name, edges = attribute.name, list(attribute.bins or ())
-    if attribute.clip:  # the end bins hold what lies beyond them
+    if attribute.clip:  # the end bins include values beyond them
         edges[0], edges[-1] = -math.inf, math.inf
     count = len(edges) - 1
     if bound < edges[0]:
@@ -226,5 +226,5 @@ def _number(value: str) -> float | None:
 
 
 def _some(names: list[str]) -> str:
-    """The first values of an attribute, for a message; the domain is public."""
+    """Return the first values of an attribute for a message; the domain is public."""
     return ", ".join(names[:12]) + (f", ... ({len(names)} in all)" if len(names) > 12 else "")

@@ -1,7 +1,7 @@
-"""Workloads: what a release must answer, as queries on cliques, each with a weight.
+"""Workloads: the queries a release must answer, each on a clique and with a weight.
 
 A `Workload` is listed entry by entry, read from a file, or made by rule: all marginals of some order, blocks
-on attributes, unions, random marginals. `Entry` is one query of it and its form in a workload file.
+on attributes, unions, random marginals. `Entry` is one query with its weight.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _KEYS = ("clique", "queries", "matrix", "terms", "weight")
 
 @dataclasses.dataclass(frozen=True, init=False)
 class Workload:
-    """Queries with weights, at least one, none twice.
+    """Queries with weights; at least one, without duplicates.
 
-    The same query on the same attributes (in whatever order) may stand only once: a weight says
-    that it matters more. Different queries may be asked of one clique.
+    The same query on the same attributes (in any order) may appear only once; use a weight to give it
+    more importance. A clique may have several different queries.
 
     Args:
-        entries: `Entry` objects, queries, or what a workload file's list holds.
+        entries: `Entry` objects, queries, or entries as in a workload file.
 
     Raises:
         TypeError: an entry that is none of these.
-        ValueError: no entry, one that stands twice, or a malformed one (its position is named).
+        ValueError: no entry, a duplicate, or a malformed entry (the message names its position).
 
     Example:
         >>> workload = Workload([["sex"], {"clique": ["age", "sex"], "queries": {"age": "prefix"}}])
@@ -82,14 +82,14 @@ class Workload:
     def all_kway(cls, domain: Domain, k: int, max_cells: int | None = None) -> Workload:
         """Return all marginals of `k` attributes, or as many as fit a model of `max_cells` cells.
 
-        With a limit, cliques are tried from the smallest on (ties in the domain's order) and each is
-        kept if the junction tree of those kept, with it, holds at most `max_cells` cells. The choice
-        depends on the domain alone.
+        With a limit, cliques are tried from the smallest to the largest (ties in the domain's order). Each
+        is kept if the junction tree of the kept cliques then has at most `max_cells` cells. The choice
+        depends only on the domain.
 
         Args:
             domain: the attributes and their sizes.
-            k: attributes a marginal, 1 up to their number.
-            max_cells: the most cells of all cliques of the junction tree together.
+            k: attributes per marginal, 1 up to their number.
+            max_cells: largest total number of cells of the junction tree's cliques. Default: no limit.
 
         Raises:
             ValueError: k out of range, or no marginal fits.
@@ -110,16 +110,16 @@ class Workload:
 
     @classmethod
     def of_blocks(cls, cliques: Iterable[Any], blocks: Mapping[str, Any]) -> Workload:
-        """Return a workload that asks a block of each of some attributes wherever it stands in a clique.
+        """Return a workload that applies given blocks to attributes in every clique.
 
         Args:
             cliques: lists of attribute names.
-            blocks: by attribute a block (`queries.prefix()`, ...) or its name ("prefix", "range", ...);
-                attributes that are not named are kept whole.
+            blocks: attribute name to block, or its workload-file form (`queries.prefix()`, "prefix", ...);
+                the other attributes use the identity.
 
         Raises:
-            TypeError: cliques that are one string, or a block that is none.
-            ValueError: no clique, or an attribute of `blocks` that stands in none.
+            TypeError: cliques that are one string, or an invalid block.
+            ValueError: no clique, or an attribute of `blocks` that is in no clique.
 
         Example:
             >>> workload = Workload.of_blocks([("age", "sex"), ("sex",)], {"age": "prefix"})
@@ -142,14 +142,14 @@ class Workload:
 
     @classmethod
     def union(cls, parts: Iterable[tuple[Any, Workload]]) -> Workload:
-        """Return several workloads as one, each entry's weight multiplied by that of its part.
+        """Return several workloads as one, with each entry's weight multiplied by that of its part.
 
         Args:
-            parts: pairs (weight, workload), weights positive and exact.
+            parts: pairs (weight, workload) with positive weights, kept exactly.
 
         Raises:
-            TypeError: parts that are no such pairs.
-            ValueError: no part, a weight that is not positive, or one query in two parts.
+            TypeError: parts that are not such pairs.
+            ValueError: no part, a weight that is not positive, or the same query in two parts.
 
         Example:
             >>> both = Workload.union([(1, Workload([["a"]])), (3, Workload([["a", "b"]]))])
@@ -175,18 +175,18 @@ class Workload:
         max_queries: int | None = None,
         seed: int = 0,
     ) -> Workload:
-        """Return random marginals of `k` attributes, with blocks where they are given.
+        """Return random distinct marginals of `k` attributes, optionally with blocks.
 
         Args:
-            domain: the attributes and their sizes; the choice depends on it and on the seed alone.
-            number: how many, all different.
-            k: attributes of each.
-            blocks: by attribute a block or its name, see `of_blocks`.
-            max_queries: leave out marginals with more answers.
-            seed: of the choice, which is no noise.
+            domain: the attributes and their sizes; no data are used.
+            number: number of marginals.
+            k: attributes per marginal.
+            blocks: attribute name to block, see `of_blocks`. Default: identity.
+            max_queries: leave out marginals with more answers. Default: no limit.
+            seed: seed of the choice, which is not noise.
 
         Raises:
-            ValueError: fewer marginals than asked for fit.
+            ValueError: fewer than `number` marginals fit.
 
         Example:
             >>> domain = Domain({"a": 2, "b": 3, "c": 4, "d": 5})
@@ -216,12 +216,11 @@ class Workload:
         """Read a workload file: a JSON list of entries.
 
         An entry is a list of attribute names (all cells of that marginal), or a mapping with `clique`
-        and optionally `queries` (a block for each attribute, identity for those left out; see
-        `queries.from_spec`), `matrix` or `terms` in its place, and `weight`. Numbers are read
-        exactly: 0.1 is one tenth.
+        and optionally `weight` and one of `queries` (a block for each attribute, identity by default;
+        see `queries.from_spec`), `matrix` and `terms`. Weights are read exactly: 0.1 is one tenth.
 
         Raises:
-            ValueError: not JSON, not a list, an unknown key (the known ones are named), ...
+            ValueError: not JSON, not a list, an unknown key (the message lists the known ones), ...
         """
         text = pathlib.Path(path).read_text(encoding="utf-8")
         try:
@@ -241,14 +240,14 @@ class Workload:
         return tuple(dict.fromkeys(first[frozenset(entry.clique)] for entry in self.entries))
 
     def num_queries(self, domain: Domain) -> int:
-        """Return the number of answers of all entries."""
+        """Return the total number of answers of all entries."""
         return sum(entry.query.num_rows(domain) for entry in self.entries)
 
     def validate(self, domain: Domain) -> None:
         """Check every entry against a domain.
 
         Raises:
-            ValueError: the position of the entry, and what does not fit.
+            ValueError: an entry does not fit; the message names its position.
         """
         for position, entry in enumerate(self.entries):
             try:
@@ -302,8 +301,8 @@ class Entry:
     """One query of a workload.
 
     Attributes:
-        query: what is asked.
-        weight: how much it matters, an exact positive fraction.
+        query: the query on a clique.
+        weight: its importance, an exact positive fraction.
     """
 
     query: Query
@@ -320,7 +319,7 @@ class Entry:
         return self.query.clique
 
     def to_spec(self) -> Any:
-        """Return the form of a workload file."""
+        """Return the workload-file form."""
         spec = self.query.to_spec()
         if self.weight != 1:
             spec["weight"] = _written(self.weight)
@@ -328,7 +327,7 @@ class Entry:
 
 
 def as_entry(position: int, entry: Any) -> Entry:
-    """Return an entry from itself, a query, a list of names or a mapping as in a workload file.
+    """Return an `Entry` from an `Entry`, a query, a list of names or a workload-file mapping.
 
     Raises:
         TypeError: none of these; the message names the position.
@@ -383,7 +382,7 @@ def _term(clique: Any, term: Any) -> tuple[float, Product]:
 
 
 def _plain(value: Any) -> Any:
-    """Turn the decimals that a workload file was read with into floats."""
+    """Turn the decimals of a workload file into floats."""
     if isinstance(value, Decimal):
         return float(value)
     if isinstance(value, Mapping):
@@ -395,7 +394,7 @@ def _weight(value: Any) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal | str):
         raise TypeError(f"weight must be a number, got {type(value).__name__}.")
     try:
-        # The decimal that a float shows is what its writer meant: 0.1 is one tenth.
+        # Use the decimal form of a float, as its author wrote it: 0.1 is one tenth.
         weight = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)  # type: ignore[arg-type]
     except (ValueError, OverflowError, ZeroDivisionError) as error:
         raise ValueError(f"weight must be a finite number > 0, got {value!r}.") from error

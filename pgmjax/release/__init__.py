@@ -1,8 +1,8 @@
-"""Releases: what a mechanism hands out, on disk and in its report.
+"""Releases: the output of a mechanism, its files and its report.
 
-`release` is the object with its model and noisy answers, `trained` one that answers by a trained model.
-`folder` writes a release to disk and reads it back, with the Parquet files of `tables`; `load` reads models
-of any kind. `report` makes the HTML page out of `figures` and the sentences of `text`.
+`release` defines the release object with its model and noisy answers, `trained` a release that answers with a
+trained model. `folder` writes a release to disk and reads it back, including the Parquet files of `tables`;
+`load` reads models of any kind. `report` builds the HTML page from `figures` and the sentences of `text`.
 """
 
 from pgmjax._internal.moved import serve_old_names

@@ -1,9 +1,9 @@
 """The figures and lists of the report: attributes, pairs, measured marginals.
 
-Fitted values are drawn beside the noisy answers, as SVG. Every function takes released numbers only: measured
-(noisy) values, their standard deviations and fitted ones. Colours are written as CSS variables (`--ink`,
-`--muted`, `--grid`, `--fit`, `--noisy`), so that one drawing serves a light and a dark page. Needs matplotlib
-(extra `report`).
+Fitted values are drawn next to the noisy answers, as SVG. Every function takes released numbers only:
+measured (noisy) values, their standard deviations and fitted values. Colours are written as CSS variables
+(`--ink`, `--muted`, `--grid`, `--fit`, `--noisy`), so that one drawing works on light and dark pages. Needs
+matplotlib (extra `report`).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from pgmjax.plotting import axes as drawing
 MOST_ATTRIBUTES = 60
 MOST_PAIRS = 6
 LARGEST_PAIR = 40_000
-"""The most cells a heat map is drawn for; finer ones could not be seen."""
+"""Largest number of cells drawn as a heat map; smaller cells would not be visible."""
 
-# what matplotlib is told to draw with, and the CSS variable each stands for
+# colours passed to matplotlib, and the CSS variable that replaces each
 _COLOURS = {"#010101": "ink", "#020202": "muted", "#030303": "grid", "#040404": "fit", "#050505": "noisy"}
 _PAGE = drawing.Colours(*_COLOURS)
 
-# an inline drawing needs no namespaces, no size of its own, no font list and no names nobody refers to
+# an inline drawing needs no namespaces, no size, no font list and no unreferenced ids
 _CLEANING = [
     (r"<metadata>.*?</metadata>", ""),
     (r"<style[^>]*>.*?</style>", ""),
@@ -53,7 +53,7 @@ _CLEANING = [
 def one_way(
     model: GraphicalModel, measurements: Sequence[LinearMeasurement], show_progress: bool | None
 ) -> str:
-    """Return the section with a plot of each attribute, noisy beside fitted."""
+    """Return the section with a plot of each attribute, noisy and fitted counts together."""
     names = model.domain.attributes[:MOST_ATTRIBUTES]
     with Progress("drawing attributes", len(names), show_progress) as progress:
         figures = []
@@ -95,7 +95,7 @@ def _one_way_figure(model: GraphicalModel, measurements: Sequence[LinearMeasurem
 def two_way(
     model: GraphicalModel, measurements: Sequence[LinearMeasurement], show_progress: bool | None
 ) -> str:
-    """Return the section with heat maps of the largest measured pairs, or nothing where there is none."""
+    """Return the section with heat maps of the largest measured pairs, or "" if there are none."""
     pairs = _largest_pairs(model, measurements)
     with Progress("drawing pairs", len(pairs), show_progress) as progress:
         figures = []
@@ -126,7 +126,7 @@ def _two_way_figure(
 
 
 def _largest_pairs(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -> list[tuple[str, str]]:
-    """The pairs with most cells inside a measured marginal, up to what a heat map can show."""
+    """Pairs of attributes in a measured marginal, largest first, up to `LARGEST_PAIR` cells each."""
     found: dict[frozenset[str], tuple[str, str]] = {}
     for measurement in filter(is_marginal, measurements):
         for pair in itertools.combinations(measurement.clique, 2):
@@ -136,7 +136,7 @@ def _largest_pairs(model: GraphicalModel, measurements: Sequence[LinearMeasureme
 
 
 def measured(model: GraphicalModel, measurements: Sequence[LinearMeasurement]) -> str:
-    """Return the section that lists every measurement with its noise and how well it is met."""
+    """Return the section that lists every measurement with its noise and residual."""
     rows = "\n".join(_measured_row(model, measurement) for measurement in measurements)
     return f"""<section>
 <h2>What was measured</h2>
@@ -163,7 +163,7 @@ def _measured_row(model: GraphicalModel, measurement: LinearMeasurement) -> str:
 
 
 def _residual(model: GraphicalModel, measurement: LinearMeasurement) -> float:
-    """Root mean square of (fitted - noisy) / stddev over one measurement."""
+    """Root mean square of (fitted - noisy) / stddev of one measurement."""
     fitted = np.ravel(model.answer(measurement.query))
     return typical((fitted - measurement.flat_values()) / measurement.row_stddevs())
 
@@ -181,17 +181,17 @@ def one_way_svg(
     *,
     title: str = "",
 ) -> str:
-    """Draw one attribute's marginal: fitted counts as bars, noisy ones as points with 2 stddev each way.
+    """Draw one attribute's marginal: fitted counts as bars, noisy counts as points with 2-stddev bars.
 
     Args:
         names: names of the values [cells].
         fitted: counts of the model [cells].
-        noisy: noisy counts [cells]; None where the attribute was in no measurement.
+        noisy: noisy counts [cells]; None if the attribute was not measured.
         stddev: their standard deviations [cells].
-        title: the attribute's name, for readers of the drawing that cannot see it.
+        title: name of the attribute, used in the accessible label of the drawing.
 
     Returns:
-        An `<svg>` element. More than 120 values are drawn in groups of neighbours.
+        An `<svg>` element. With more than 120 values, neighbouring values are grouped.
     """
     figure, axes = _figure(4.6, 2.5)
     drawing.bars(axes, names, fitted, noisy, stddev, _PAGE)
@@ -233,7 +233,7 @@ def two_way_svg(
 
 
 def _figure(width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
-    """A figure without pyplot (no window, no global state) and its axes in the page's colours."""
+    """A figure made without pyplot (no window, no global state), and its axes in the page's colours."""
     figure_module = checks.optional("matplotlib.figure", extra="report")
     figure = figure_module.Figure(figsize=(width, height), layout="constrained")
     panels = figure.subplots(1, columns, squeeze=False)[0]
@@ -246,7 +246,7 @@ def _svg(figure: Any, label: str) -> str:
     """The figure as an `<svg>` element that takes its colours and font from the page."""
     matplotlib = checks.optional("matplotlib", extra="report")
     out = io.StringIO()
-    # text stays text: smaller, searchable, in the page's font; a fixed salt makes equal plots equal files
+    # keep text as text: smaller, searchable, in the page's font; a fixed salt makes the output reproducible
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": label or "pgmjax"}):
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     text = out.getvalue()

@@ -1,7 +1,7 @@
-"""A release on disk: a folder that is there in full or not at all.
+"""A release on disk: a folder that exists in full or not at all.
 
-It is written beside its final place and renamed when complete, so that an interrupt or a full disk
-leaves nothing behind. Everything in it is made from released numbers.
+It is written next to its final location and renamed when complete, so that an interrupt or a full disk
+leaves nothing behind. Everything in it is computed from released numbers.
 """
 
 from __future__ import annotations
@@ -55,20 +55,20 @@ def write(
     """Write a release as a folder.
 
     Args:
-        release: what a mechanism returned.
-        out: the folder to be made; it must not exist.
-        synthetic_rows: rows to draw from the model; None draws the model's total, rounded.
+        release: the release returned by a mechanism.
+        out: the folder to create; it must not exist.
+        synthetic_rows: number of rows to draw from the model. Default: the model's total, rounded.
         synthetic_format: "parquet" or "csv".
-        synthetic_seed: seed of the drawing, which is not noise.
-        source: a public word on which table it was, for the report.
-        show_progress: None shows a bar in terminals only, False never.
+        synthetic_seed: seed for sampling the synthetic rows; it does not affect privacy noise.
+        source: public description of the table, shown in the report.
+        show_progress: whether to show a progress bar. None shows one in terminals only.
 
     Returns:
         The folder: `release.json`, `model/`, `measurements.parquet`, `answers.parquet`, `synthetic.parquet`
-        (or `.csv`) and `report.html`; `transcript.json` or `predictor/` where there is one.
+        (or `.csv`) and `report.html`; `transcript.json` or `predictor/` if the release has one.
 
     Raises:
-        ValueError: the folder exists, or an argument is out of range; nothing is written.
+        ValueError: the folder exists or an argument is out of range; nothing is written.
     """
     check_packages()
     with reserve(out) as folder:
@@ -94,7 +94,7 @@ def fill(
     source: str | None = None,
     show_progress: bool | None = None,
 ) -> None:
-    """Write the files of a release into an empty folder, such as `reserve` gives; see `write`.
+    """Write the files of a release into an empty folder, such as one from `reserve`; see `write`.
 
     Raises:
         ValueError: an argument is out of range; nothing is written.
@@ -125,7 +125,7 @@ def fill(
 
 
 def check_packages() -> None:
-    """Import what writing a release needs; to be called before anything is spent.
+    """Import the packages needed to write a release; call this before any budget is spent.
 
     Raises:
         ImportError: a package is not installed; the message names the command that installs it.
@@ -136,7 +136,7 @@ def check_packages() -> None:
 
 
 def describe(release: Release) -> dict[str, Any]:
-    """Return what `release.json` holds: numbers of the budget as exact strings."""
+    """Return the content of `release.json`; budget numbers are exact strings."""
     fit = release.fit
     return {
         "format": FORMAT,
@@ -165,7 +165,7 @@ def describe(release: Release) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of this package and of those that compute or draw noise."""
+    """Return the versions of this package, Python and the packages that compute or draw noise."""
     names = ("jax", "jaxlib", "numpy", "opendp", "dp-accounting")
     found = {"pgmjax": __version__, "python": platform.python_version()}
     for name in names:
@@ -175,7 +175,7 @@ def versions() -> dict[str, str]:
 
 
 def _finite(value: float | None) -> float | None:
-    """JSON has no infinities."""
+    """The value, or None if it is not finite (JSON has no infinities)."""
     return float(value) if value is not None and math.isfinite(value) else None
 
 
@@ -184,8 +184,8 @@ class SavedRelease:
     """A release read back from its folder.
 
     Attributes:
-        folder: where it lies.
-        record: what `release.json` holds.
+        folder: path of the folder.
+        record: content of `release.json`.
     """
 
     folder: pathlib.Path
@@ -193,7 +193,7 @@ class SavedRelease:
 
     @functools.cached_property
     def model(self) -> GraphicalModel | MixtureModel:
-        """The fitted model, loaded when first asked for."""
+        """The fitted model, loaded on first access."""
         found = load(self.folder / "model")
         if isinstance(found, RegionModel):
             raise ValueError(f"{self.folder} is corrupt: no release has a model of regions.")
@@ -204,7 +204,7 @@ class SavedRelease:
         return tables.read(self.folder / "measurements.parquet")
 
     def transcript(self) -> Transcript | None:
-        """Return the draws and records of a mechanism that plays a game, None for others."""
+        """Return the draws and records of a game-based mechanism, or None for other mechanisms."""
         path = self.folder / "transcript.json"
         if not path.is_file():
             return None
@@ -215,10 +215,10 @@ class SavedRelease:
             raise ValueError(f"{path} is damaged: {error}") from error
 
     def predictor(self) -> Predictor:
-        """Return the trained model of a release of MLDP, which answers fresh queries.
+        """Return the trained model of an MLDP release, which answers new queries.
 
         Raises:
-            ValueError: there is none, or it is damaged.
+            ValueError: the release has no trained model, or it is damaged.
         """
         return predictor.read(self.folder / "predictor")
 
@@ -228,13 +228,13 @@ class SavedRelease:
 
 
 def read(folder: str | os.PathLike[str]) -> SavedRelease:
-    """Read a release's folder; the model in it is loaded when asked for.
+    """Read the folder of a release; its model is loaded on first access.
 
     Args:
         folder: a folder made by `write`.
 
     Raises:
-        ValueError: there is no such folder, or it is no release, is damaged, or of a later format.
+        ValueError: the folder does not exist, is not a release, is damaged, or has a newer format.
     """
     where = pathlib.Path(folder)
     name = os.fspath(folder)

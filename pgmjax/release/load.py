@@ -1,4 +1,4 @@
-"""Models from disk, whatever kind was saved."""
+"""Load a saved model of any kind."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pgmjax.model.regions import RegionModel
 
 
 def load(folder: Any) -> GraphicalModel | MixtureModel | RegionModel:
-    """Read a model that the method `save` of any model wrote.
+    """Read a model written by the `save` method of any model class.
 
     Args:
         folder: path of the folder.
 
     Raises:
         FileNotFoundError: the folder or one of its files is missing.
-        ValueError: the files are corrupt, of another program, or of a newer version.
+        ValueError: the files are corrupt, written by another program, or of a newer version.
     """
     readers: dict[str | None, Callable[[Any], GraphicalModel | MixtureModel | RegionModel]]
     readers = {mixture.FOLDER.format: mixture.load, regions.FOLDER.format: regions.load}

@@ -29,9 +29,9 @@ class Spent:
     """The cost of a release.
 
     Attributes:
-        epsilon: of (epsilon, delta)-differential privacy, exact.
-        delta: 0 is pure differential privacy.
-        rho: the zero-concentrated parameter that was really added up, where Gaussian noise was used.
+        epsilon: epsilon of (epsilon, delta)-differential privacy, exact.
+        delta: delta; 0 is pure differential privacy.
+        rho: zero-concentrated (zCDP) parameter that was composed, if Gaussian noise was used.
     """
 
     epsilon: Fraction
@@ -39,7 +39,7 @@ class Spent:
     rho: Fraction | None = None
 
     def to_dict(self) -> dict[str, str]:
-        """Return the numbers as exact strings, such as "0.1" or "1/3"; rho only where it was used."""
+        """Return the numbers as exact strings, such as "0.1" or "1/3"; rho only if it was used."""
         numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
         return {name: as_text(number) for name, number in numbers.items() if number is not None}
 
@@ -49,31 +49,31 @@ class Spent:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Release:
-    """A private release: everything in it may be published if `secure` is True.
+    """A private release; all of it may be published if `secure` is True.
 
     Attributes:
-        mechanism: its command-line name.
+        mechanism: command-line name of the mechanism.
         domain: the public domain.
-        workload: what was asked for.
+        workload: the requested workload.
         model: the fitted model.
         fit: the fit with its certificate (status, steps, loss, gap).
         measurements: the noisy answers as released, values int64.
-        epsilon: what was asked for.
-        delta: what was asked for.
-        spent: what was spent, never more than asked for.
-        relation: which tables are neighbours.
-        secure: True only for noise from a vetted sampler that nobody can repeat.
-        seed: the seed of insecure noise, None for secure noise.
+        epsilon: the requested epsilon.
+        delta: the requested delta.
+        spent: the budget spent, never more than requested.
+        relation: the neighbouring relation.
+        secure: True only for noise from a vetted sampler that cannot be reproduced.
+        seed: the seed of insecure noise; None for secure noise.
         weighted: whether records had weights; the model's total is then their total weight.
-        max_weight: the public bound on a record's weight, 1 without weights.
-        ledger: account, key and number of the charge in a ledger, and the head of its chain; None where
-            the spend is kept nowhere.
-        transcript: draws and records of a mechanism that plays a game and measures nothing, else None.
-        answered_by: how the workload is answered, one of `ANSWERS`; the model is there in any case.
+        max_weight: public bound on a record's weight; 1 without weights.
+        ledger: account, key and number of the charge in a ledger, and the head of its chain; None if the
+            spend was not recorded in a ledger.
+        transcript: draws and records of a game-based mechanism, which measures nothing; None otherwise.
+        answered_by: how the workload is answered, one of `ANSWERS`. The model exists in every case.
 
     Guarantees:
         (spent.epsilon, spent.delta)-differential privacy under `relation` for all parts together,
-        provided that `secure` is True and that the domain was not taken from the table.
+        provided that `secure` is True and the domain was not derived from the table.
     """
 
     mechanism: str
@@ -95,19 +95,19 @@ class Release:
     answered_by: str = "engine"
 
     def answers(self, answered_by: str | None = None) -> list[np.ndarray]:
-        """Return the answers to the workload, from released numbers only: no further cost.
+        """Return the answers to the workload, computed from released numbers at no further cost.
 
         Args:
-            answered_by: "engine" (the model), "local" (each entry by least squares from the one measurement
-                that answers it best) or "global" (all by least squares from one vector of cells);
-                None for the way that the release was asked for.
+            answered_by: "engine" (the model), "local" (each entry by least squares from the measurement that
+                answers it best) or "global" (all entries by least squares from one vector of cells).
+                Default: the release's own `answered_by`.
 
         Returns:
-            float64 [rows] an entry, row-major in the order of its clique (counts).
+            One float64 array [rows] per entry, row-major in the order of its clique (counts).
 
         Raises:
-            ValueError: no such way; by "local" an entry that no single measurement answers, by "global"
-                more cells than are taken.
+            ValueError: `answered_by` is unknown; for "local", no single measurement answers an entry; for
+                "global", there are more cells than the limit.
         """
         chosen = (
             self.answered_by if answered_by is None else checks.choice("answered_by", answered_by, ANSWERS)
@@ -121,11 +121,11 @@ class Release:
 
     @property
     def total_public(self) -> bool:
-        """True if the model's total is the public number of records; otherwise it is estimated."""
+        """Whether the model's total is the public number of records. If not, it is an estimate."""
         return self.relation is Relation.REPLACE_ONE and not self.weighted
 
     def counted(self) -> dict[str, bool | int]:
-        """Return what the model's total stands for, for records: weighted, max_weight, total_public."""
+        """Return the fields of `release.json` that describe the total: weighted, max_weight, total_public."""
         return {
             "weighted": self.weighted,
             "max_weight": self.max_weight,
@@ -133,7 +133,7 @@ class Release:
         }
 
     def _neighbours(self) -> str:
-        """Return the difference between neighbours, as a clause after "if"."""
+        """Return the difference between neighbouring tables, as a clause that follows "if"."""
         if not self.weighted:
             return self.relation.change
         bound = f"{self.max_weight:,},"
@@ -142,7 +142,7 @@ class Release:
         return f"the values of one record in the table (its weight, at most {bound} among them) are changed"
 
     def _public(self) -> str:
-        """Return a sentence on what is published as it is."""
+        """Return a sentence about what is published exactly."""
         if self.relation is Relation.ADD_REMOVE:
             return ""
         if self.weighted:
@@ -150,7 +150,7 @@ class Release:
         return "The number of records is public. "
 
     def statement(self) -> str:
-        """Return what was promised, in sentences for somebody who answers for the data."""
+        """Return the privacy guarantee in plain sentences, for the person responsible for the data."""
         degree = f"epsilon = {as_text(self.spent.epsilon)}"
         if self.spent.delta:
             degree += f" and delta = {as_text(self.spent.delta)}"
@@ -169,7 +169,7 @@ class Release:
         )
 
     def _source(self) -> str:
-        """Return the source of the release, in a few words."""
+        """Return a short description of the data the release was made from."""
         if self.transcript is not None:
             return f"{self.transcript.drawn.size:,} random choices of queries, which it lists"
         rows = sum(measurement.values.size for measurement in self.measurements)

@@ -1,7 +1,7 @@
-"""The report of a release as one HTML file that opens without a network, in light and dark mode.
+"""The report of a release as one HTML file that opens offline, in light and dark mode.
 
-It is made from what is released, and from nothing else: the record of what was spent, the noisy
-answers and the fitted model. It has no access to the table, so it can hold no error against it.
+It is computed from released values only: the record of the budget spent, the noisy answers and the fitted
+model. It has no access to the table, so it cannot contain errors against the true answers.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def render(
     *,
     show_progress: bool | None = None,
 ) -> str:
-    """Return the report as the text of an HTML page.
+    """Return the report as HTML text.
 
     Args:
-        record: what `release.json` holds.
+        record: content of `release.json`.
         model: the fitted model.
         measurements: the released noisy answers.
-        show_progress: None shows a bar in terminals only, False never.
+        show_progress: whether to show a progress bar. None shows one in terminals only.
     """
     values = sum(np.size(measurement.values) for measurement in measurements)
     sections = [

@@ -1,4 +1,4 @@
-"""The tables of a release as Parquet: noisy answers and workload answers."""
+"""The Parquet tables of a release: noisy answers and workload answers."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def write_measurements(
 ) -> None:
     """Write noisy answers: clique (list of names), row, value, stddev, distribution and scale of the noise.
 
-    `scale` is that of the discrete distribution that was drawn, null where it is not known. Values that are
-    integers, as released, are stored as int64. Where `secure` is given, the file's metadata says
-    `secure` ("true" or "false") and the `seed` of insecure noise.
+    `scale` is the scale of the discrete noise distribution, null if unknown. Integer values, as in a release,
+    are stored as int64. If `secure` is given, the file's metadata holds `secure` ("true" or "false") and the
+    `seed` of insecure noise.
     """
     _write_parquet(_marked(measurements_table(measurements), secure, seed), path)
 
 
 def measurements_table(measurements: Sequence[LinearMeasurement]) -> Any:
-    """Return noisy answers as an Arrow table, a row for each number; see `write_measurements`."""
+    """Return noisy answers as an Arrow table with one row per value; see `write_measurements`."""
     arrow = checks.optional("pyarrow", extra="tables")
     integral = all(m.values.dtype.kind == "i" for m in measurements)
     sizes = [m.values.size for m in measurements]
@@ -50,10 +50,10 @@ def measurements_table(measurements: Sequence[LinearMeasurement]) -> Any:
 def write_answers(release: Release, path: pathlib.Path) -> None:
     """Write the answers to the workload: clique, cell, estimate, stddev of the noise of its measurement.
 
-    One row for each answer of each workload entry, in its order; `cell` counts them from 0, row-major
-    in the order of the clique. The noise is that of the measurement of the same query; null where
-    exactly this was not measured. The file's metadata says `secure` ("true" or "false"), the
-    `seed` of insecure noise and `answered_by`.
+    One row for each answer of each workload entry, in workload order; `cell` counts from 0 within an entry,
+    row-major in the order of the clique. `stddev` is that of the measurement of the same query, null if this
+    exact query was not measured. The file's metadata holds `secure` ("true" or "false"), the `seed` of
+    insecure noise and `answered_by`.
     """
     arrow = checks.optional("pyarrow", extra="tables")
     cliques, sizes, estimates, stddevs = [], [], [], []
@@ -94,7 +94,7 @@ def read(path: pathlib.Path) -> Any:
 
 
 def _marked(table: Any, secure: bool | None, seed: int | None) -> Any:
-    """The table with metadata that says whether it may be published."""
+    """The table with metadata on whether its noise was secure; unchanged if `secure` is None."""
     if secure is None:
         return table
     mark = {"secure": "true" if secure else "false"}
@@ -111,7 +111,7 @@ def _joined(parts: Iterable[np.ndarray], dtype: Any = np.float64) -> np.ndarray:
 
 
 def _scales(measurements: Sequence[LinearMeasurement]) -> list[np.ndarray]:
-    """For each row the scale of the distribution of its noise, NaN where the distribution is not known."""
+    """The noise scale of each row of each measurement, NaN if its distribution is unknown."""
     return [
         np.full(m.values.size, np.nan if m.distribution is None else m.distribution.scale)
         for m in measurements
@@ -119,11 +119,11 @@ def _scales(measurements: Sequence[LinearMeasurement]) -> list[np.ndarray]:
 
 
 def _which(sizes: Sequence[int]) -> np.ndarray:
-    """For each row of the table the number of the entry it belongs to."""
+    """The index of the entry of each table row."""
     return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
 
 
 def _cliques(cliques: Sequence[Clique], sizes: Sequence[int]) -> Any:
-    """A column of lists of names, one clique for each run of rows."""
+    """A column of attribute lists: `cliques[i]` repeated `sizes[i]` times."""
     arrow = checks.optional("pyarrow", extra="tables")
     return arrow.array([list(clique) for clique in cliques], arrow.list_(arrow.string())).take(_which(sizes))

@@ -1,4 +1,4 @@
-"""The sentences a release says about itself, in one place for the report and the command line."""
+"""Sentences that describe a release, shared by the report and the command line."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 def cost(record: Mapping[str, Any]) -> str:
-    """Return the sentence of what was spent.
+    """Return a sentence stating the budget spent.
 
     Args:
-        record: what `release.json` holds; of it spent, relation, weighted and secure are used.
+        record: content of `release.json`; spent, relation, weighted and secure are used.
 
     Example:
         >>> cost({"spent": {"epsilon": "1", "delta": "0"}, "relation": "add-remove", "secure": True})
@@ -27,7 +27,7 @@ def cost(record: Mapping[str, Any]) -> str:
 
 
 def promise(record: Mapping[str, Any]) -> list[str]:
-    """Return the paragraphs for somebody who answers for the data."""
+    """Return the guarantee as paragraphs, for the person responsible for the data."""
     epsilon = float(Fraction(record["spent"]["epsilon"]))
     factor = (
         f" The factor exp({record['spent']['epsilon']}) is {math.exp(epsilon):,.4g}." if epsilon < 50 else ""
@@ -46,12 +46,12 @@ def promise(record: Mapping[str, Any]) -> list[str]:
 
 
 def total_public(record: Mapping[str, Any]) -> bool:
-    """Return whether the total shown is the public number of records, and no estimate."""
+    """Return whether the total shown is the public number of records rather than an estimate."""
     return record["relation"] == "replace-one" and not record.get("weighted", False)
 
 
 def total_name(record: Mapping[str, Any]) -> str:
-    """Return what the total shown is, such as `total weight (estimate)`.
+    """Return the name of the total shown, such as `total weight (estimate)`.
 
     Example:
         >>> total_name({"relation": "replace-one", "weighted": False})
@@ -62,7 +62,7 @@ def total_name(record: Mapping[str, Any]) -> str:
 
 
 def _total(record: Mapping[str, Any]) -> str:
-    """Return a sentence on the number of records and their weights."""
+    """Return sentences about the number of records and their weights."""
     if total_public(record):
         return "The number of records is not protected and is shown here as it is."
     if not record.get("weighted"):
@@ -76,7 +76,7 @@ def _total(record: Mapping[str, Any]) -> str:
 
 
 def spent_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the rows of the table of what was spent: parameter and exact value."""
+    """Yield the rows of the budget table: parameter and exact value."""
     yield "epsilon asked for", record["epsilon"]
     yield "delta asked for", record["delta"]
     for name, value in record["spent"].items():
@@ -91,7 +91,7 @@ def spent_rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def fit_rows(record: Mapping[str, Any], values: int) -> Iterator[tuple[str, str]]:
-    """Yield the rows of the fit's table: what, and its number."""
+    """Yield the rows of the fit table: name and value."""
     fit = record["fit"]
     yield "status", fit["status"]
     yield "steps", f"{fit['steps']:,}"
@@ -101,11 +101,11 @@ def fit_rows(record: Mapping[str, Any], values: int) -> Iterator[tuple[str, str]
 
 
 def certificate(record: Mapping[str, Any], values: int) -> list[str]:
-    """Return what the numbers of the fit mean.
+    """Return paragraphs that explain the numbers of the fit.
 
     Args:
-        record: what `release.json` holds.
-        values: how many noisy values were fitted.
+        record: content of `release.json`.
+        values: number of noisy values that were fitted.
     """
     loss, gap = record["fit"]["loss"], record["fit"]["gap"]
     said = []
@@ -132,5 +132,5 @@ def _plain(text: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a number of the fit as text; None, which stands for not finite, as `unknown`."""
+    """Return a number of the fit as text; None (not finite) becomes `unknown`."""
     return "unknown" if value is None else f"{value:,.6g}"

@@ -1,4 +1,4 @@
-"""A release whose answers are those of a trained model, and how far they may be from the truth."""
+"""A release that answers with a trained model, and bounds on its errors."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from pgmjax.release.release import Release
 
 @dataclasses.dataclass(frozen=True)
 class TrainingAccuracy:
-    """Error bounds of a model trained on noisy answers, known beforehand.
+    """A priori error bounds of a model trained on noisy answers.
 
     Attributes:
-        clique: the attributes of the training queries.
-        count: their number.
-        distribution: of their noise.
-        mean_noise: what the size of the mean of their noises exceeds with probability at most beta (counts;
-            of queries with integers as weights, over the largest of them).
-        model: what the mean absolute error on all queries, less that on the training queries without noise,
-            exceeds with probability at most beta (counts); None for training queries that were not drawn.
+        clique: attributes of the training queries.
+        count: number of training queries.
+        distribution: distribution of their noise.
+        mean_noise: bound that the absolute mean of their noise exceeds with probability at most beta (counts;
+            for queries with integer weights, divided by the largest weight).
+        model: bound that the mean absolute error on all queries, minus that on the noiseless training
+            queries, exceeds with probability at most beta (counts); None if the training queries were not
+            drawn at random.
     """
 
     clique: Clique
@@ -39,20 +40,20 @@ class TrainingAccuracy:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class TrainedRelease(Release):
-    """A release with a trained model beside the engine's.
+    """A release with a trained model in addition to the engine's model.
 
     Attributes:
-        predictor: the trained model; None only before it is trained.
-        training: how many of the measurements, from the first, are of training queries; the others are of
-            validation queries.
+        predictor: the trained model; None only before training.
+        training: number of leading measurements that are of training queries; the others are of validation
+            queries.
         drawn: whether the training queries were drawn at random.
-        selection: names of the learners that were tried and what each erred on the validation queries, by
-            root mean square (counts).
-        training_seed: that the learner was given, for learning once more; it made no noise.
+        selection: names of the learners that were tried, and the root mean square error of each on the
+            validation queries (counts).
+        training_seed: the learner's seed, with which training can be repeated; no noise was drawn from it.
         answered_by: "learner", or one of `release.release.ANSWERS`.
 
     Guarantees:
-        As `Release`: predictions are post-processing of the measurements.
+        Same as `Release`: predictions are post-processing of the measurements.
     """
 
     answered_by: str = "learner"
@@ -63,42 +64,42 @@ class TrainedRelease(Release):
     training_seed: int = 0
 
     def answers(self, answered_by: str | None = None) -> list[np.ndarray]:
-        """Return the answers to the workload, from released numbers only: no further cost.
+        """Return the answers to the workload, computed from released numbers at no further cost.
 
         Args:
-            answered_by: "learner" (the trained model), or as for `Release.answers` "engine", "local",
-                "global"; None for the way that the release was asked for.
+            answered_by: "learner" (the trained model), or "engine", "local" or "global" as in
+                `Release.answers`. Default: the release's own `answered_by`.
 
         Returns:
-            float64 [rows] an entry, row-major in the order of its clique (counts).
+            One float64 array [rows] per entry, row-major in the order of its clique (counts).
 
         Raises:
-            ValueError: no such way, or as `Release.answers`.
+            ValueError: `answered_by` is unknown, or see `Release.answers`.
         """
         chosen = self.answered_by if answered_by is None else answered_by
         return self.predict(self.workload) if chosen == "learner" else super().answers(chosen)
 
     def predict(self, queries: Any) -> Any:
-        """Return answers of the trained model to fresh queries, see `Predictor.predict`: no further cost."""
+        """Return the trained model's answers to new queries at no further cost; see `Predictor.predict`."""
         return self._trained().predict(queries)
 
     def half_widths(self, query: Query, beta: float = 0.05) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds of the noise in predicted answers, see `Predictor.half_widths`."""
+        """Return bounds on the noise in predicted answers; see `Predictor.half_widths`."""
         return self._trained().half_widths(query, beta)
 
     def accuracy(self, beta: float = 0.05, hypotheses: float = 1) -> tuple[TrainingAccuracy, ...]:
-        """Return what is known of the errors beforehand, for each measurement that was trained on.
+        """Return a priori error bounds for each measurement used in training.
 
-        The model term takes the model's total for the number of records, which is an estimate unless it
-        is public; it holds for queries drawn as those of training.
+        The model term uses the model's total as the number of records, which is an estimate unless it is
+        public. It holds for queries drawn like the training queries.
 
         Args:
             beta: each bound fails with at most this probability.
-            hypotheses: the size of the class of models; the learners here have none that is finite, unless
-                their parameters are counted as rounded.
+            hypotheses: size of the class of models. It is finite for the learners here only if their
+                parameters are counted as rounded.
 
         References:
-            Zhu et al. 2017, section IV-B, with the corrections that `learning.selection` names.
+            Zhu et al. 2017, section IV-B, with the corrections listed in `learning.selection`.
         """
         found = []
         records = max(1, round(self.model.total))

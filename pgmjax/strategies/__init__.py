@@ -1,7 +1,7 @@
 """Strategies of the matrix mechanism (HDMM): measured queries that minimise a workload's expected error.
 
-A strategy is chosen from the workload alone, before anything private is touched: `strategy` makes one by
-name, `candidates` all of them with their expected errors. `local_least_squares` and `global_least_squares`
+A strategy is chosen from the workload alone, before any private data is used: `strategy` makes one by name,
+`candidates` makes all of them with their expected errors. `local_least_squares` and `global_least_squares`
 answer a workload from noisy answers without a model.
 
 - `choose`: strategies by name. `strategy`: their types and expected errors. `grams`: Gram matrices.

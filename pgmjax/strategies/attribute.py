@@ -1,13 +1,13 @@
 """The best strategy found for one attribute: optimised, or a fixed one if that is better.
 
-For Laplace noise the search (OPT_0) is among p-identities. A p-identity is ``[I; Theta] D``: each code by
-itself and p weighted sums over codes, with columns scaled to L1 norm 1. It can answer any workload, and by
-the Woodbury identity its error and the gradient cost O(size^2 p).
+For Laplace noise the search (OPT_0) is over p-identities. A p-identity is ``[I; Theta] D``: every single code
+and p weighted sums over codes, with columns scaled to L1 norm 1. It can answer any workload, and by the
+Woodbury identity its error and the gradient cost O(size^2 p).
 
 For Gaussian noise strategies may have any form. With columns of L2 norm 1 the error is ``tr(gram X^-1)``
 where X = A^T A has ones on its diagonal: a convex problem. X is written as V V^T with rows of V of length 1,
-which has no other local minima for a square V, and starts at the strategy that is best where the norms of
-columns do not matter.
+which adds no local minima if V is square. The search starts at the strategy that is best when column norms
+are ignored.
 
 References:
     McKenna et al. 2018, "Optimizing error of high-dimensional statistical queries under differential
@@ -33,11 +33,11 @@ from pgmjax.strategies.optimise import best_end, minimise
 from pgmjax.strategies.strategy import column_norm, inverse_gram
 
 MAX_SIZE = 2048
-"""Codes of an attribute up to which strategies are optimised: an evaluation costs size^2 p or size^3."""
+"""Largest attribute size for which strategies are optimised: an evaluation costs size^2 p or size^3."""
 
 _MAX_FULL_RANK = 512
 _SMALLEST_WEIGHT = 1e-4
-_FLOOR = 1e-6  # of eigenvalues, relative, where a full-rank search starts
+_FLOOR = 1e-6  # relative floor of eigenvalues at the start of a full-rank search
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -46,9 +46,9 @@ class AttributeStrategy:
 
     Attributes:
         matrix: [rows, size]; integers for fixed strategies.
-        inverse: ``(A^T A)^+`` [size, size] of the matrix over its norm.
-        weights: of a p-identity [p, size], to go on from; None otherwise.
-        full: of a square strategy [size, size], to go on from; None otherwise.
+        inverse: ``(A^T A)^+`` [size, size] of the matrix divided by its norm.
+        weights: weights of a p-identity [p, size], for continuing the search; else None.
+        full: the matrix of a full-rank strategy [size, size], for continuing the search; else None.
     """
 
     matrix: np.ndarray
@@ -81,9 +81,9 @@ def best_factor(
     Args:
         gram: ``W^T W`` of the workload [size, size].
         norm: "l1" for Laplace, "l2" for Gaussian noise.
-        restarts: random starts of the search.
-        seed: of the random starts.
-        earlier: a strategy to go on from in place of random starts.
+        restarts: number of random starts of the search.
+        seed: seed of the random starts.
+        earlier: a strategy to continue from, instead of random starts.
 
     Example:
         >>> best_factor(np.eye(3), "l1").matrix.tolist()
@@ -101,7 +101,7 @@ def best_factor(
 
 @functools.lru_cache(maxsize=64)
 def _from_random_starts(entries: bytes, size: int, norm: str, restarts: int, seed: int) -> AttributeStrategy:
-    """Search once per Gram matrix: the same attribute occurs in many entries of a workload."""
+    """Search once per Gram matrix, since the same attribute occurs in many entries of a workload."""
     gram = np.frombuffer(entries, np.float64).reshape(size, size)
     return _searched(gram, norm, restarts, seed, None)
 
@@ -130,7 +130,7 @@ def _searched(
 
 
 def fixed_factor(kind: str, gram: np.ndarray, norm: str) -> AttributeStrategy:
-    """Return a fixed strategy by name, or the total or identity where the workload asks only for that."""
+    """Return a fixed strategy by name, or the total or identity if the workload asks only for that."""
     if is_total(gram):
         return AttributeStrategy.of(fixed.total(len(gram)), norm)
     make = fixed.identity if is_identity(gram) else fixed.FIXED[kind]
@@ -138,18 +138,18 @@ def fixed_factor(kind: str, gram: np.ndarray, norm: str) -> AttributeStrategy:
 
 
 def is_total(gram: np.ndarray) -> bool:
-    """Return whether only the total is asked: all entries are equal."""
+    """Return whether the workload asks only for the total: all entries are equal."""
     return bool(np.ptp(gram) <= 1e-9 * max(1e-300, float(np.abs(gram).max())))
 
 
 def is_identity(gram: np.ndarray) -> bool:
-    """Return whether only single codes are asked, equally often: a multiple of the identity."""
+    """Return whether the workload asks only for single codes, equally often: a multiple of the identity."""
     scale = float(gram[0, 0])
     return bool(np.abs(gram - scale * np.eye(len(gram))).max() <= 1e-9 * max(1e-300, abs(scale)))
 
 
 def p_identity(theta: np.ndarray) -> np.ndarray:
-    """Return the strategy [size + p, size] of weights [p, size], columns of L1 norm 1.
+    """Return the strategy [size + p, size] for weights [p, size], with columns of L1 norm 1.
 
     Example:
         >>> p_identity(np.ones((1, 2))).tolist()
@@ -162,8 +162,8 @@ def p_identity(theta: np.ndarray) -> np.ndarray:
 def default_rows(gram: np.ndarray) -> int:
     """Return the default number p of weighted sums: a 16th of the codes, or one for simple workloads.
 
-    Simple is a combination of the identity and the total, whose Gram matrix has one number on the diagonal
-    and another off it.
+    A workload is simple if it combines the identity and the total: its Gram matrix is constant on the
+    diagonal and constant off it.
     """
     size = len(gram)
     off = gram[~np.eye(size, dtype=bool)]
@@ -177,8 +177,8 @@ def p_identity_error(gram: Any, theta: Any) -> Any:
     """Return ``tr(gram (A^T A)^-1)`` of the p-identity of `theta` [p, size], a JAX scalar.
 
     With ``S = diag(1 + column sums of theta)`` the inverse is
-    ``S (I - theta^T (I + theta theta^T)^-1 theta) S``. The error and its gradient share the one product of
-    cost size^2 p, which automatic differentiation would do three times. `gram` counts as a constant.
+    ``S (I - theta^T (I + theta theta^T)^-1 theta) S``. The error and its gradient share one product of cost
+    size^2 p, which automatic differentiation would compute three times. `gram` is treated as a constant.
     """
     return _error_and_gradient(gram, theta)[0]
 
@@ -187,7 +187,7 @@ def _error_and_gradient(gram: Any, theta: Any) -> tuple[Any, Any]:
     scales, diagonal, one = 1 + theta.sum(axis=0), jnp.diagonal(gram), jnp.eye(len(theta), dtype=theta.dtype)
     asked = (theta * scales) @ gram
     factor = jnp.linalg.cholesky(one + theta @ theta.T)
-    half = jax.scipy.linalg.solve_triangular(factor, one, lower=True)  # of p rows: LAPACK starts no threads
+    half = jax.scipy.linalg.solve_triangular(factor, one, lower=True)  # only p rows: LAPACK uses no threads
     inverse = half.T @ half
     solved, moved = inverse @ theta, inverse @ (asked * scales)
     error = (diagonal * scales**2).sum() - (asked * scales * solved).sum()
@@ -209,15 +209,15 @@ def optimise_p_identity(
 ) -> tuple[np.ndarray, float]:
     """Return the weights of the best p-identity found, and its error in units (its sensitivity is 1).
 
-    The search is local, from random starts; it reads nothing but the workload.
+    The search is local, from random starts; it uses only the workload.
 
     Args:
         gram: ``W^T W`` of the workload [size, size].
-        rows: p; None for `default_rows`.
-        restarts: random starts, 0 or more (at least one without `start`).
-        seed: of the random starts.
-        start: weights [rows, size] to start from besides.
-        max_steps: evaluations of each start.
+        rows: p. Default: `default_rows`.
+        restarts: number of random starts (at least one without `start`).
+        seed: seed of the random starts.
+        start: weights [rows, size] as an additional start.
+        max_steps: maximum number of evaluations per start.
 
     Returns:
         weights [p, size] >= 0, and the total expected squared error in units of ``2 / epsilon**2``.
@@ -268,11 +268,11 @@ def optimise_full_rank(
 
     Args:
         gram: ``W^T W`` of the workload [size, size].
-        start: a strategy [size, size] to begin from.
-        max_steps: of the search.
+        start: initial strategy [size, size].
+        max_steps: maximum number of iterations.
 
     Returns:
-        A [size, size] with columns of L2 norm 1, entries of either sign; the total expected squared error.
+        A [size, size] with columns of L2 norm 1 and entries of either sign; the total expected squared error.
 
     Example:
         >>> matrix, error = optimise_full_rank(np.eye(3))

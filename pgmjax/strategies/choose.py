@@ -1,4 +1,4 @@
-"""Strategies by name, and the best of all by expected error."""
+"""Strategies by name, and the best of them by expected error."""
 
 from __future__ import annotations
 
@@ -41,18 +41,19 @@ def strategy(
     restarts: int = 5,
     seed: int = 0,
 ) -> Strategy:
-    """Return a strategy for a workload; it depends on nothing but these arguments.
+    """Return a strategy for a workload; it depends only on these arguments.
 
     Args:
-        name: one of `NAMES`: the workload's own queries; all cells of each group's attributes; trees,
-            wavelets; "union" (OPT_+), "kron" (OPT_kron), "marginals" (OPT_M).
-        workload: the workload to be answered; weights enter the error squared.
-        domain: the attributes.
+        name: one of `NAMES`: "workload" (the workload's own queries), "identity" (all cells of each group's
+            attributes), "h2" and "hb" (trees), "wavelet", "union" (OPT_+), "kron" (OPT_kron), "marginals"
+            (OPT_M).
+        workload: the workload to be answered; its weights enter the error squared.
+        domain: the domain.
         norm: "l1" for Laplace, "l2" for Gaussian noise.
         relation: which tables are neighbours.
-        split: of the budget between the queries: "optimal" by expected error, or "equal".
-        restarts: random starts where a strategy is optimised.
-        seed: of the random starts.
+        split: how the budget is split between the queries: "optimal" by expected error, or "equal".
+        restarts: number of random starts for optimised strategies.
+        seed: seed of the random starts.
 
     Raises:
         ValueError: an argument out of range, or a workload that this kind of strategy cannot answer.
@@ -93,20 +94,20 @@ def candidates(
 
     Args:
         workload: the workload to be answered.
-        domain: the attributes.
+        domain: the domain.
         norm: "l1" for Laplace, "l2" for Gaussian noise.
         relation: which tables are neighbours.
-        fits: whether a model of these cliques can be fitted; others are left out.
+        fits: function that says whether a model of these cliques fits; other strategies are left out.
         split: as in `strategy`.
         restarts: as in `strategy`.
         seed: as in `strategy`.
 
     Returns:
-        pairs of a strategy and its expected squared error, entries weighted by their squared weights, in
-        units of ``2 / epsilon**2`` or ``1 / (2 rho)``.
+        pairs of a strategy and its expected squared error, with entries multiplied by their squared weights,
+        in units of ``2 / epsilon**2`` or ``1 / (2 rho)``.
 
     Raises:
-        ValueError: none of them can.
+        ValueError: no strategy can answer the workload.
     """
     found = []
     refusal: ValueError | str = "no model of what would be measured fits in memory; take smaller entries."
@@ -129,17 +130,17 @@ def candidates(
 def answered_alone(
     strategies: Sequence[Strategy], workload: Workload, domain: Domain, norm: str, relation: Relation
 ) -> LocalStrategy:
-    """Return the best of some strategies where each entry is answered from one of its queries alone.
+    """Return the best strategy if each entry is answered from a single one of its queries.
 
     Args:
         strategies: at least one.
         workload: the workload to be answered.
-        domain: the attributes.
+        domain: the domain.
         norm: as in `strategy`.
         relation: as in `strategy`.
 
     Raises:
-        ValueError: with each of them some entry needs several queries.
+        ValueError: in every strategy, some entry needs several queries.
     """
     found = []
     for made in strategies:

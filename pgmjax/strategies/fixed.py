@@ -21,20 +21,20 @@ def identity(size: int) -> np.ndarray:
 
 
 def total(size: int) -> np.ndarray:
-    """Return the row of ones [1, size]; it answers the total alone."""
+    """Return the row of ones [1, size]; it answers only the total."""
     return np.ones((1, _size(size)), np.int64)
 
 
 def hierarchy(size: int, branching: int, root: bool = True) -> np.ndarray:
-    """Return a tree of ranges: every node counts its codes, the leaves are the codes themselves.
+    """Return a tree of ranges: every node counts its codes; the leaves are the single codes.
 
-    A node's codes are cut into `branching` parts as equal as can be, until every part is one code. A node
-    with fewer codes has as many children.
+    A node's codes are split into `branching` parts that are as equal as possible, until every part is one
+    code. A node with fewer than `branching` codes has one child per code.
 
     Args:
-        size: codes, >= 1.
-        branching: children a node, >= 2.
-        root: whether the total is asked too.
+        size: number of codes, >= 1.
+        branching: number of children per node, >= 2.
+        root: whether to include the total.
 
     Returns:
         int64 [nodes, size], zeros and ones.
@@ -60,13 +60,13 @@ def h2(size: int) -> np.ndarray:
 
 
 def hb(size: int) -> np.ndarray:
-    """Return the tree without root whose branching is best for ranges; the identity for small sizes."""
+    """Return the tree without root whose branching is best for ranges; the identity for sizes below 3."""
     size = _size(size)
     return identity(size) if size < 3 else hierarchy(size, hb_branching(size), root=False)
 
 
 def hb_branching(size: int) -> int:
-    """Return the branching of `hb`: the least average variance of a range, levels counted without root.
+    """Return the branching of `hb`: the smallest average variance of a range, for a tree without root.
 
     Example:
         >>> [hb_branching(size) for size in (64, 128, 256, 512, 1024)]
@@ -81,9 +81,9 @@ def hb_branching(size: int) -> int:
 
 
 def wavelet(size: int) -> np.ndarray:
-    """Return the Haar wavelet: the total, and at each level one half of a node less the other.
+    """Return the Haar wavelet: the total, and at each level the first half of a node minus the second.
 
-    A size that is no power of two is filled up with codes that no record has.
+    A size that is not a power of two is padded with codes that no record has.
 
     Example:
         >>> wavelet(4).tolist()
@@ -104,7 +104,7 @@ def wavelet(size: int) -> np.ndarray:
 
 
 FIXED = {"identity": identity, "h2": h2, "hb": hb, "wavelet": wavelet}
-"""Those that can answer any workload of an attribute, by name."""
+"""The strategies that can answer any workload of an attribute, by name."""
 
 
 def _parts(low: int, high: int, branching: int) -> list[tuple[int, int]]:

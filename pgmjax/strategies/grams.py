@@ -1,8 +1,8 @@
 """Gram matrices of workloads, factored over attributes, for the expected error of strategies.
 
-The error of a strategy A on a workload W depends on W through ``W^T W`` alone. That of a Kronecker
-product is the product of those of its factors, and of all ranges or prefixes it has a closed form,
-so that neither the queries nor the joint matrix are ever written out.
+The error of a strategy A on a workload W depends on W only through ``W^T W``. The Gram matrix of a Kronecker
+product is the product of its factors' Gram matrices, and for all ranges or prefixes it has a closed form, so
+neither the queries nor the joint matrix are ever written out.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class Term:
     """One product of a factored Gram matrix: a coefficient times a matrix for each attribute.
 
     Attributes:
-        coefficient: may be negative, for the mixed products of a weighted sum.
-        factors: [size, size] by attribute; one that is left out is summed over (a matrix of ones).
+        coefficient: the coefficient; may be negative for the mixed products of a weighted sum.
+        factors: [size, size] by attribute; attributes left out are summed over (a matrix of ones).
     """
 
     coefficient: float
     factors: Mapping[str, np.ndarray]
 
     def factor(self, name: str, size: int) -> np.ndarray:
-        """Return the matrix of an attribute [size, size], ones where it is summed over."""
+        """Return the matrix of an attribute [size, size]; all ones if it is summed over."""
         found = self.factors.get(name)
         return np.ones((size, size)) if found is None else found
 
@@ -43,7 +43,7 @@ def block_gram(block: AttributeQuery, size: int) -> np.ndarray:
     """Return ``W^T W`` of a block over `size` codes, float64 [size, size].
 
     Raises:
-        ValueError: a block without closed form whose matrix would be too large.
+        ValueError: a block without a closed form whose matrix would be too large.
 
     Example:
         >>> from pgmjax.queries import all_ranges, prefix
@@ -62,10 +62,10 @@ def block_gram(block: AttributeQuery, size: int) -> np.ndarray:
 def query_terms(query: Query, domain: Domain, weight: float = 1.0) -> list[Term]:
     """Return the Gram matrix of a query as a sum of products, times `weight`.
 
-    A sum of t products has t (t + 1) / 2 of them.
+    A query that is a sum of t products gives t (t + 1) / 2 terms.
 
     Raises:
-        ValueError: one joint matrix over several attributes, which has no such form.
+        ValueError: a joint matrix over several attributes, which has no such form.
     """
     query.check(domain)
     terms = []
@@ -88,7 +88,7 @@ def trace(terms: Iterable[Term], inverses: Mapping[str, np.ndarray]) -> float:
 
     Args:
         terms: the Gram matrix.
-        inverses: [size, size] of each attribute, of all that any term names.
+        inverses: attribute name to matrix [size, size], for all attributes of the terms.
     """
     result = 0.0
     for term in terms:
@@ -101,7 +101,7 @@ def trace(terms: Iterable[Term], inverses: Mapping[str, np.ndarray]) -> float:
 
 
 def dense(terms: Iterable[Term], clique: Clique, domain: Domain) -> np.ndarray:
-    """Return the Gram matrix over the joint cells of a clique, for small ones (tests, joint strategies)."""
+    """Return the Gram matrix over the joint cells of a small clique (for tests and joint strategies)."""
     result = np.zeros((domain.size(clique),) * 2)
     for term in terms:
         factors = [term.factor(name, domain[name]) for name in clique]

@@ -1,8 +1,8 @@
-"""Answers to a workload straight from noisy answers, without a model: the baselines.
+"""Answers to a workload directly from noisy answers, without a model: the baselines.
 
-Local least squares answers each query from one measurement that spans it; global least squares fits
-one vector of all cells to everything, where that fits in memory. Neither keeps counts from being
-negative. Both take released numbers only.
+Local least squares answers each query from one measurement that spans it. Global least squares fits one
+vector of all cells to all measurements, if it fits in memory. Counts may be negative in both. Both use
+released numbers only.
 
 References:
     Li et al. 2015, "The matrix mechanism"; Fong and Saunders 2011, "LSMR"; McKenna et al. 2019, section 5.
@@ -27,7 +27,7 @@ from pgmjax.queries.workload import Workload
 from pgmjax.strategies.strategy import entry_trace
 
 MAX_CELLS = 20_000_000
-"""The most cells that global least squares takes by default."""
+"""Default limit on the number of cells in global least squares."""
 
 _SUPPORT = 1e-6
 
@@ -38,12 +38,12 @@ def local_least_squares(
     """Answer each entry by least squares from the one measurement that answers it best.
 
     Args:
-        domain: the attributes.
+        domain: the domain.
         workload: the workload to be answered.
         measurements: noisy answers, each with one standard deviation for all its rows.
 
     Returns:
-        float64 [rows] an entry, row-major in the order of its clique (counts).
+        float64 [rows] per entry, row-major in the order of its clique (counts).
 
     Raises:
         ValueError: an entry that no single measurement can answer.
@@ -66,17 +66,17 @@ def local_least_squares(
 def serving(
     domain: Domain, workload: Workload, queries: Sequence[Query], variances: Sequence[float] | np.ndarray
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Return the query that answers each entry best by itself; answers are not read.
+    """Return the single query that answers each entry best; no answers are used.
 
     Args:
-        domain: the attributes.
+        domain: the domain.
         workload: the workload to be answered.
         queries: the measured queries.
-        variances: of the noise of each query's answers.
+        variances: noise variance of each query's answers.
 
     Returns:
-        for each entry the number of its query, and the entry's expected squared error where that
-        query's noise has variance 1.
+        for each entry, the index of its query and the entry's expected squared error if that query's noise
+        has variance 1.
 
     Raises:
         ValueError: an entry that no single query can answer.
@@ -107,19 +107,19 @@ def global_least_squares(
     max_cells: int = MAX_CELLS,
     max_steps: int = 2000,
 ) -> list[np.ndarray]:
-    """Answer all entries from one vector of cells, the least-squares solution of least norm (LSMR).
+    """Answer all entries from one vector of cells, the minimum-norm least-squares solution (LSMR).
 
-    Each answer weighs as one over its standard deviation.
+    Each answer is divided by its standard deviation.
 
     Args:
-        domain: the attributes; those that nothing measures or asks are left out.
+        domain: the domain; attributes that are neither measured nor asked for are left out.
         workload: the workload to be answered.
         measurements: noisy answers.
-        max_cells: refuse more cells than this.
-        max_steps: of LSMR.
+        max_cells: largest number of cells allowed.
+        max_steps: maximum number of LSMR iterations.
 
     Returns:
-        float64 [rows] an entry, row-major in the order of its clique (counts).
+        float64 [rows] per entry, row-major in the order of its clique (counts).
 
     Raises:
         ValueError: more cells than `max_cells`.
@@ -138,12 +138,12 @@ def global_least_squares(
 
 
 def check_cells(domain: Domain, cliques: Iterable[Clique], max_cells: int = MAX_CELLS) -> Clique:
-    """Return the attributes whose cells global least squares writes out.
+    """Return the attributes whose joint cells global least squares uses.
 
     Args:
-        domain: the attributes.
-        cliques: of the measured and the requested queries.
-        max_cells: refuse more cells than this.
+        domain: the domain.
+        cliques: cliques of the measured and the requested queries.
+        max_cells: largest number of cells allowed.
 
     Raises:
         ValueError: more cells than `max_cells`.
@@ -160,7 +160,7 @@ def check_cells(domain: Domain, cliques: Iterable[Clique], max_cells: int = MAX_
 
 
 def _answers(target: Query, measured: Query, domain: Domain) -> bool:
-    """Return whether a query is found to be a combination of another's rows."""
+    """Return whether a query is recognised as a linear combination of another's rows."""
     if target == measured:
         return True
     if not isinstance(measured, Product) or not set(target.clique) <= set(measured.clique):
@@ -199,7 +199,7 @@ def _answer(target: Query, measurement: LinearMeasurement, domain: Domain) -> np
 
 @functools.lru_cache(maxsize=512)
 def _reconstruction(wanted: AttributeQuery, measured: AttributeQuery, size: int) -> tuple[np.ndarray, bool]:
-    """Return ``W A^+`` [rows, measured rows], and whether it gives W back from A; nothing for all cells."""
+    """Return ``W A^+`` [rows, measured rows] (empty if A is the identity), and whether ``W A^+ A`` is W."""
     if measured == identity():
         return np.empty((0, 0)), True
     if measured == wanted == total():

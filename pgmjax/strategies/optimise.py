@@ -1,10 +1,11 @@
 """Numerical minimisation for strategies: one search driven from the host, or many as one program.
 
-`minimise` runs SciPy's L-BFGS-B on the host while the device computes. `best_end` runs local searches from
-many starts as one program: side by side on an accelerator, in turn on a CPU. Its searches take L-BFGS
-directions of optax with an Armijo line search, one evaluation a turn, so that searches side by side do not
-wait for each other's line searches. Weights are the squares of the search variables: none falls below zero
-and no bounds are needed. A driver on the host would cost more than the evaluations of small attributes.
+`minimise` runs SciPy's L-BFGS-B on the host while the device evaluates. `best_end` runs local searches from
+many starts in a compiled program: in parallel on an accelerator, one after the other on a CPU. Its searches
+use optax's L-BFGS directions with an Armijo line search. Each iteration makes one evaluation, so parallel
+searches do not wait for each other's line searches. Weights are the squares of the search variables, so they
+are never negative and no bounds are needed. For small attributes, a driver on the host would cost more than
+the evaluations.
 
 References:
     Nocedal and Wright 2006, "Numerical optimization", algorithms 3.1 and 7.4.
@@ -27,7 +28,7 @@ _TOLERANCE = 1e-7  # a search stops when a step lowers the value by less than th
 
 # settings of the searches that run as one program
 _LEAST_START = 1e-6
-"""A weight of zero would stay there: its root has no slope."""
+"""Smallest initial weight. A weight of zero would never change, since its root has zero gradient."""
 
 _LBFGS = optax.scale_by_lbfgs(memory_size=10)
 _ARMIJO = 1e-4
@@ -44,10 +45,11 @@ def minimise(
     """Return the end of a local search in float64, and the value there.
 
     Args:
-        error: ``error(*given, weights)``, a JAX scalar; one function of a module, as programs are kept by it.
-        given: arrays that are held.
-        start: the weights to begin at.
-        max_steps: iterations at most.
+        error: ``error(*given, weights)``, a JAX scalar; a module-level function, since compiled programs are
+            cached by it.
+        given: arrays that are held fixed.
+        start: initial weights.
+        max_steps: maximum number of iterations.
     """
     from scipy.optimize import minimize
 
@@ -99,20 +101,20 @@ def best_end(
     """Return the best end of local searches over weights >= 0 in float64, and the value there.
 
     Args:
-        error: ``error(*given, weights)``, a JAX scalar >= 0; one function of a module, as programs are kept
-            by it and by shapes.
-        given: arrays that are held.
-        starts: the weights to begin at, all of one shape.
-        max_steps: evaluations of each search.
+        error: ``error(*given, weights)``, a JAX scalar >= 0; a module-level function, since compiled programs
+            are cached by it and by shapes.
+        given: arrays that are held fixed.
+        starts: initial weights, all of one shape.
+        max_steps: maximum number of evaluations of each search.
         tolerance: stop when a step lowers the value by less than this fraction of the value at the start.
 
     Raises:
-        ValueError: every search met values that are not finite.
+        ValueError: no search reached a finite value.
     """
     with jax.enable_x64(True):
         held = tuple(jnp.asarray(each) for each in given)
         begun = jnp.sqrt(jnp.maximum(jnp.asarray(np.stack(starts)), _LEAST_START))
-        if jax.default_backend() == "cpu":  # one keeps the cores busy; one program for any number of starts
+        if jax.default_backend() == "cpu":  # one search uses all cores; one program for any number of starts
             ends, values = zip(
                 *(search(error, held, each, max_steps, tolerance) for each in begun), strict=True
             )
@@ -131,9 +133,9 @@ def best_end(
 def _search(
     error: Callable[..., Any], given: tuple[Any, ...], begun: Any, max_steps: Any, tolerance: Any
 ) -> tuple[Any, Any]:
-    """The end of one search and its value; `begun` has the square roots of the weights."""
+    """Return the end of one search and its value; `begun` has the square roots of the weights."""
     scale = error(*given, begun**2)
-    scale = jnp.where(scale > 0, scale, 1.0)  # of a workload of zeros
+    scale = jnp.where(scale > 0, scale, 1.0)  # for a workload of zeros
     evaluate = jax.value_and_grad(lambda each: error(*given, each**2) / scale)
     turn = functools.partial(_turn, evaluate, max_steps, tolerance)
     end = jax.lax.while_loop(lambda state: state.goes_on, turn, _begin(begun))
@@ -147,12 +149,12 @@ search = jit(_search, static_argnums=0)
 def search_side_by_side(
     error: Callable[..., Any], given: tuple[Any, ...], begun: Any, max_steps: Any, tolerance: Any
 ) -> tuple[Any, Any]:
-    """Return the ends of searches [starts, ...] and their values [starts], all in each operation."""
+    """Return the ends of searches [starts, ...] and their values [starts], vectorised over the starts."""
     return jax.vmap(lambda each: _search(error, given, each, max_steps, tolerance))(begun)
 
 
 def _begin(roots: Any) -> _State:
-    """Return the initial state: a zero step to the start itself, which is always accepted."""
+    """Return the initial state: a zero step at the start, which is always accepted."""
     nothing, value = jnp.zeros_like(roots), jnp.asarray(jnp.inf, roots.dtype)
     memory = _LBFGS.init(roots)
     return _State(roots, value, nothing, nothing, jnp.ones_like(value), memory, 0, jnp.array(True))
@@ -163,7 +165,7 @@ def _turn(evaluate: Callable[..., Any], max_steps: Any, tolerance: Any, state: _
     trial = state.roots + state.step * state.direction
     value, gradient = evaluate(trial)
     slope = jnp.vdot(state.gradient, state.direction)
-    taken = value <= state.value + _ARMIJO * state.step * slope  # not where it is NaN
+    taken = value <= state.value + _ARMIJO * state.step * slope  # False if NaN
     rising = value - state.value - state.step * slope
     shorter = jnp.clip(-state.step * slope / (2 * rising), 0.1, 0.5)
     rejected = state._replace(step=state.step * jnp.where(jnp.isfinite(shorter), shorter, 0.1))
@@ -175,7 +177,7 @@ def _turn(evaluate: Callable[..., Any], max_steps: Any, tolerance: Any, state: _
 
 
 def _taken(state: _State, trial: Any, value: Any, gradient: Any) -> _State:
-    """Update the L-BFGS memory, and choose a direction: steepest descent where L-BFGS aims uphill."""
+    """Update the L-BFGS memory and choose a direction: steepest descent if L-BFGS points uphill."""
     aimed, memory = _LBFGS.update(gradient, state.memory, trial)
     downhill = jnp.vdot(aimed, gradient) > 0
     norm = jnp.maximum(jnp.linalg.norm(gradient), 1e-300)

@@ -1,11 +1,11 @@
 """Product strategies: one for a whole workload (OPT_kron), or one for each group of its entries (OPT_+).
 
-The error of a product strategy on a union of products is a sum of products of errors of one
-attribute. With all attributes but one held, it is the error of that attribute's strategy on a
-weighted sum of Gram matrices, which OPT_0 lowers; sweeps go on until nothing is gained.
+The error of a product strategy on a union of products is a sum of products of single-attribute errors. With
+all attributes but one fixed, it is the error of that attribute's strategy on a weighted sum of Gram matrices,
+which OPT_0 lowers; sweeps over the attributes are repeated until the error stops decreasing.
 
 Entries on the same attributes form a group with one product strategy: optimised, or a tree, a wavelet or all
-cells. The budget is split between groups so that their errors add up to the least: with Laplace noise in
+cells. The budget is split between groups to minimise the sum of their errors: with Laplace noise in
 proportion to ``error**(1/3)``, with Gaussian noise (rho) to ``error**(1/2)``.
 
 References:
@@ -47,11 +47,11 @@ def optimise_product(
 
     Args:
         terms: the Gram matrix of the workload, a sum of products.
-        clique: the attributes of the strategy, all that any term names.
-        domain: their sizes.
+        clique: the attributes of the strategy, including all attributes of the terms.
+        domain: the domain.
         norm: "l1" for Laplace, "l2" for Gaussian noise.
-        restarts: random starts of the whole search.
-        seed: of the random starts.
+        restarts: number of random starts of the whole search.
+        seed: seed of the random starts.
 
     Example:
         >>> from pgmjax.strategies.grams import query_terms
@@ -73,14 +73,14 @@ def optimise_product(
 def fixed_product(
     kind: str, terms: Sequence[Term], clique: Clique, domain: Domain, norm: str
 ) -> dict[str, AttributeStrategy]:
-    """Return a fixed strategy of each attribute, by name (see `strategies.attribute.fixed_factor`)."""
+    """Return a fixed strategy for each attribute, by name (see `strategies.attribute.fixed_factor`)."""
     return {name: fixed_factor(kind, _weighted(terms, name, domain[name], {}), norm) for name in clique}
 
 
 def _once(
     terms: Sequence[Term], clique: Clique, domain: Domain, norm: str, restarts: int, seed: int
 ) -> tuple[dict[str, AttributeStrategy], float]:
-    """Sweep from random weights of the terms, so that restarts begin differently."""
+    """Sweep from randomly weighted terms, so that restarts begin differently."""
     random = generator(seed)
     skewed = [
         Term(term.coefficient * float(weight), term.factors)
@@ -110,7 +110,7 @@ def product_error(terms: Sequence[Term], factors: Mapping[str, AttributeStrategy
 def _weighted(
     terms: Sequence[Term], name: str, size: int, factors: Mapping[str, AttributeStrategy]
 ) -> np.ndarray:
-    """Sum one attribute's Gram matrices, each times the error of its term in the other attributes."""
+    """Sum one attribute's Gram matrices, each times its term's error in the other attributes."""
     gram = np.zeros((size, size))
     for term in terms:
         others = {other: factor.inverse for other, factor in factors.items() if other != name}
@@ -129,17 +129,17 @@ def grouped(
     restarts: int = 5,
     seed: int = 0,
 ) -> LocalStrategy:
-    """Return a strategy with one product for each set of attributes that the workload names.
+    """Return a strategy with one product for each set of attributes in the workload.
 
     Args:
-        name: "union" (optimised), "identity", "h2", "hb", "wavelet", or "workload" (itself, one an entry).
+        name: "union" (optimised), "identity", "h2", "hb", "wavelet", or "workload" (each entry's own query).
         workload: the workload to be answered.
-        domain: the attributes.
+        domain: the domain.
         norm: "l1" for Laplace, "l2" for Gaussian noise.
         relation: which tables are neighbours.
-        split: "optimal" or "equal" between the groups.
-        restarts: random starts of "union".
-        seed: of the random starts.
+        split: how the budget is split between the groups, "optimal" or "equal".
+        restarts: number of random starts of "union".
+        seed: seed of the random starts.
     """
     if name == "workload":
         serves = list(range(len(workload.entries)))
@@ -164,7 +164,7 @@ def served(
     relation: Relation,
     split: str,
 ) -> LocalStrategy:
-    """Return the strategy of these queries, of which each entry is answered by the one that serves it."""
+    """Return the strategy of the given queries, with each entry answered by the query that serves it."""
     traces = []
     errors = np.zeros(len(queries))
     for entry, at in zip(workload.entries, serves, strict=True):
@@ -186,10 +186,10 @@ def whole_product(
     restarts: int = 5,
     seed: int = 0,
 ) -> LocalStrategy:
-    """Return OPT_kron: one product over all attributes serves every entry.
+    """Return OPT_kron: one product over all attributes that answers every entry.
 
     Raises:
-        ValueError: an entry is one joint matrix over several attributes.
+        ValueError: an entry is a joint matrix over several attributes.
     """
     terms: list[Term] = []
     for entry in workload.entries:

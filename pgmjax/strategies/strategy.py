@@ -1,11 +1,11 @@
 """Strategies of the matrix mechanism: the queries measured for a workload, and their expected error.
 
-Measured are the rows of a strategy A; the workload is answered by least squares. With Laplace noise
-the total expected squared error is ``(2 / epsilon^2) |A|_1^2 tr(W^T W (A^T A)^+)``, with Gaussian
-noise ``(1 / (2 rho)) |A|_2^2 tr(...)``, where ``|A|_p`` is the largest norm of a column. The
-functions here evaluate these formulas without drawing noise and return what stands behind the first factor,
-"in units": multiply by ``2 / epsilon**2`` or ``1 / (2 rho)``. They hold for the continuous distributions of
-the papers and add/remove neighbours; what a release will really have is said by `HDMM.expected_errors`.
+The rows of a strategy A are measured; the workload is answered by least squares. With Laplace noise the total
+expected squared error is ``(2 / epsilon^2) |A|_1^2 tr(W^T W (A^T A)^+)``, with Gaussian noise
+``(1 / (2 rho)) |A|_2^2 tr(...)``, where ``|A|_p`` is the largest norm of a column. The functions here
+evaluate these formulas without drawing noise and leave out the first factor: an error "in units" must be
+multiplied by ``2 / epsilon**2`` or ``1 / (2 rho)``. The formulas hold for the continuous distributions of the
+papers and add/remove neighbours; `HDMM.expected_errors` gives the errors of an actual release.
 
 References:
     Li et al. 2015, "The matrix mechanism"; McKenna et al. 2018, "Optimizing error of high-dimensional
@@ -31,7 +31,7 @@ from pgmjax.strategies.grams import Term, block_gram, query_terms, trace
 from pgmjax.strategies.weighted_marginals import Spectrum
 
 _SMALLEST_VARIANCE = 1e-100
-"""Noise at a large epsilon has a variance of 0 in floats; one over it must leave room for sums."""
+"""Floor of noise variances, which may be 0 in floats at a large epsilon; keeps sums of inverses finite."""
 
 NORMS = ("l1", "l2")
 _SUPPORT = 1e-8
@@ -42,9 +42,9 @@ class Strategy(abc.ABC):
     """Integral queries to be measured, each with its share of the budget.
 
     Attributes:
-        name: which one it is.
-        queries: the measured queries, with integers as entries.
-        shares: of the budget, one per query, > 0 with sum 1: of epsilon (Laplace) or rho (Gaussian).
+        name: name of the strategy.
+        queries: the measured queries, with integer entries.
+        shares: share of the budget of each query, > 0 with sum 1; of epsilon (Laplace) or rho (Gaussian).
     """
 
     name: str
@@ -56,10 +56,10 @@ class Strategy(abc.ABC):
         """Return the expected squared error of each entry, summed over its queries.
 
         Args:
-            variances: of the noise of each query's answers, in its own units.
+            variances: noise variance of each query's answers, in the query's own units.
 
         Returns:
-            [entries], by least squares; a fitted model, which knows more, mostly does better.
+            [entries], by least squares; a fitted model uses more information and is usually better.
         """
 
 
@@ -68,8 +68,8 @@ class LocalStrategy(Strategy):
     """Strategy that answers each entry of the workload from one of its queries.
 
     Attributes:
-        serves: the number of the query that serves each entry.
-        traces: error of each entry where that query's noise has variance 1.
+        serves: the index of the query that answers each entry.
+        traces: error of each entry if that query's noise has variance 1.
     """
 
     serves: tuple[int, ...]
@@ -85,7 +85,7 @@ class MarginalStrategy(Strategy):
     """Strategy of whole marginals, all of which contribute to every entry.
 
     Attributes:
-        places: the number of each query's marginal in the spectrum.
+        places: index of each query's marginal in the spectrum.
         spectrum: the workload's spectrum.
     """
 
@@ -100,9 +100,9 @@ class MarginalStrategy(Strategy):
 
 
 def sensitivity_squared(query: Query, norm: str, relation: Relation, domain: Domain) -> float:
-    """Return the square of an integral query's L1 or L2 sensitivity; 1 where it is zero.
+    """Return the square of an integral query's L1 or L2 sensitivity; 1 if it is zero.
 
-    Under replace-one the total has sensitivity 0; it gets noise all the same.
+    Under replace-one the total has sensitivity 0, but noise is added to it anyway.
     """
     if norm == "l1":
         return float(query.l1_sensitivity(relation, domain) or 1) ** 2
@@ -117,15 +117,15 @@ def unit_variances(strategy: Strategy, norm: str, relation: Relation, domain: Do
 
 
 def weighted_error(strategy: Strategy, variances: Sequence[float] | np.ndarray, workload: Workload) -> float:
-    """Return the sum of the entries' errors, each times its weight squared: the objective."""
+    """Return the objective: the sum of the entries' errors, each times its squared weight."""
     weights = np.array([float(entry.weight) ** 2 for entry in workload.entries])
     return float(weights @ strategy.errors(variances))
 
 
 def whole(query: Query, domain: Domain) -> Query:
-    """Return a query with integers as entries, finely rounded where it has others.
+    """Return a query with integer entries, finely rounded if necessary.
 
-    Its factors share up to 30 bits, 16 where only one is rounded.
+    Its factors share up to 30 bits; 16 if only one factor is rounded.
     """
     if query.is_integral(domain):
         return query
@@ -139,7 +139,7 @@ def entry_terms(workload: Workload, domain: Domain) -> list[list[Term]]:
     """Return the Gram matrix of each entry as a sum of products.
 
     Raises:
-        ValueError: an entry is one joint matrix over several attributes.
+        ValueError: an entry is a joint matrix over several attributes.
     """
     return [query_terms(entry.query, domain) for entry in workload.entries]
 
@@ -147,11 +147,11 @@ def entry_terms(workload: Workload, domain: Domain) -> list[list[Term]]:
 def entry_trace(target: Query, measured: Query, domain: Domain) -> float:
     """Return the error of a query answered from another's answers with noise of variance 1.
 
-    A query that is measured itself counts with its own rows, unless it is a product, where its answers
-    help each other.
+    If the measured query is not a product, the error is the number of rows asked for. Otherwise the answers
+    are combined by least squares.
 
     Raises:
-        ValueError: neither are both products, nor is every cell measured.
+        ValueError: a joint matrix is asked for, but the measured product is not a whole marginal.
     """
     if not isinstance(measured, Product):
         return float(target.num_rows(domain))
@@ -174,7 +174,7 @@ def block_inverse(block: AttributeQuery, size: int) -> np.ndarray:
 
 
 def to_spec(strategy: Strategy) -> list[dict[str, Any]]:
-    """Return the measured queries with their shares, for the records."""
+    """Return the measured queries and their shares as plain data, for records."""
     return [
         {"query": query.to_spec(), "share": share}
         for query, share in zip(strategy.queries, strategy.shares, strict=True)
@@ -212,7 +212,7 @@ def inverse_gram(strategy: np.ndarray, gram: np.ndarray | None = None) -> np.nda
 
     Args:
         strategy: [rows, size].
-        gram: a workload that it must be able to answer; None does not check.
+        gram: Gram matrix of a workload that the strategy must be able to answer. Default: no check.
 
     Raises:
         ValueError: the workload is not in the span of the strategy's rows.
@@ -229,7 +229,7 @@ def inverse_gram(strategy: np.ndarray, gram: np.ndarray | None = None) -> np.nda
 
 
 def supports(projection: np.ndarray, gram: np.ndarray) -> bool:
-    """Return whether a workload lies in the row space that `projection` [size, size] projects on."""
+    """Return whether a workload is in the row space that `projection` [size, size] projects onto."""
     missed = gram - projection @ gram
     return bool(np.abs(missed).max() <= _SUPPORT * max(1.0, np.abs(gram).max()))
 
@@ -237,7 +237,7 @@ def supports(projection: np.ndarray, gram: np.ndarray) -> bool:
 def svd_bound(gram: np.ndarray) -> float:
     """Return a lower bound for any strategy with Gaussian noise (so with Laplace noise too), in units.
 
-    It is the squared sum of the workload's singular values over the number of cells.
+    It is the square of the sum of the workload's singular values, divided by the number of cells.
 
     References:
         Li and Miklau 2013, "Optimal error of query sets under the differentially-private matrix

@@ -1,10 +1,10 @@
-"""OPT_M: every marginal measured with a budget of its own, none for most.
+"""OPT_M: every marginal is measured with its own budget, which is zero for most.
 
-The Gram matrices of marginals, and so those of workloads answered from marginals, share
-their eigenvectors: for a set S of attributes, the tables that vary in S and sum to zero along each
-attribute of it. A marginal on C has the eigenvalue ``prod(sizes outside C)`` for S within C and 0
-otherwise. So the error is a sum over sets S of ``multiplicity * workload / strategy``, one division
-each; for Gaussian noise it is convex in the squared weights.
+The Gram matrices of marginals, and so those of workloads answered from marginals, share their eigenvectors:
+for a set S of attributes, the tables that vary in S and sum to zero along each of its attributes. A marginal
+on C has the eigenvalue ``prod(sizes outside C)`` for S within C and 0 otherwise. So the error is a sum over
+sets S of ``multiplicity * workload / strategy``, with one division per set; for Gaussian noise it is convex
+in the squared weights.
 
 References:
     McKenna et al. 2018, section 7; Xiao et al. 2023, "An optimal and scalable matrix mechanism for
@@ -31,7 +31,7 @@ from pgmjax.strategies.grams import Term
 from pgmjax.strategies.optimise import best_end
 
 MAX_SETS = 20_000
-"""Sets of attributes at most; beyond these only the small ones are candidates, then none."""
+"""Largest number of sets of attributes; a workload with more is refused."""
 
 _ALL_SUBSETS = 10
 _NEGLIGIBLE = 1e-4
@@ -42,9 +42,9 @@ class Spectrum:
     """A workload's spectrum over sets of attributes.
 
     Attributes:
-        sets: the sets S on which the workload asks anything; the empty one is the total.
+        sets: the sets S on which the workload depends; the empty set is the total.
         marginals: the candidates to be measured.
-        values: trace of the workload's Gram matrix over each set's tables [entries, sets].
+        values: trace of each entry's Gram matrix over each set's tables [entries, sets].
         reach: eigenvalue of each marginal on each set [marginals, sets].
     """
 
@@ -83,11 +83,10 @@ class Spectrum:
         """Return the expected squared error of each entry [entries], by least squares from all marginals.
 
         Args:
-            precisions: one over the variance of the noise of each marginal's cells [marginals], 0 where
-                it is not measured.
+            precisions: one over the noise variance of each marginal's cells [marginals]; 0 if not measured.
 
         Raises:
-            ValueError: a set on which the workload asks something is not measured.
+            ValueError: a set on which the workload depends is not measured.
         """
         strengths = precisions @ self.reach
         asked = np.abs(self.values).max(axis=0) > 0
@@ -101,14 +100,14 @@ def optimise_marginals(
 ) -> tuple[np.ndarray, float]:
     """Return the weights of the best marginals found [marginals], and the error in units.
 
-    Weights are of a sum (l1) or sum of squares (l2) of 1; a marginal's noise is one over its weight. For the
-    units see `strategies.strategy`.
+    The weights have sum (l1) or sum of squares (l2) equal to 1; the noise scale of a marginal is one over its
+    weight. For the units see `strategies.strategy`.
 
     Args:
-        spectrum: the workload.
+        spectrum: spectrum of the workload.
         norm: "l1" for Laplace, "l2" for Gaussian noise.
-        restarts: random starts, besides three fixed ones: whole table, equal weights, asked sets.
-        seed: of the random starts.
+        restarts: number of random starts, besides three fixed ones: whole table, equal weights, asked sets.
+        seed: seed of the random starts.
     """
     number = len(spectrum.marginals)
     random = generator(seed)
@@ -135,7 +134,7 @@ def optimise_marginals(
 
 
 def _largest_sets(spectrum: Spectrum) -> np.ndarray:
-    """Weigh the asked marginals that no other contains by the cube root of their cells, as OPT_+ does."""
+    """Weight the maximal asked marginals by the cube root of their number of cells, as in OPT_+."""
     sets = [frozenset(each) for each in spectrum.sets]
     largest = {each for each in sets if not any(each < other for other in sets)}
     outside = spectrum.reach[:, sets.index(frozenset())]
@@ -166,7 +165,7 @@ def _eigenvalue(
 def _add(
     row: np.ndarray, places: dict[frozenset[str], int], term: Term, attributes: Clique, domain: Domain
 ) -> None:
-    """Add a term's trace over each set's tables: along an attribute the mean, or all that sums to zero."""
+    """Add a term's trace over each set's tables: per attribute, the constant or the zero-sum part."""
     means, rests = {}, {}
     outside = 1.0
     for name in attributes:

@@ -1,11 +1,11 @@
 """Sweeps: tables x workloads x mechanisms x epsilons x trials, resumable, with a page of their results.
 
-Evaluation, not release: noise is seeded and errors are taken against the exact tables, so that a
-sweep's results protect nobody.
+For evaluation, not release: noise is seeded and errors are computed against the exact tables, so the results
+of a sweep protect nobody.
 
-- `grid`: a sweep as it is written down; `fields` takes its keys. `tables`: its tables. `cells`: its cells.
-- `runner`: runs what is missing. `work` runs a group of trials, `remote` on Ray. `evaluate`: their errors.
-- `store`: the file of results. `summary`: medians and quartiles. `page`: the page, with `figures`.
+- `grid`: the specification of a sweep; `fields` reads its keys, `tables` its tables. `cells`: its cells.
+- `runner`: runs missing cells. `work` runs a group of trials, `remote` on Ray. `evaluate`: their errors.
+- `store`: the results file. `summary`: medians and quartiles. `page`: the results page, with `figures`.
 """
 
 from pgmjax._internal.moved import serve_old_names

@@ -1,4 +1,4 @@
-"""The cells of a sweep, each known by a digest of all that its result depends on."""
+"""The cells of a sweep, each identified by a digest of everything its result depends on."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Cell:
     """One trial.
 
     Attributes:
-        key: the digest, 64 hexadecimal digits: the row's primary key.
-        trial: its number, from 0.
-        seed: of its noise; it follows from the key.
+        key: the digest (64 hexadecimal digits), primary key of its row.
+        trial: number of the trial, from 0.
+        seed: seed of its noise, derived from the key.
     """
 
     key: str
@@ -37,19 +37,19 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """The trials of one structure, which are run and stored together.
+    """The trials of one combination of settings, which are run and stored together.
 
     Attributes:
         table: the table's name.
         workload: the workload's name.
         mechanism: the mechanism with its options.
-        epsilon: the budget.
-        delta: the budget.
-        relation: which tables are neighbours.
+        epsilon: epsilon of the budget.
+        delta: delta of the budget.
+        relation: the neighbouring relation.
         estimator: settings of the fit.
         asked: the workload.
-        content: all that the results depend on beside the trial.
-        trials: how many.
+        content: everything the results depend on, apart from the trial.
+        trials: number of trials.
     """
 
     table: str
@@ -65,12 +65,12 @@ class Group:
 
     @functools.cached_property
     def key(self) -> str:
-        """A digest of the content, whatever the number of trials."""
+        """Digest of the content; it does not depend on the number of trials."""
         return _digest(self.content)
 
     @functools.cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """One a trial; those of fewer trials are the first of these."""
+        """One cell per trial; with fewer trials, the first of these."""
         keys = [_digest({"group": self.key, "trial": trial}) for trial in range(self.trials)]
         return tuple(Cell(key, trial, int(key[:15], 16)) for trial, key in enumerate(keys))
 
@@ -79,7 +79,7 @@ class Group:
 
 
 def groups(grid: SweepGrid, tables: Mapping[str, Table]) -> Iterator[Group]:
-    """Yield the groups of a grid, in its order.
+    """Yield the groups of a grid in grid order.
 
     Args:
         grid: the sweep.
@@ -113,6 +113,6 @@ def groups(grid: SweepGrid, tables: Mapping[str, Table]) -> Iterator[Group]:
 
 
 def _digest(content: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical JSON: sorted keys, no white space, whatever is no JSON as text."""
+    """SHA-256 of the canonical JSON: sorted keys, no white space, non-JSON values as text."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,7 +1,7 @@
 """Errors against the true table: for research only, NEVER part of a release.
 
-Everything here reads the exact table without noise, and its results say `private=False`. An error
-against the truth is itself information about the table: publishing one voids the guarantee.
+Everything here reads the exact table without noise, and results are marked `private=False`. An error
+against the true answers is itself information about the table: publishing it voids the guarantee.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class WorkloadEvaluation:
     """Errors against the true table. Not private: do not publish.
 
     Attributes:
-        error: the mean over the workload's entries.
-        per_entry: one number an entry, in the workload's order.
+        error: mean error over the entries of the workload.
+        per_entry: error of each entry, in workload order.
         private: always False.
     """
 
@@ -37,12 +37,12 @@ class WorkloadEvaluation:
 def workload_error(
     data: Dataset, released: Release | GraphicalModel, workload: Workload
 ) -> WorkloadEvaluation:
-    """Return how far a model's answers are from the true ones. NOT private: for research only.
+    """Return the error of a model's answers against the true ones. NOT private: for research only.
 
-    A release that answers its own workload by least squares is judged by those answers on it.
+    If `workload` is the release's own, its `answers` are used, which may come from least squares.
 
-    The error of an entry is the L1 distance of the answers divided by the L1 norm of the true ones
-    (0 where both vanish, infinite where only the true ones do); weights of entries play no part.
+    The error of an entry is the L1 distance between the answers, divided by the L1 norm of the true ones
+    (0 if both vanish, infinite if only the norm does). Entry weights are ignored.
 
     Args:
         data: the true table, read without noise.
@@ -53,7 +53,7 @@ def workload_error(
         ValueError: the workload does not fit the table's domain.
 
     References:
-        McKenna et al. 2019, section 5 (who print half of this number).
+        McKenna et al. 2019, section 5 (they report half of this number).
     """
     model = released.model if isinstance(released, Release) else released
     workload.validate(data.domain)
@@ -72,7 +72,7 @@ def workload_error(
 
 
 def _true_answers(workload: Workload, tables: Mapping[Clique, np.ndarray]) -> list[np.ndarray]:
-    """The exact answers of each entry [rows], from the exact tables of its cliques."""
+    """The exact answers of each entry [rows], computed from the exact clique tables."""
     return [
         np.asarray(entry.query.apply(tables[entry.clique]), np.float64).reshape(-1)
         for entry in workload.entries
@@ -84,11 +84,11 @@ class ErrorSummary:
     """Errors against the true table. Not private: do not publish.
 
     Attributes:
-        mean_absolute: over all answers of the workload (counts).
-        root_mean_square: likewise (counts).
-        largest: of the absolute errors (counts).
-        total_variation: half the L1 distance of the model's marginal from the true one, both as
-            distributions: the mean over the workload's cliques (0 to 1).
+        mean_absolute: mean absolute error over all answers of the workload (counts).
+        root_mean_square: root mean square error over the same answers (counts).
+        largest: largest absolute error (counts).
+        total_variation: half the L1 distance between the model's marginal and the true one, both as
+            distributions, averaged over the workload's cliques (0 to 1).
         private: always False.
     """
 
@@ -104,9 +104,9 @@ class Truth:
     """The exact answers to a workload. Private.
 
     Attributes:
-        workload: what is asked.
-        tables: the exact marginal of each of its cliques (counts).
-        answers: the exact answers of each of its entries (counts).
+        workload: the workload.
+        tables: exact marginal of each of its cliques (counts).
+        answers: exact answers of each of its entries (counts).
         records: number of records, or their total weight.
     """
 
@@ -117,14 +117,14 @@ class Truth:
 
     @classmethod
     def of(cls, data: Dataset, workload: Workload) -> Truth:
-        """Return the truth about a table."""
+        """Compute the exact answers of a table."""
         named = list(dict.fromkeys([*workload.cliques, *(entry.clique for entry in workload.entries)]))
         tables = dict(zip(named, data.marginals(named), strict=True))
         answers = _true_answers(workload, tables)
         return cls(workload, tuple(tables[c] for c in workload.cliques), tuple(answers), data.count())
 
     def errors(self, release: Release) -> ErrorSummary:
-        """Return how far a release's answers and its model's marginals are from the truth."""
+        """Return the errors of a release's answers and of its model's marginals."""
         answers = release.answers()
         distances = np.concatenate(
             [np.abs(ours - true) for ours, true in zip(answers, self.answers, strict=True)]
@@ -139,7 +139,7 @@ class Truth:
     def _variations(self, release: Release, answers: list[np.ndarray]) -> list[float]:
         entries = self.workload.entries
         cliques = self.workload.cliques
-        # answers to whole marginals by the model are its marginals: asking again would double the work
+        # the model's answers to whole marginals are its marginals: do not compute them twice
         if release.answered_by == "engine" and [entry.query for entry in entries] == list(
             map(marginal, cliques)
         ):
@@ -150,7 +150,7 @@ class Truth:
 
 
 def total_variation(ours: np.ndarray, true: np.ndarray) -> float:
-    """Return half the L1 distance of two tables, each divided by its sum.
+    """Return half the L1 distance between two tables, each divided by its sum.
 
     Example:
         >>> total_variation(np.array([1.0, 3.0]), np.array([5, 5]))

@@ -1,4 +1,4 @@
-"""Keys of a grid file, taken one by one, so that what nobody takes is an error and not a silent default."""
+"""Keys of a grid file, read one by one, so that an unread key is an error and not silently ignored."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Fields:
     """The keys of one table of a grid file.
 
     Args:
-        where: what the table is, for messages: "[[tables]] entry 2".
-        content: what it holds.
+        where: name of the table in error messages, such as "[[tables]] entry 2".
+        content: the parsed content of the table.
 
     Raises:
-        ValueError: it is no table.
+        ValueError: `content` is not a table.
     """
 
     def __init__(self, where: str, content: Any):
@@ -31,7 +31,7 @@ class Fields:
         """Return the value of a key.
 
         Raises:
-            ValueError: the key is missing and has no default, or its value is of another kind.
+            ValueError: the key is missing and has no default, or its value has the wrong type.
         """
         self._known.append(name)
         if name not in self._left:
@@ -44,7 +44,7 @@ class Fields:
         return value
 
     def number(self, name: str, default: Any = _MISSING) -> Any:
-        """Return the value of a key that is a number, or text such as "1/3" that is one."""
+        """Return the value of a numeric key, unchecked: a number, or text such as "1/3"."""
         self._known.append(name)
         if name not in self._left:
             if default is _MISSING:
@@ -53,10 +53,10 @@ class Fields:
         return self._left.pop(name)
 
     def names(self, name: str, known: Sequence[str] | None = None) -> tuple[str, ...] | None:
-        """Return a list of names, or None where the key is not given.
+        """Return the names listed under a key, or None if the key is absent.
 
         Raises:
-            ValueError: no list of text, an empty one, or a name that is not among the known ones.
+            ValueError: the value is not a list of text, is empty, or has a name that is not in `known`.
         """
         value = self.take(name, list, None)
         if value is None:
@@ -71,20 +71,20 @@ class Fields:
         return tuple(value)
 
     def done(self) -> None:
-        """Refuse keys that nobody took.
+        """Reject keys that were not read.
 
         Raises:
-            ValueError: such a key; it is named beside the known ones.
+            ValueError: there is such a key; the message names it and the known keys.
         """
         for name in self._left:
             raise ValueError(f"{self.where}: unknown key {name!r}; known: {', '.join(self._known)}.")
 
 
 def entries(content: dict[str, Any], name: str) -> list[Any]:
-    """Return the entries of an array of tables such as [[tables]], at least one.
+    """Return the entries of an array of tables such as [[tables]].
 
     Raises:
-        ValueError: there is none, or it was written with single brackets.
+        ValueError: there is no entry, or the array is written with single brackets.
     """
     found = content.get(name)
     if not isinstance(found, list) or not found:
@@ -93,7 +93,7 @@ def entries(content: dict[str, Any], name: str) -> list[Any]:
 
 
 def distinct(what: str, names: Sequence[str]) -> None:
-    """Refuse a name that is given twice."""
+    """Raise ValueError if a name is given twice."""
     twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
     if twice is not None:
         raise ValueError(f"{what} {twice!r} is given twice: names must differ.")

@@ -1,4 +1,4 @@
-"""Error against epsilon and against time, as SVG that takes its colours from the page's CSS variables."""
+"""Plots of error against epsilon and against time, as SVG coloured by the page's style sheet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Scale = Callable[[float], float]
 
 
 def marker(series: int, x: float, y: float) -> str:
-    """Return the mark of a series at a point: shapes differ too, for those who do not see colours."""
+    """Return the marker of a series at a point; shapes differ as well as colours."""
     shape = series % 5
     if shape == 0:
         return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"/>'
@@ -31,13 +31,13 @@ def marker(series: int, x: float, y: float) -> str:
 
 
 def against_epsilon(lines: Sequence[Line], series: Sequence[str], metric: str) -> str:
-    """Draw the medians of one table and workload over epsilon, with bars from quartile to quartile."""
+    """Plot the medians of one table and workload against epsilon, with interquartile bars."""
     found = _points(lines, metric, lambda line: _exactly(line.epsilon_value))
     return _panel(found, series, "epsilon", f"{METRICS[metric]}, against epsilon", epsilons=True)
 
 
 def against_time(lines: Sequence[Line], series: Sequence[str], metric: str) -> str:
-    """Draw the medians of one table and workload over seconds a trial, quartiles both ways."""
+    """Plot the medians of one table and workload against seconds per trial, with bars in both directions."""
     found = _points(lines, metric, lambda line: line.numbers["seconds"])
     return _panel(found, series, "seconds a trial", f"{METRICS[metric]}, against seconds a trial")
 
@@ -45,7 +45,7 @@ def against_time(lines: Sequence[Line], series: Sequence[str], metric: str) -> s
 def _points(
     lines: Sequence[Line], metric: str, across: Callable[[Line], Quartiles | None]
 ) -> list[tuple[Line, Quartiles, Quartiles]]:
-    """Each group with what stands on both axes; nothing that is not above 0 has a place on a log axis."""
+    """Each line with its x and y quartiles; those not above 0 are left out (log axes)."""
     found = []
     for line in lines:
         x, y = across(line), line.numbers[metric]
@@ -76,7 +76,7 @@ def _panel(
     drawn = [_axes(x_scale, y_scale, values, _ticks(*y_range), across)]
     for number, name in enumerate(series):
         own = [(line, x, y) for line, x, y in points if line.label == name]
-        # series of one epsilon stand side by side
+        # shift series sideways so that they do not overlap at one epsilon
         shift = (number - (len(series) - 1) / 2) * min(3.5, 30 / len(series)) if epsilons else 0.0
         if own:
             drawn.append(_series(number, name, own, x_scale, y_scale, shift))
@@ -144,7 +144,7 @@ def _log_scale(span: tuple[float, float], start: float, end: float) -> Scale:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """A handful of round numbers in a range of a log axis, or its ends where it is too narrow for two."""
+    """A few round numbers within the range of a log axis, or its ends if it contains fewer than two."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for factors in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8)):
         found = [float(f"{factor}e{power}") for power in range(first, last + 1) for factor in factors]

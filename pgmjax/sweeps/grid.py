@@ -1,6 +1,6 @@
-"""A sweep as it is written down: tables x workloads x mechanisms x epsilons x trials, from a TOML file.
+"""The specification of a sweep, read from TOML: tables x workloads x mechanisms x epsilons x trials.
 
-A workload is all marginals of k attributes, or a workload file.
+A workload is all marginals of k attributes or a workload file.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class SweepGrid:
     r"""The specification of a sweep.
 
     Attributes:
-        name: of the sweep.
-        seed: of all its cells' noise, which can be repeated and protects nothing.
-        trials: of each combination.
-        epsilons: budgets.
-        delta: 0 is pure differential privacy.
-        relation: which tables are neighbours.
-        tables: where the tables are.
-        workloads: what is asked of them.
-        mechanisms: what answers.
+        name: name of the sweep.
+        seed: seed of the noise of all cells, which is reproducible and protects nothing.
+        trials: number of trials of each combination.
+        epsilons: the privacy budgets.
+        delta: delta; 0 is pure differential privacy.
+        relation: the neighbouring relation.
+        tables: locations of the tables.
+        workloads: the workloads.
+        mechanisms: the mechanisms with their options.
         estimator: settings of the fit that differ from the default.
 
     Example:
@@ -84,11 +84,11 @@ class SweepGrid:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> SweepGrid:
-        """Read a grid file; paths in it are relative to it, `${NAME}` is a variable of the environment.
+        """Read a grid file; its paths are relative to the file, and `${NAME}` is an environment variable.
 
         Raises:
-            FileNotFoundError: there is no such file.
-            ValueError: not TOML, a missing or unknown key, or a value that cannot be; it says where.
+            FileNotFoundError: the file does not exist.
+            ValueError: the file is not TOML, a key is missing or unknown, or a value is invalid.
         """
         file = pathlib.Path(path)
         if not file.exists():
@@ -102,7 +102,7 @@ class SweepGrid:
             raise ValueError(f"{file.name}: {error}") from error
 
     def combinations(self) -> Iterator[tuple[TableSpec, WorkloadSpec, MechanismSpec, Fraction]]:
-        """Yield what is run `trials` times each, tables first."""
+        """Yield the combinations to run `trials` times each; the table varies slowest."""
         for table, workload, mechanism in itertools.product(self.tables, self.workloads, self.mechanisms):
             wanted = (workload.tables, mechanism.tables)
             if any(names is not None and table.name not in names for names in wanted):
@@ -118,9 +118,9 @@ class MechanismSpec:
     """A mechanism with its options.
 
     Attributes:
-        name: its command-line name.
-        label: what results call it: the name with the options that were written in the grid.
-        options: all its options, defaults among them.
+        name: command-line name of the mechanism.
+        label: label in the results: the name with the options given in the grid.
+        options: all its options, including defaults.
         tables: the tables it runs on; None for all.
         workloads: the workloads it runs on; None for all.
     """
@@ -137,11 +137,11 @@ class WorkloadSpec:
     """The specification of a workload.
 
     Attributes:
-        name: what results call it.
-        all_kway: all marginals of so many attributes, or None.
-        max_cells: as many of them as fit a model of so many cells; None takes all.
-        file: instead of `all_kway`: a workload file.
-        tables: the tables it is asked of; None for all.
+        name: label in the results.
+        all_kway: k, for all marginals of k attributes; None if `file` is given.
+        max_cells: with `all_kway`, keep as many marginals as fit in a model of this size; None keeps all.
+        file: path of a workload file, or "" with `all_kway`.
+        tables: the tables it applies to; None for all.
     """
 
     name: str
@@ -151,10 +151,10 @@ class WorkloadSpec:
     tables: tuple[str, ...] | None = None
 
     def build(self, domain: Domain) -> Workload:
-        """Return the workload on a domain.
+        """Build the workload for a domain.
 
         Raises:
-            ValueError: it does not fit the domain.
+            ValueError: the workload does not fit the domain.
         """
         try:
             if self.all_kway is not None:
@@ -210,7 +210,7 @@ def _read(content: dict[str, Any], folder: pathlib.Path) -> SweepGrid:
 
 
 def _mechanisms(at: int, content: Any, tables: list[str], workloads: list[str]) -> Iterator[MechanismSpec]:
-    """The mechanisms of an entry: one for each choice of values of options that are lists."""
+    """The mechanisms of an entry: one for each combination of values from the options that are lists."""
     fields = Fields(f"[[mechanisms]] entry {at}", content)
     name = fields.take("name", str)
     fields.where = f"[[mechanisms]] entry {at} ({name})"
@@ -250,7 +250,7 @@ def _estimator(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _try(spec: MechanismSpec, grid: SweepGrid) -> None:
-    """Make the mechanism once, so that bad options are told before anything runs."""
+    """Construct the mechanism once, so that bad options are reported before anything runs."""
     mechanism = mechanisms.names()[spec.name]
     if grid.relation not in mechanisms.relations(mechanism):
         works = " or ".join(relation.value for relation in mechanisms.relations(mechanism))
@@ -263,16 +263,16 @@ def _try(spec: MechanismSpec, grid: SweepGrid) -> None:
 
 
 def read_workload(at: int, content: Any, folder: pathlib.Path, tables: Sequence[str]) -> WorkloadSpec:
-    """Return an entry of [[workloads]].
+    """Read an entry of [[workloads]].
 
     Args:
-        at: its number, from 1.
-        content: what it holds.
-        folder: relative paths start here.
-        tables: the names of the grid's tables.
+        at: number of the entry, from 1.
+        content: parsed content of the entry.
+        folder: folder that relative paths start from.
+        tables: names of the grid's tables.
 
     Raises:
-        ValueError: a missing or unknown key, or neither or both of `all_kway` and `file`.
+        ValueError: a key is missing or unknown, or not exactly one of `all_kway` and `file` is given.
     """
     fields = Fields(f"[[workloads]] entry {at}", content)
     name = fields.take("name", str)
@@ -291,7 +291,7 @@ def read_workload(at: int, content: Any, folder: pathlib.Path, tables: Sequence[
 
 
 def _plain(value: Any) -> Any:
-    """A value as Python code would write it: 0.9 is a float there."""
+    """The value with every Decimal converted to a float, also within lists."""
     if isinstance(value, Decimal):
         return float(value)
     return [_plain(each) for each in value] if isinstance(value, list) else value

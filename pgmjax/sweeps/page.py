@@ -1,4 +1,4 @@
-"""The results of a sweep as one HTML page that opens without a network, in light and dark mode."""
+"""The results of a sweep as one HTML page that opens offline, in light and dark mode."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _MEANING = {
 
 
 def render(results: ResultFile, sweep: str | None = None) -> str:
-    """Return the page of a sweep as the text of an HTML file.
+    """Return the results page of a sweep as HTML text.
 
     Args:
-        results: an open file of results.
-        sweep: whose rows; None where the file holds those of one sweep only.
+        results: an open results file.
+        sweep: name of the sweep; may be None if the file holds only one.
 
     Raises:
-        ValueError: there is no row, no such sweep, or there are several and none is named.
+        ValueError: the file has no rows, the sweep is not in it, or it holds several and none is named.
     """
     rows = results.rows()
     names = list(dict.fromkeys(row["sweep"] for row in rows))
@@ -144,7 +144,7 @@ def _plots(title: str, note: str, lines: Sequence[Line], series: Sequence[str], 
 
 
 def controls(lines: Sequence[Line], series: Sequence[str]) -> str:
-    """Return what the reader chooses by: selects, and the legend whose entries are switches."""
+    """Return the page's controls: drop-down menus, and a legend whose entries are checkboxes."""
     choices = {
         "t": ("table", dict.fromkeys(line.table for line in lines)),
         "w": ("workload", dict.fromkeys(line.workload for line in lines)),
@@ -243,7 +243,7 @@ def _plain(found: Quartiles | None, form: str) -> str:
 
 
 def failures(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the section of what is not done, like failures together, or nothing where all is."""
+    """Return the section of failed and refused cells, grouped by error, or "" if there are none."""
     alike: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         if row["status"] != DONE:
@@ -270,7 +270,7 @@ def failures(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def meaning(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return what the numbers are, and what the tables and workloads hold."""
+    """Return the section that explains the numbers and lists the sizes of tables and workloads."""
     items = "".join(f"<li><strong>{word}</strong>: {words}</li>\n" for word, words in _MEANING.items())
     places = dict.fromkeys(
         tuple(row[name] for name in ("table_name", "records", "attributes", "workload", "entries", "queries"))
@@ -295,7 +295,7 @@ def meaning(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def machines(runs: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return machine and versions of every run, like ones together."""
+    """Return the section with the machine and versions of each run; identical ones are merged."""
     cells: dict[str, int] = {}
     for row in rows:
         cells[row["run"]] = cells.get(row["run"], 0) + 1
@@ -330,7 +330,7 @@ def _machine(run: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def span(values: Sequence[Any]) -> str:
-    """Return the least and the largest of some values, or the one they all are.
+    """Return the range of some values as text, or the single value if all are equal.
 
     Example:
         >>> span([5, 5]), span([3, 5])

@@ -1,4 +1,4 @@
-"""Groups of a sweep as tasks of a Ray cluster; their rows come back to the one process that writes."""
+"""Run groups of a sweep as Ray tasks; their rows are returned to the one process that writes."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pgmjax.sweeps.runner import Job, Workers
 from pgmjax.sweeps.tables import Table
 from pgmjax.sweeps.work import FAILED, Row, run_group
 
-_AHEAD = 4  # tasks handed out for each core, so that no worker waits for the next
-_CALLS = 100  # of a worker: then a fresh one begins, since what is compiled holds memory
+_AHEAD = 4  # tasks in flight per core, so that no worker waits for the next
+_CALLS = 100  # calls per worker; it is then replaced, since compiled programs hold memory
 
 
 def on_ray(address: str, *, gpus: float = 0.0, retries: int = 3) -> Workers:
     """Return workers that run groups on a Ray cluster.
 
     Args:
-        address: of a cluster that is there ("auto" finds one on this machine), or "local" to start one here
-            for as long as the sweep lasts.
-        gpus: of each task; a fraction lets tasks share one.
-        retries: how often a task is run again whose worker was lost, before its cells count as failed.
+        address: address of an existing cluster ("auto" finds one on this machine), or "local" to start one
+            here for the duration of the sweep.
+        gpus: GPUs per task; with a fraction, tasks share a GPU.
+        retries: how often a task is retried if its worker is lost, before its cells count as failed.
 
     Raises:
         ImportError: ray is not installed.
-        ConnectionError: there is no such cluster.
+        ConnectionError: no cluster was found at the address.
     """
     ray = checks.optional("ray", extra="ray")
     checks.number("gpus", gpus, at_least=0)
@@ -50,7 +50,7 @@ def on_ray(address: str, *, gpus: float = 0.0, retries: int = 3) -> Workers:
 
 
 def _collect(ray: Any, task: Any, jobs: Sequence[Job], stored: dict[str, Any]) -> Iterator[Any]:
-    """Keep the cluster busy and yield what ends, in the order of ending."""
+    """Keep the cluster busy and yield results in order of completion."""
     waiting = iter(jobs)
     running: dict[Any, Job] = {}
     most = _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -63,7 +63,7 @@ def _collect(ray: Any, task: Any, jobs: Sequence[Job], stored: dict[str, Any]) -
         group, cells = running.pop(ended)
         try:
             rows, host = ray.get(ended)
-        except ray.exceptions.RayError:  # lost more often than it is retried
+        except ray.exceptions.RayError:  # the worker was lost on every retry
             rows, host = _lost(cells), "lost"
         yield group, rows, host
 

@@ -1,6 +1,6 @@
-"""The sweep itself: what is missing in the file of results is run, group by group, and stored at once.
+"""Run a sweep: cells missing from the results file are run group by group and stored at once.
 
-The record of a run names the machine, its devices and the versions it ran on.
+The record of a run names the machine, its devices and the software versions.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from pgmjax.sweeps.store import ResultFile
 from pgmjax.sweeps.tables import Table, load
 from pgmjax.sweeps.work import MemoryForecast, Row, forecast
 
-_MOST = 2**63 - 1  # that a column of whole numbers holds
+_MOST = 2**63 - 1  # largest value of a BIGINT column
 Job = tuple[Group, tuple[Cell, ...]]
 Workers = Callable[[Sequence[Job], dict[str, Table]], Iterator[tuple[Group, list[Row], str]]]
-"""Runs jobs in whatever order and yields, as each ends, its group, its rows and the host it ran on."""
+"""Runs jobs in any order and yields, as each ends, its group, its rows and the host it ran on."""
 
 
 def run(
@@ -44,26 +44,27 @@ def run(
     watch: Callable[[SweepProgress], None] = lambda progress: None,
     check: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Run what a file of results does not hold yet, and store it.
+    """Run the cells that a results file does not hold yet, and store them.
 
-    The trials of a group are run together and stored in one transaction. A run that is killed loses the
-    groups that it was at, and another one goes on from there; cells that have a row are never run again.
+    The trials of a group are run together and stored in one transaction. A run that is killed loses
+    only its unfinished groups, and the next run continues from there. Cells that have a row are not run again
+    (but see `retry_failed`).
 
     Args:
         grid: the sweep.
-        path: the file of results; made if it is not there. Several sweeps may share it, one after another.
-        retry_failed: also run cells again whose row says that they failed or were refused.
-        workers: what runs the groups; None runs them in this process, one after another.
+        path: the results file, created if missing. Several sweeps may share it, one after another.
+        retry_failed: also rerun cells that failed or were refused.
+        workers: runs the groups. Default: this process, one group after another.
         watch: called after each group.
-        check: called before a failure is recorded; it raises if the failure is an interrupt in disguise.
+        check: called before a failure is recorded; raises if the failure was caused by an interrupt.
 
     Raises:
         ImportError: DuckDB is not installed.
         RuntimeError: another process has the file open.
-        ValueError: a table or workload does not fit, or a file of something else.
+        ValueError: a table or workload does not fit the domain, or the file is not a results file.
     """
     start = time.perf_counter()
-    checks.optional("duckdb", extra="tables")  # told before tables are read
+    checks.optional("duckdb", extra="tables")  # fail before tables are read
     tables = {spec.name: load(spec) for spec in grid.tables}
     listed = list(groups(grid, tables))
     with ResultFile(path) as results:
@@ -87,10 +88,10 @@ def run(
 
 
 def listing(grid: SweepGrid) -> Iterator[tuple[Group, MemoryForecast]]:
-    """Yield the groups of a grid with the forecast of their memory; nothing is run.
+    """Yield the groups of a grid with their memory forecasts; nothing is run.
 
     Raises:
-        ValueError: a table or workload does not fit.
+        ValueError: a table or workload does not fit the domain.
     """
     tables = {spec.name: load(spec) for spec in grid.tables}
     for group in groups(grid, tables):
@@ -102,12 +103,12 @@ class SweepProgress:
     """The progress of a run.
 
     Attributes:
-        group: what has just ended.
-        failures: its rows that are not done.
-        done: cells of the grid that have a row, whether of this run or of earlier ones.
-        total: cells of the grid.
-        ran: cells of this run.
-        seconds: since this run began.
+        group: the group that has just finished.
+        failures: its rows that failed or were refused.
+        done: number of cells of the grid that have a row, from this run or earlier ones.
+        total: number of cells of the grid.
+        ran: number of cells stored by this run.
+        seconds: time since this run began (seconds).
     """
 
     group: Group
@@ -119,24 +120,24 @@ class SweepProgress:
 
     @property
     def rate(self) -> float:
-        """Cells a second of this run."""
+        """Cells per second in this run."""
         return self.ran / max(self.seconds, 1e-9)
 
     @property
     def left(self) -> float:
-        """Seconds that remain at this rate."""
+        """Estimated seconds remaining at this rate."""
         return (self.total - self.done) / max(self.rate, 1e-9)
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The end of a run.
+    """The outcome of a run.
 
     Attributes:
-        total: cells of the grid.
-        ran: cells that this run stored.
-        failed: cells of the grid whose row says that they failed or were refused.
-        seconds: of this run.
+        total: number of cells of the grid.
+        ran: number of cells stored by this run.
+        failed: number of cells of the grid that failed or were refused, in any run.
+        seconds: duration of this run.
     """
 
     total: int
@@ -157,7 +158,7 @@ def _here(check: Callable[[], None]) -> Workers:
         place = None
         for group, cells in jobs:
             if place not in (None, (group.table, group.workload)):
-                jax.clear_caches()  # no structure comes back, and what was compiled for it holds memory
+                jax.clear_caches()  # its programs are not needed again, and they hold memory
             place = (group.table, group.workload)
             yield group, work.run_group(group, cells, tables[group.table], check), platform.node()
 
@@ -193,7 +194,7 @@ def _now() -> str:
 
 
 def facts() -> dict[str, Any]:
-    """Return the machine and the versions, for the record of a run."""
+    """Return the machine and software versions, for the record of a run."""
     devices = [device.device_kind for device in jax.devices()]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {

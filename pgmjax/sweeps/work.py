@@ -1,6 +1,6 @@
-"""Running the trials of a group: as one batch where the mechanism measures once, else one by one.
+"""Run the trials of a group, as one batch if its queries are fixed in advance, otherwise one by one.
 
-The memory that a group will take is forecast before it starts; the forecast touches no data.
+The memory of a group is forecast before it starts; the forecast does not read the data.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ from pgmjax.sweeps.tables import Table
 Row = dict[str, Any]
 DONE, FAILED, REFUSED = "done", "failed", "refused"
 
-_ANSWER_BYTES = 4 * 8  # of each answer and cell: true, ours, their distance, a marginal
+_ANSWER_BYTES = 4 * 8  # per answer and cell: true value, estimate, their distance, a marginal
 
 
 def run_group(
     group: Group, cells: Sequence[Cell], table: Table, check: Callable[[], None] = lambda: None
 ) -> list[Row]:
-    """Run trials of a group and return a row for each; what fails is a row with its traceback.
+    """Run trials of a group and return a row for each; the row of a failed trial holds its traceback.
 
     Args:
-        group: what is run.
-        cells: the trials of it that are wanted.
+        group: the group to run.
+        cells: the trials to run.
         table: the private table.
-        check: called before a failure is recorded; it raises if the failure is an interrupt in disguise.
+        check: called before a failure is recorded; raises if the failure was caused by an interrupt.
 
     Returns:
-        Rows with key, trial, seed, status, error, forecast and, of those done, errors, times and the fit.
+        Rows with key, trial, seed, status, error and forecast. Rows with status "done" also have the errors,
+        times and the fit.
     """
     start = time.perf_counter()
     rows: list[Row] = [
@@ -132,7 +133,7 @@ def _record(row: Row, release: Release, truth: Truth, seconds: float, first: flo
 
 
 def _fail(rows: Sequence[Row], check: Callable[[], None]) -> None:
-    """Write the traceback of what is being dealt with into rows that are not done."""
+    """Write the traceback of the current exception into the rows that are not done."""
     check()
     said = traceback.format_exc()
     for row in rows:
@@ -145,7 +146,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def _peak() -> int | None:
-    """The most memory this process ever had, in bytes; None where the system does not tell."""
+    """Peak memory of this process in bytes, or None if the system does not report it."""
     with contextlib.suppress(ImportError):
         import resource
 
@@ -156,11 +157,11 @@ def _peak() -> int | None:
 
 @dataclasses.dataclass(frozen=True)
 class MemoryForecast:
-    """Memory of a group.
+    """Forecast of the memory of a group.
 
     Attributes:
-        bytes: at the peak, beside the table; None where the mechanism limits the model by itself.
-        refused: why it will not be started, or "".
+        bytes: peak memory in addition to the table; None if the mechanism itself limits the model's size.
+        refused: why the group will not be started, or "".
     """
 
     bytes: int | None
@@ -173,19 +174,18 @@ class MemoryForecast:
 
 
 def measures_once(group: Group) -> bool:
-    """Return whether the measured queries do not depend on the records, so that trials make one batch."""
+    """Return whether the measured queries do not depend on the records, so that trials form one batch."""
     return hasattr(mechanisms.names()[group.mechanism.name], "measure")
 
 
 def forecast(group: Group, domain: Domain) -> MemoryForecast:
-    """Return what a group will take, or why it is refused.
+    """Return the memory forecast of a group, or why it is refused.
 
-    Mechanisms that choose what to measure measure a part of the workload: for them the figure is that of
-    the whole.
+    Mechanisms that choose what to measure use only part of the workload; their forecast is for all of it.
 
     Args:
-        group: the trials.
-        domain: of the table.
+        group: the group.
+        domain: domain of the table.
     """
     estimator = Estimator(**group.estimator)
     cliques = [entry.clique for entry in group.asked.entries]

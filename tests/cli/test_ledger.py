@@ -52,7 +52,11 @@ def test_init_adds_to_a_ledger(file, table, tmp_path, capsys):
     other = tmp_path / "other.csv"
     other.write_text("age\n2\n")
     assert init(file, table) == 0
-    assert init(file, other, "--delta", "1e-9", "--measure", "renyi", "--research", "--json", name="o") == 0
+    renyi = ["--delta", "1e-9", "--measure", "renyi", "--research", "--json"]
+    assert init(file, other, *renyi, name="o") == 2
+    said = capsys.readouterr().err
+    assert "pgmjax ledger add-version FILE NAME TABLE" in said and "--other-people" in said
+    assert init(file, other, *renyi, "--other-people", name="o") == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert told["account"]["measure"] == "renyi" and told["account"]["research"] is True
     assert told["account"]["delta"] == "0.000000001" and told["ledger"] == str(file)
@@ -68,6 +72,7 @@ def test_init_knows_the_demonstration_table(file, capsys):
     with Ledger.open(file) as ledger:
         assert ledger.find(ledger.digest_of(demo.load())).name == "diamonds"
     words[2] = "again"
+    words.append("--other-people")
     assert main(["ledger", "init", str(file), *words]) == 2
     assert "one table has one budget" in capsys.readouterr().err
 

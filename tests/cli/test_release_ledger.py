@@ -15,7 +15,8 @@ def folder(small_domain, small_columns, tmp_path, capsys):
     pandas.DataFrame(small_columns).to_csv(tmp_path / "t.csv", index=False)
     small_domain.write(tmp_path / "d.json")
     init = ["ledger", "init", tmp_path / "b.ledger", tmp_path / "t.csv", "--name", "small", "--epsilon", "2"]
-    assert main([*map(str, init), "--relation", "add-remove"]) == 0
+    init += ["--relation", "add-remove", "--domain", tmp_path / "d.json"]
+    assert main([*map(str, init)]) == 0
     capsys.readouterr()
     return tmp_path
 

@@ -17,7 +17,8 @@ def folder(small_domain, small_columns, tmp_path, capsys):
     pandas.DataFrame(small_columns).to_csv(tmp_path / "t.csv", index=False)
     small_domain.write(tmp_path / "d.json")
     init = ["ledger", "init", tmp_path / "b.ledger", tmp_path / "t.csv", "--name", "small", "--epsilon", "2"]
-    assert main([*map(str, init), "--relation", "add-remove"]) == 0
+    init += ["--relation", "add-remove", "--domain", tmp_path / "d.json"]
+    assert main([*map(str, init)]) == 0
     capsys.readouterr()
     return tmp_path
 
@@ -101,7 +102,8 @@ def test_repeatable_noise_is_named_in_every_output(folder, capsys):
     for old in folder.glob("b.ledger*"):
         old.unlink()
     init = ["ledger", "init", folder / "b.ledger", folder / "t.csv", "--name", "small", "--epsilon", "2"]
-    assert main([*map(str, init), "--relation", "add-remove", "--research"]) == 0
+    init += ["--relation", "add-remove", "--domain", folder / "d.json"]
+    assert main([*map(str, init), "--research"]) == 0
     capsys.readouterr()
     assert ask(folder, *table(folder), "--insecure-seed", "7") == 0
     assert "for research only" in capsys.readouterr().out

@@ -47,8 +47,8 @@ def test_the_same_file_is_known_again(tmp_path):
 @pytest.mark.parametrize(
     "codes, kind, words",
     [
-        (CODES[:, :1], ValueError, "2 attributes, got shape"),
-        (CODES[0], ValueError, "got shape"),
+        (CODES[:, :1], ValueError, "2 attributes, got 1 columns"),
+        (CODES[0], ValueError, "got 1 axes"),
         (CODES.astype(float), TypeError, "must hold integer codes, got float64"),
     ],
 )

@@ -22,12 +22,12 @@ CODES = np.zeros(4, dtype=np.uint8)
 def test_columns_come_in_batches_of_all_rows():
     rows = 2 * BATCH_ROWS + 5
     column = (np.arange(rows) % 3).astype(np.uint8)
-    batches = list(ColumnSource({"a": column, "b": column}, column).batches(["b"]))
+    batches = list(ColumnSource({"a": column, "b": column}, column, DOMAIN).batches(["b"]))
     assert [batch.rows for batch in batches] == [BATCH_ROWS, BATCH_ROWS, 5]
     assert all(list(batch.columns) == ["b"] for batch in batches)
     assert np.array_equal(np.concatenate([batch.columns["b"].codes for batch in batches]), column)
     assert np.array_equal(np.concatenate([batch.weights.codes for batch in batches]), column)
-    assert next(ColumnSource({"a": column}, None).batches(["a"])).weights is None
+    assert next(ColumnSource({"a": column}, None, DOMAIN).batches(["a"])).weights is None
 
 
 def test_coders_of_codes_and_weights_take_their_ends():
@@ -48,7 +48,8 @@ def test_all_problems_in_one_message():
     assert str(caught.value) == (
         "Attribute 'a': 3 rows lie outside its codes 0..2 and 1 rows have no value and it has no missing "
         "bucket (missing: true). Attribute 'b': 3 rows have no value and it has no missing bucket "
-        "(missing: true). Weights: 2 rows are not integers in 0..9."
+        "(missing: true). Weights: 2 rows are not integers in 0..9. Or say what happens to such records: "
+        'rows_outside "clip", "missing" or "drop".'
     )
 
 

@@ -80,7 +80,7 @@ def of_ledger(ledger):
     return {
         "head": ledger.head(),
         "rows": ledger.verify().rows,
-        "accounts": [account.to_dict() for account in ledger.accounts()],
+        "accounts": [_as_before(account.to_dict()) for account in ledger.accounts()],
         "charges": {
             account.name: [charge.to_dict() for charge in ledger.charges(account.name)]
             for account in ledger.accounts()
@@ -194,10 +194,18 @@ def of_object(thing):
     told = {}
     for name in CALLS:
         try:
-            told[name] = content(getattr(thing, name)())
+            told[name] = content(_as_before(getattr(thing, name)()))
         except (AttributeError, TypeError, ValueError):
             continue  # no such method, one that takes more, or one that has no answer here
     return {"content": content(thing), "says": told}
+
+
+def _as_before(told):
+    """A record without what accounts say since 0.1.0, and said nothing of then."""
+    if not isinstance(told, dict) or "max_attempts" not in told:
+        return told
+    assert (told["definition"], told["unit"], told["versions"]) == (None, "", [])
+    return {name: value for name, value in told.items() if name not in ("definition", "unit", "versions")}
 
 
 def in_todays_words(told):

@@ -161,7 +161,9 @@ def test_an_interrupted_run_goes_on_under_its_charge(delta, tmp_path, monkeypatc
     mechanism = AIM(1, "add-remove", delta, rounds=24, estimator=FEW)
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
         amount = {"epsilon": 1} if delta == 0 else {"epsilon": 1, "delta": delta}
-        ledger.register("people", relation="add-remove", digest=ledger.digest_of(DATA), **amount)
+        ledger.register(
+            "people", relation="add-remove", digest=ledger.digest_of(DATA), domain=DATA.domain, **amount
+        )
         select, shown = PrivateTable.select, []
 
         def interrupted(table, score, **more):

@@ -42,7 +42,12 @@ def untouched(tmp_path, monkeypatch):
         relation = mechanism.relation.value
         with Ledger.create(tmp_path / "budgets.ledger") as ledger:
             ledger.register(
-                "people", epsilon=9999, delta="0.1", relation=relation, digest=ledger.digest_of(data)
+                "people",
+                epsilon=9999,
+                delta="0.1",
+                relation=relation,
+                digest=ledger.digest_of(data),
+                domain=data.domain,
             )
             with monkeypatch.context() as patch:
                 for name in ("marginals", "records"):

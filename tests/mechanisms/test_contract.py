@@ -198,7 +198,9 @@ def test_an_interrupted_run_goes_on_under_its_charge(mechanism, late, tmp_path, 
         made.run(DATA, WORKLOAD)
         whole, broken_at[0] = len(scans), max(2, len(scans) // 2) if late and len(scans) > 1 else 1
         scans.clear()
-        ledger.register("people", epsilon=1, relation=relation.value, digest=ledger.digest_of(DATA))
+        ledger.register(
+            "people", epsilon=1, relation=relation.value, digest=ledger.digest_of(DATA), domain=DATA.domain
+        )
         with pytest.raises(KeyboardInterrupt):
             made.run(DATA, WORKLOAD, ledger=ledger)
         assert len(scans) == broken_at[0] and ledger.account("people").spent == 1

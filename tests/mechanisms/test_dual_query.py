@@ -175,7 +175,9 @@ def test_seeds():
 @pytest.fixture
 def ledger(tmp_path):
     with Ledger.create(tmp_path / "budgets.ledger") as made:
-        made.register("people", epsilon=1, relation="replace-one", digest=made.digest_of(DATA))
+        made.register(
+            "people", epsilon=1, relation="replace-one", digest=made.digest_of(DATA), domain=DATA.domain
+        )
         yield made
 
 

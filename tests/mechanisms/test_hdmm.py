@@ -149,7 +149,9 @@ def test_baselines_answer_in_place_of_the_model(answer, delta):
 def test_the_ways_of_answering_are_one_run_of_a_ledger(tmp_path):
     settings = {"strategy": "union", "backend": None}
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
-        ledger.register("people", epsilon=1, relation="add-remove", digest=ledger.digest_of(DATA))
+        ledger.register(
+            "people", epsilon=1, relation="add-remove", digest=ledger.digest_of(DATA), domain=DATA.domain
+        )
         first, *others = (
             make(answer=answer, **settings).run(DATA, WORKLOAD, ledger=ledger)
             for answer in ("engine", "local", "global")

@@ -203,7 +203,9 @@ def test_a_release_is_written_and_read(tmp_path):
 
 def test_another_learner_from_the_same_charge(tmp_path):
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
-        ledger.register("grades", epsilon=1, relation="add-remove", digest=ledger.digest_of(TABLE))
+        ledger.register(
+            "grades", epsilon=1, relation="add-remove", digest=ledger.digest_of(TABLE), domain=TABLE.domain
+        )
         secure = {"epsilon": 1, "relation": ADD, "estimator": FAST}
         first = MLDP(**secure).run(TABLE, ALL, ledger=ledger)
         second = MLDP(**secure, learner=Linear(intercept=True)).run(TABLE, ALL, ledger=ledger)
@@ -293,7 +295,9 @@ RUNS = [
 def test_what_cannot_be_trained_spends_nothing(options, words, tmp_path, monkeypatch):
     monkeypatch.setattr(Dataset, "marginals", lambda self, cliques: pytest.fail("the table was read"))
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
-        ledger.register("grades", epsilon=9, relation="add-remove", digest=ledger.digest_of(TABLE))
+        ledger.register(
+            "grades", epsilon=9, relation="add-remove", digest=ledger.digest_of(TABLE), domain=TABLE.domain
+        )
         mechanism = MLDP(epsilon=1, relation=ADD, estimator=FAST, **options)
         with pytest.raises((ValueError, TypeError), match=words):
             mechanism.run(TABLE, ALL, ledger=ledger)

@@ -27,7 +27,9 @@ def test_runs_that_measure_something_else_have_another_name_in_a_ledger(tmp_path
         {"training": Product({"grade": range(1, 2)})},
     ]
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
-        ledger.register("grades", epsilon=20, relation="add-remove", digest=ledger.digest_of(TABLE))
+        ledger.register(
+            "grades", epsilon=20, relation="add-remove", digest=ledger.digest_of(TABLE), domain=TABLE.domain
+        )
         for options in runs * 2:
             MLDP(epsilon=1, relation=ADD, estimator=FAST, **options).run(TABLE, ALL, ledger=ledger)
         assert ledger.account("grades").charges == len(runs)

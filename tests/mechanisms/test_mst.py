@@ -157,7 +157,9 @@ def test_a_failed_fit_keeps_the_answers(monkeypatch):
 def test_an_interrupted_run_goes_on_under_its_charge(tmp_path, monkeypatch):
     mechanism = MST(1, "add-remove", estimator=FEW)
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
-        ledger.register("people", epsilon=3, relation="add-remove", digest=ledger.digest_of(SMALL))
+        ledger.register(
+            "people", epsilon=3, relation="add-remove", digest=ledger.digest_of(SMALL), domain=SMALL.domain
+        )
         select, calls = PrivateTable.select, []
 
         def interrupted(table, score, **more):
@@ -238,7 +240,9 @@ def test_an_interrupted_run_merges_the_same_values_again(tmp_path, monkeypatch):
     mechanism = MST(6, "add-remove", estimator=FEW, compress=True)
     data, workload = with_rare_values(), Workload([["a", "b"]])
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
-        ledger.register("people", epsilon=9, relation="add-remove", digest=ledger.digest_of(data))
+        ledger.register(
+            "people", epsilon=9, relation="add-remove", digest=ledger.digest_of(data), domain=data.domain
+        )
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(
                 PrivateTable, "select", lambda *given, **more: (_ for _ in ()).throw(KeyboardInterrupt)

@@ -410,7 +410,9 @@ def test_an_interrupted_run_goes_on_in_the_ledger(relation, select, arm, kind, t
     # secure noise, which no seed repeats
     made = MWEM(1, relation, rounds=4, select=select, estimate=arm, estimator=SHORT)
     with Ledger.create(tmp_path / "b.ledger") as ledger:
-        ledger.register("people", epsilon=1, relation=relation.value, digest=ledger.digest_of(DATA))
+        ledger.register(
+            "people", epsilon=1, relation=relation.value, digest=ledger.digest_of(DATA), domain=DATA.domain
+        )
         update, before = kind.update, []
 
         def stop(self, measurements, total, last):

@@ -138,7 +138,9 @@ def test_a_ledger_is_charged_once_and_an_interrupted_run_goes_on(tmp_path):
     near = [Product({"a": range(0, 31)})] * 3
     far = [Product({"a": range(low, low + 3)}) for low in (0, 8, 16)]
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
-        ledger.register("table", epsilon=8, relation="replace-one", digest=ledger.digest_of(DATA))
+        ledger.register(
+            "table", epsilon=8, relation="replace-one", digest=ledger.digest_of(DATA), domain=DATA.domain
+        )
         mechanism = OnlineWeights(8, REPLACE, updates=2, threshold=1000)
         opened = mechanism.open(DATA, ledger=ledger)
         first = [opened.answer(query) for query in near]

@@ -415,7 +415,9 @@ def test_a_ledger_charges_once_for_both_ways(tmp_path):
     workload = Workload.of_marginals([("a",)])
     path = tmp_path / "budgets.ledger"
     with Ledger.create(path) as ledger:
-        ledger.register("table", epsilon=1, relation=REPLACE, digest=ledger.digest_of(data))
+        ledger.register(
+            "table", epsilon=1, relation=REPLACE, digest=ledger.digest_of(data), domain=data.domain
+        )
         first = make(backend=None).run(data, workload, ledger=ledger)
         second = make(backend=None, estimate="paper").run(data, workload, ledger=ledger)
     assert replay.differences(first.measurements, second.measurements) == []
@@ -427,7 +429,9 @@ def test_an_interrupted_run_keeps_its_choices(tmp_path, monkeypatch):
     data, workload = Dataset.from_columns(domain, columns), Workload.of_marginals([("a",)])
     chosen, choose = [], OpenDPBackend.choose
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
-        ledger.register("table", epsilon=1, relation=REPLACE, digest=ledger.digest_of(data))
+        ledger.register(
+            "table", epsilon=1, relation=REPLACE, digest=ledger.digest_of(data), domain=data.domain
+        )
         with monkeypatch.context() as broken:
             broken.setattr(OpenDPBackend, "choose", lambda *given: chosen.append(1) or choose(*given))
             broken.setattr(OpenDPBackend, "draw", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))

@@ -166,7 +166,9 @@ def test_a_table_is_perturbed_once_under_a_ledger(data, tmp_path):
     """Asked again, the same answers come from the ledger; other ones exceed the budget."""
     mechanism = RandomizedResponse(3, "replace-one", backend=OpenDPBackend())
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
-        ledger.register("people", epsilon=4, relation="replace-one", digest=ledger.digest_of(data))
+        ledger.register(
+            "people", epsilon=4, relation="replace-one", digest=ledger.digest_of(data), domain=data.domain
+        )
         tables = [
             mechanism.perturb(
                 data, ["a", "c"], row_order_is_public=True, out=tmp_path / str(i), ledger=ledger

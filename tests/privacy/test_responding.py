@@ -167,7 +167,9 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, encoding, monkeyp
     monkeypatch.setattr(SeededBackend, name, watched)
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
         digest = ledger.digest_of(data)
-        ledger.register("people", epsilon=1, relation="replace-one", digest=digest, research=True)
+        ledger.register(
+            "people", epsilon=1, relation="replace-one", digest=digest, research=True, domain=data.domain
+        )
 
         def run(seed):
             journal = LedgerJournal.of_table(ledger, data, "one", {"mechanism": "test"})

@@ -162,7 +162,9 @@ def test_a_ledger_keeps_what_was_told_and_no_threshold(tmp_path):
     """The second run hears the first one's answers again, and pays for another test where they end."""
     data = Dataset.from_columns(DOMAIN, {"a": [0] * 1000})
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
-        ledger.register("table", epsilon=2, relation="replace-one", digest=ledger.digest_of(data))
+        ledger.register(
+            "table", epsilon=2, relation="replace-one", digest=ledger.digest_of(data), domain=data.domain
+        )
 
         def opened(budget):
             journal = LedgerJournal.of_table(ledger, data, "run", {"mechanism": "made up"})
@@ -189,7 +191,9 @@ def test_two_runs_at_once_never_mix_their_thresholds(tmp_path):
     """Answers of one test come from the run that began it; the other one hears them, or opens its own."""
     data = Dataset.from_columns(DOMAIN, {"a": [0] * 1000})
     with Ledger.create(tmp_path / "budgets.ledger") as ledger:
-        ledger.register("table", epsilon=2, relation="replace-one", digest=ledger.digest_of(data))
+        ledger.register(
+            "table", epsilon=2, relation="replace-one", digest=ledger.digest_of(data), domain=data.domain
+        )
 
         def opened():
             journal = LedgerJournal.of_table(ledger, data, "run", {"mechanism": "made up"})

@@ -25,16 +25,15 @@ _REFACTOR = 64
 class BestLinearUnbiased:
     """Answers to any query from noisy answers y = H x + noise, by generalised least squares.
 
-    Every answer is weighed by one over the variance of the distribution its noise was drawn from. What an
-    answer's error may be, its interval's width and what can be answered depend on H and the distributions
-    only, not on y.
+    Answers are weighted by the inverse covariance of their noise. Error distributions, interval widths and
+    estimability depend only on H and the noise distributions, not on y.
 
     Attributes:
-        coordinates: how queries become vectors.
+        coordinates: maps queries to vectors.
         rows: H in coordinates [answers, coordinates].
         values: y [answers] (counts).
         distributions: the distribution of every answer's noise [answers].
-        noise: its covariance.
+        noise: the covariance of the noise.
         information: the pseudo-inverse of H' Sigma^-1 H.
 
     References:
@@ -64,10 +63,10 @@ class BestLinearUnbiased:
             values: y [answers] (counts).
             distributions: the distribution of each answer's noise [answers], or one for all; a number is the
                 scale of a discrete Laplace distribution (counts), sensitivity over epsilon.
-            continuous: take the papers' continuous distributions of the same families and scales.
+            continuous: use the papers' continuous distributions of the same families and scales.
 
         Raises:
-            ValueError: shapes that do not fit, or numbers that are not finite.
+            ValueError: shapes do not match, or numbers are not finite.
         """
         rows = np.asarray(matrix, np.float64)
         if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
@@ -96,12 +95,12 @@ class BestLinearUnbiased:
 
         Args:
             history: queries, answers and noise.
-            continuous: take continuous distributions: of the same scales where distributions are known, else
-                of the family and standard deviation that the measurements state.
+            continuous: use continuous distributions: of the same scales if the distributions are known, else
+                of the family and standard deviation stated by the measurements.
 
         Raises:
-            ValueError: distributions that are not known, or correlated noise that is not Gaussian, the
-                distributions of whose sums are not known either.
+            ValueError: distributions are unknown, or the noise is correlated and not Gaussian, so that the
+                distributions of its sums are unknown.
         """
         coordinates = coordinates_of(history.rows)
         distributions = _distributions(history, continuous)
@@ -132,10 +131,11 @@ class BestLinearUnbiased:
             row: a query of one row, or its entries [cells].
             value: its noisy answer (counts).
             distribution: the distribution of its noise, independent of the others', as in `from_matrix`.
-            continuous: take the continuous distribution of the same family and scale.
+            continuous: use the continuous distribution of the same family and scale.
 
         Raises:
-            ValueError: several rows, a wrong number of cells, or correlated noise before.
+            ValueError: the query has several rows or the wrong number of cells, or existing noise is
+                correlated.
         """
         if not self.noise.independent:
             raise ValueError(
@@ -159,7 +159,7 @@ class BestLinearUnbiased:
     def estimate(self) -> np.ndarray:
         """The estimate x_hat in coordinates [coordinates] (counts): the cells, if they are few.
 
-        Where the history does not determine all of it, the one of least norm.
+        If the history does not determine it fully, the solution of minimum norm.
         """
         return self.information.estimate(self.noise.whiten(self.rows), self.noise.whiten(self.values))
 
@@ -169,15 +169,15 @@ class BestLinearUnbiased:
         return self.information.null is None and isinstance(self.coordinates, Cells)
 
     def combination(self, targets: Any, *, biased: bool = False) -> np.ndarray:
-        """Return A [targets, answers] with estimates A y of least variance among the unbiased.
+        """Return A [targets, answers] so that A y are the unbiased estimates of least variance.
 
         Args:
             targets: a query, `Rows`, or entries [targets, cells].
-            biased: where a target is not estimable take the estimate of least norm instead of refusing.
+            biased: for a target that is not estimable, use the minimum-norm estimate instead of raising.
 
         Raises:
-            NotEstimableError: (a ValueError) the history does not determine a target, and which
-                direction of it is missing.
+            NotEstimableError: (a ValueError) the history does not determine a target; the message names the
+                missing direction.
         """
         return self._combination(self._vectors(targets, biased))
 
@@ -190,13 +190,13 @@ class BestLinearUnbiased:
 
         Args:
             target: a query of one row, or its entries [cells].
-            biased: as in `combination`; the distribution then is that of the noise alone, without the bias.
+            biased: as in `combination`; the distribution then covers the noise alone, without the bias.
             method: how the distribution is computed, see `history.distribution_of`.
-            options: of the method.
+            options: options of the method.
 
         Raises:
-            NotEstimableError: as `combination`.
-            ValueError: several rows.
+            NotEstimableError: as in `combination`.
+            ValueError: the query has several rows.
         """
         combination = self.combination(target, biased=biased)
         if len(combination) != 1:

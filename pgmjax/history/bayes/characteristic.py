@@ -1,9 +1,9 @@
 """The distribution of a sum of noises from its characteristic function: Gil-Pelaez inversion on a period.
 
-On a period that holds nearly all mass the inversion integral is a Fourier series, exact but for the mass
-outside. Three cases: commensurate coefficients of discrete noise give the masses of a lattice, exactly; a
-continuous noise gives a series that converges; discrete noise with incommensurate coefficients has atoms
-that lie dense and a series that does not, so that a small smooth displacement of known size is added.
+On a period that contains nearly all mass the inversion integral is a Fourier series, exact up to the mass
+outside. There are three cases. Discrete noise with commensurate coefficients gives exact masses on a lattice.
+A continuous noise gives a convergent series. Discrete noise with incommensurate coefficients has dense atoms
+and a series that does not converge, so a small smooth displacement of known size is added.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pgmjax.measurements.noise import ContinuousNoise
 OUTSIDE = 1e-11
 """The probability outside the period."""
 ROUGHLY = 1e-7
-"""The same where a displacement limits the accuracy anyway."""
-_LEFT = 1e-9  # by a slow series that converges
+"""The same if a displacement limits the accuracy anyway."""
+_LEFT = 1e-9  # truncation error of a slowly converging series
 _NEGLIGIBLE = 1e-17
 _POWER = 12  # the displacement is a sum of this many uniforms: smooth enough for a short series
 _MAX_POINTS = 1 << 20
@@ -32,11 +32,11 @@ class Inversion:
     """The plan of an inversion.
 
     Attributes:
-        period: the length of the period (counts).
-        points: how many values of the characteristic function are needed; 0 for a closed form.
-        step: the lattice, None without one.
-        smoothing: the width of the displacement (counts), 0 for none.
-        accuracy: of the result.
+        period: length of the period (counts).
+        points: number of values of the characteristic function needed; 0 for a closed form.
+        step: lattice step, or None without a lattice.
+        smoothing: width of the displacement (counts), 0 for none.
+        accuracy: accuracy of the result.
     """
 
     period: float
@@ -57,9 +57,9 @@ class FourierDistribution(SumDistribution):
 
     Attributes:
         period: the length of the period (counts), centred at 0.
-        orders: the orders k of the terms that count [terms].
+        orders: orders k of the terms that are kept [terms].
         weights: their characteristic function over k pi [terms].
-        accuracy: how far it may be wrong.
+        accuracy: its error bound.
     """
 
     period: float
@@ -83,7 +83,7 @@ class FourierDistribution(SumDistribution):
         return min(max(2 * width / self.period + 2 * float(self.weights @ np.sin(angles)), 0.0), 1.0)
 
     def half_width(self, level: float) -> float:
-        """Return the w with P(abs(X) <= w) = level, the errors of the computation added to it."""
+        """Return the w with P(abs(X) <= w) = level, increased by the error of the computation."""
         from scipy.optimize import brentq
 
         needed = self.reach(level)
@@ -99,7 +99,7 @@ def plan_inversion(distribution: NoiseSum, resolution: float = 1 / 128) -> Inver
 
     Args:
         distribution: the sum.
-        resolution: where a displacement is needed, its width in standard deviations of the sum.
+        resolution: width of the displacement, if one is needed, in standard deviations of the sum.
     """
     if not distribution.sizes.size or closed_form(distribution) is not None:
         return Inversion(math.inf, 0, None, 0.0, Accuracy(0.0))
@@ -146,7 +146,7 @@ def invert(distribution: NoiseSum, plan: Inversion | None = None) -> SumDistribu
 
     Args:
         distribution: the sum.
-        plan: how; None decides.
+        plan: plan of the inversion. Default: from `plan_inversion`.
 
     References:
         Gil-Pelaez 1951, "Note on the inversion theorem"; Xiao and Xiong 2012, Theorem 4.1.

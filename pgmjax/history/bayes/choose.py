@@ -1,4 +1,4 @@
-"""The distribution of a sum of noises by one of three methods, or by the one that costs least."""
+"""The distribution of a sum of noises by one of three methods, or by the cheapest of them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def distribution_of(
     Args:
         distribution: the sum.
         method: `characteristic` (inversion of the characteristic function), `convolution` (masses on a grid,
-            each noise cut off), `monte-carlo` (draws on the device), or `auto`, the cheapest by forecast of
-            those accurate enough.
-        tolerance: for `auto`, how much probability, and how much of a standard deviation, may be wrong.
-        options: of the method: `resolution`; `step`, `gamma`; `size`, `seed`.
+            each noise truncated), `monte-carlo` (draws on the device), or `auto`, the one with the least
+            forecast cost among those accurate enough.
+        tolerance: for `auto`, the error allowed in probability and in standard deviations.
+        options: options of the method: `resolution`; `step`, `gamma`; `size`, `seed`, respectively.
 
     Raises:
-        ValueError: another method.
+        ValueError: unknown method.
 
     References:
         Xiao and Xiong 2012, Section 4.
@@ -53,7 +53,7 @@ def distribution_of(
 
 
 def cheapest(distribution: NoiseSum, tolerance: float = 0.005) -> str:
-    """Return the method of least forecast cost among those accurate enough, by name."""
+    """Return the name of the method with the least forecast cost among those accurate enough."""
     if not distribution.sizes.size or closed_form(distribution) is not None:
         return "characteristic"
     forecasts: dict[str, Inversion | Convolution | Simulation] = {

@@ -1,7 +1,7 @@
 """Consistent answers from the engine's model, without negative counts, and inference control.
 
 The engine is the third estimator of a history; its error bars are those of the noise alone. Inference control
-declines further questions once the answers make somebody too sure of something.
+declines further queries once the answers make a watched claim too certain.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class ConsistentAnswers:
     Attributes:
         values: the answers [rows] (counts); together they are those of one table without negative counts.
         noise_stddevs: standard deviation of the noise in the best linear unbiased answers to the same rows
-            [rows] (counts), a scale for comparison: NaN where they are not estimable. It is no promise of how
-            far the model's answers are off, which are biased where the history leaves queries undetermined.
-        label: what these numbers are, to be shown with them.
+            [rows] (counts), as a scale for comparison; NaN if not estimable. It does not bound the error of
+            the model's answers, which are biased for queries that the history does not determine.
+        label: description of these numbers, to be shown with them.
     """
 
     values: np.ndarray
@@ -47,12 +47,12 @@ def consistent_answers(
 
     Args:
         history: independent noisy answers.
-        query: of any number of rows.
-        total: the number of records, where it is public; None estimates it.
-        estimator: an `Estimator`; None for the default one.
+        query: query of any number of rows.
+        total: number of records, if public. Default: estimated.
+        estimator: an `Estimator`. Default: the default one.
 
     Raises:
-        ValueError: a history without answers, or a query that does not fit its domain.
+        ValueError: the history has no answers, or the query does not fit its domain.
 
     Example:
         >>> from pgmjax import Domain, LinearMeasurement
@@ -77,10 +77,10 @@ def consistent_answers(
 
 
 class DeclinedError(Error, ValueError):
-    """Raised when a question is declined because a watched claim has reached its level.
+    """Raised when a query is declined because a watched claim has reached its level.
 
     Attributes:
-        verdicts: of the claims that are.
+        verdicts: verdicts on the claims that have.
     """
 
     def __init__(self, message: str, verdicts: tuple[Verdict, ...]) -> None:
@@ -92,12 +92,12 @@ class DeclinedError(Error, ValueError):
 class InferenceControl:
     """Inference control: claims that must not become certain from the answers.
 
-    What is declined depends on released answers only, so that a refusal reveals nothing new about the table.
+    Refusals depend on released answers only, so that they reveal nothing new about the table.
 
     Attributes:
         watched: pairs of a query of one row (as `BestLinearUnbiased.answer` takes it) and a claim about its
             answer.
-        level: the probability from which on a claim counts as known, in (0, 1).
+        level: probability from which a claim counts as known, in (0, 1).
 
     References:
         Xiao and Xiong 2012, Section 5.
@@ -118,7 +118,7 @@ class InferenceControl:
                 raise TypeError("watched must hold pairs of a query and a Claim.")
 
     def passed(self, blue: BestLinearUnbiased) -> tuple[Verdict, ...]:
-        """Return the verdicts of the claims that reach the level, over estimable targets."""
+        """Return the verdicts on the claims that reach the level, among those with estimable targets."""
         verdicts = [
             blue.answer(target).test(claim, self.level)
             for target, claim in self.watched
@@ -127,10 +127,10 @@ class InferenceControl:
         return tuple(verdict for verdict in verdicts if verdict.holds)
 
     def check(self, blue: BestLinearUnbiased) -> None:
-        """Decline further questions where a claim reaches the level.
+        """Decline further queries if a claim reaches the level.
 
         Raises:
-            DeclinedError: (a ValueError) how many claims do.
+            DeclinedError: (a ValueError) a claim does; the message says how many.
         """
         passed = self.passed(blue)
         if passed:

@@ -1,8 +1,8 @@
-"""The distribution of a sum of noises by probability calculation: masses on a grid, cut off and convolved.
+"""The distribution of a sum of noises by probability calculation: masses on a grid, truncated and convolved.
 
-Each noise becomes a vector of masses on multiples of a step, long enough that all that is cut off together is
-at most gamma. Their convolution is a product of Fourier transforms. Rounding to the grid shifts the sum: by
-half a step a term at most, and by Hoeffding's inequality far less with near certainty.
+Each noise becomes a vector of masses on multiples of a step, long enough that the total mass cut off is at
+most gamma. The convolution is a product of Fourier transforms. Rounding to the grid shifts the sum by at most
+half a step per term, and by Hoeffding's inequality by far less with near certainty.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.measurements.noise import NoiseDistribution
 
 GAMMA = 1e-8
-_MOVED = 1e-9  # the probability left to rounding that shifts the sum further than `shift`
+_MOVED = 1e-9  # probability that rounding shifts the sum by more than `shift`
 _FOLDED = 0.1
 _POINTS = 1 << 17
 _MOST_POINTS = 1 << 26
@@ -29,14 +29,14 @@ class Convolution:
     """The plan of a probability calculation.
 
     Attributes:
-        step: the grid (counts).
-        lengths: the length of each group's vector, odd [groups].
-        points: the length of the result, odd; less than all vectors together reach where what lies further
-            out, of a tenth of gamma at most, is folded in.
+        step: grid step (counts).
+        lengths: length of each group's vector, odd [groups].
+        points: length of the result, odd. It is shorter than the full convolution if the mass further out, at
+            most a tenth of gamma, is folded in.
         folded: whether that mass is folded in.
-        exact: whether all noise lies on the grid, so that nothing is rounded.
-        accuracy: of the result.
-        cost: operations, roughly.
+        exact: whether all noise is on the grid, so that nothing is rounded.
+        accuracy: accuracy of the result.
+        cost: approximate number of operations.
     """
 
     step: float
@@ -53,12 +53,12 @@ def plan_convolution(distribution: NoiseSum, step: float | None = None, gamma: f
 
     Args:
         distribution: the sum.
-        step: the grid (counts); 1 is the paper's. None for the lattice of discrete noise where there is
-            one that is not too fine, else a grid of about 131,000 points.
-        gamma: the probability that may be cut off.
+        step: grid step (counts); the paper uses 1. Default: the lattice of discrete noise if one exists and
+            is not too fine, else a grid of about 131,000 points.
+        gamma: probability that may be cut off.
 
     Raises:
-        ValueError: a step or gamma that is not positive.
+        ValueError: step or gamma is not positive.
     """
     gamma = checks.number("gamma", gamma, above=0, below=1)
     terms = distribution.num_terms
@@ -105,8 +105,8 @@ def convolve(distribution: NoiseSum, step: float | None = None, gamma: float = G
 
     Args:
         distribution: the sum.
-        step: as for `plan_convolution`.
-        gamma: as there.
+        step: as in `plan_convolution`.
+        gamma: as in `plan_convolution`.
 
     References:
         Xiao and Xiong 2012, Section 4.3, Algorithm 2, with the lengths of its Lemma 4.3.
@@ -144,7 +144,7 @@ def convolve(distribution: NoiseSum, step: float | None = None, gamma: float = G
 
 
 def _masses(noise: NoiseDistribution, size: float, length: int, step: float) -> np.ndarray:
-    """Return the masses of size x noise on the grid [length]: of cells of a step around the points."""
+    """Return the masses of size x noise on the grid [length], each over one step around its point."""
     half = length // 2
     edges = (np.arange(half + 1) + 0.5) * (step / size)
     if noise.is_discrete:

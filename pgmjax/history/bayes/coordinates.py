@@ -16,7 +16,7 @@ from pgmjax.history.rows import Rows
 from pgmjax.queries import Query
 
 MAX_CELLS = 4096
-"""The largest number of cells of a domain that may be written out."""
+"""The largest number of cells of a domain that is represented cell by cell."""
 _FEW_CELLS = 512
 _OUTSIDE = 1e-10  # of the squared length of a query: the kernel leaves no more digits, see `Span.spans`
 _NAMED = 4
@@ -27,8 +27,8 @@ class NotEstimableError(Error, ValueError):
     """Raised for a target that is not estimable; the message names the missing direction.
 
     Attributes:
-        direction: the missing part of the first such target, over cells [cells]; None where it was not
-            written out.
+        direction: the missing part of the first such target, over cells [cells]; None if it was not
+            computed.
     """
 
     def __init__(self, message: str, direction: np.ndarray | None = None) -> None:
@@ -47,7 +47,7 @@ class Cells:
         """Return targets over the cells [targets, cells], and residuals [targets], which are zero.
 
         Raises:
-            ValueError: another number of cells, or entries that are not finite.
+            ValueError: the number of cells is wrong, or entries are not finite.
         """
         if isinstance(targets, Query | Rows):
             if self.domain is None:
@@ -66,11 +66,11 @@ class Cells:
         return np.ones(len(which), bool)
 
     def appended(self, row: Any) -> tuple[Cells, np.ndarray]:
-        """Return coordinates that hold one more row, which are these, and the row's own [cells]."""
+        """Return coordinates that include one more row, which are the same, and the row's own [cells]."""
         return self, self.of(row)[0][0]
 
     def describe(self, targets: Any, which: int, missing: np.ndarray) -> tuple[str, np.ndarray]:
-        """Say which direction is missing, by its largest cells, and return it [cells]."""
+        """Describe the missing direction by its largest cells, and return it [cells]."""
         order = np.argsort(-np.abs(missing), kind="stable")[:_NAMED]
         shown = [f"{missing[cell]:+.3g} x {self._name(int(cell))}" for cell in order if missing[cell]]
         more = int((missing != 0).sum()) - len(shown)
@@ -88,8 +88,8 @@ class Span:
     """Orthonormal coordinates of the span of some rows, through their kernel.
 
     Attributes:
-        rows: what spans.
-        transform: from inner products with the rows to coordinates [coordinates, rows].
+        rows: the spanning rows.
+        transform: matrix from inner products with the rows to coordinates [coordinates, rows].
     """
 
     rows: Rows
@@ -97,7 +97,7 @@ class Span:
 
     @classmethod
     def by(cls, rows: Rows) -> Span:
-        """Return the span of a history's rows, each of which counts as much, however few cells it names."""
+        """Return the span of a history's rows, all weighted equally, however few cells a row covers."""
         products = kernel(rows)
         lengths = np.sqrt(np.diagonal(products))
         lengths = np.where(lengths > 0, lengths, 1.0)
@@ -114,15 +114,15 @@ class Span:
         return inside, np.where(outside > _OUTSIDE * squares, outside, 0.0)
 
     def spans(self, targets: Any, which: np.ndarray, combination: np.ndarray) -> np.ndarray:
-        """Return whether combinations of the rows [which, rows] equal some targets in every cell [which].
+        """Return whether combinations of the rows [which, rows] equal the targets in every cell [which].
 
-        What is left over of a target may be too short for the kernel's digits and still hold every record.
+        The residual of a target may be below the precision of the kernel and still contain every record.
         """
         asked = _rows(targets, self.rows.domain).take(which)
         return estimable.is_estimable(asked, self.rows, combination)
 
     def appended(self, row: Any) -> tuple[Span, np.ndarray]:
-        """Return coordinates that hold one more row, and the row's own."""
+        """Return coordinates that include one more row, and the row's own."""
         asked = _rows(row, self.rows.domain)
         inside, outside = self.of(asked)
         rows = self.rows.concatenated(asked)
@@ -137,7 +137,7 @@ class Span:
         return Span(rows, transform), np.append(inside[0], length)
 
     def describe(self, targets: Any, which: int, missing: np.ndarray) -> tuple[str, None]:
-        """Say which direction is missing, by the attributes whose joint effect is not estimable."""
+        """Describe the missing direction by the attributes whose joint effect is not estimable."""
         asked = _rows(targets, self.rows.domain).take([which])
         weights = -(self.of(asked)[0][0] - missing) @ self.transform
         every = asked.concatenated(self.rows)
@@ -175,7 +175,7 @@ def _rows(targets: Any, domain: Domain) -> Rows:
 
 
 def _component(rows: Rows, attributes: tuple[int, ...]) -> Rows:
-    """Return the part of rows that varies with every one of some attributes and with no other."""
+    """Return the part of rows that varies with each of the given attributes and with no other."""
     coefficients, index, vectors = rows.coefficients.copy(), rows.index.copy(), list(rows.vectors)
     for place, table in enumerate(rows.vectors):
         means = table.mean(axis=1)

@@ -15,7 +15,7 @@ from pgmjax._internal import checks
 from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.measurements.noise import ContinuousNoise, Gaussian
 
-_SNAP = 1e-6  # of a lattice step: an end this close to a lattice point holds it
+_SNAP = 1e-6  # of a lattice step: an end this close to a lattice point includes it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,11 +49,11 @@ class SumDistribution(abc.ABC):
     def half_width(self, level: float) -> float:
         """Return a least w with P(abs(X) <= w) >= level (counts).
 
-        A distribution takes its own error against itself: the level is truly reached, by a simulation with
-        the confidence that it states.
+        The error of the computation is taken into account, so that the true probability reaches the level
+        (for a simulation, with its stated confidence).
 
         Raises:
-            ValueError: a level outside (0, 1), or closer to 1 than the computation is accurate.
+            ValueError: the level is outside (0, 1), or closer to 1 than the accuracy of the computation.
         """
 
     def shortest(self, level: float) -> tuple[float, float]:
@@ -78,10 +78,10 @@ class LatticeDistribution(SumDistribution):
     """A distribution by its masses at multiples of a step.
 
     Attributes:
-        step: the distance of neighbouring points (counts).
+        step: distance between neighbouring points (counts).
         masses: probabilities [2 n + 1] at -n, ..., n steps.
-        accuracy: how far they may be wrong.
-        cells: each mass covers the interval of one step around its point, not the point.
+        accuracy: their error bound.
+        cells: whether each mass is spread over the interval of one step around its point.
     """
 
     step: float
@@ -103,7 +103,7 @@ class LatticeDistribution(SumDistribution):
         )
 
     def between(self, low: float, high: float) -> float:
-        """Return P(low <= X <= high); an end within a millionth of a step of a point holds it."""
+        """Return P(low <= X <= high); an end within a millionth of a step of a point includes it."""
         half = len(self.masses) // 2
         first, last = (
             np.clip(end / self.step, -half - 1, half + 1) if end == end else end for end in (low, high)
@@ -117,7 +117,7 @@ class LatticeDistribution(SumDistribution):
         return float(min(max(up_to - below, 0.0), 1.0))
 
     def half_width(self, level: float) -> float:
-        """Return a least w with P(abs(X) <= w) >= level: a lattice point where the masses are exact."""
+        """Return a least w with P(abs(X) <= w) >= level: a lattice point if the masses are exact."""
         needed = self.reach(level)
         if not self._central[-1] >= needed:
             raise self._unreachable(level)
@@ -130,7 +130,7 @@ class LatticeDistribution(SumDistribution):
         return float(inner * self.step + self.accuracy.shift)
 
     def shortest(self, level: float) -> tuple[float, float]:
-        """Return the shortest window of points that holds the level, the most central of those."""
+        """Return the shortest window of points that reaches the level, the most central one if several do."""
         width = self.half_width(level)
         if self.cells:
             return -width, width

@@ -1,6 +1,6 @@
 """Inference about a true answer from its estimate: intervals, probabilities and tests, with their errors.
 
-A `Claim` about the true answer is tested against an estimate, and a `Verdict` says how it fared.
+A `Claim` about the true answer is tested against an estimate; the result is a `Verdict`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,15 @@ _ENDS = 1e-7  # of a lattice step: keeps a true answer at an end inside in spite
 class Inference:
     """An estimate and its error distribution: the posterior of the true answer theta given it.
 
-    Given the estimate alone, under a flat prior, theta = value - error. Given all answers one by
-    one the posterior differs, see `history.posterior`.
+    Given the estimate alone, under a flat prior, theta = value - error. The posterior given all
+    individual answers is different, see `history.posterior`.
 
     Attributes:
         value: the estimate (counts).
-        distribution: of the error.
+        distribution: distribution of the error.
         method: how it is computed, see `history.distribution_of`.
-        options: of the method.
-        biased: whether the target was not estimable, so that the distribution leaves out a bias of unknown
-            size.
+        options: options of the method.
+        biased: whether the target was not estimable, so that the distribution omits a bias of unknown size.
 
     References:
         Xiao and Xiong 2012, Section 4, Lemma 4.1.
@@ -79,16 +78,16 @@ class Inference:
         return self.distribution.stddev
 
     def half_width(self, level: float = 0.95) -> float:
-        """Return a least w with P(abs(theta - value) <= w) >= level (counts), whatever was answered."""
+        """Return a least w with P(abs(theta - value) <= w) >= level (counts), independent of the value."""
         return self.computed.half_width(level)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the ends, included, of a shortest interval that holds theta with a probability (counts).
+        """Return a shortest closed interval that contains theta with probability `level` (counts).
 
-        Where the distribution is discrete and coarse it holds more, and its value may lie off the middle.
+        For a coarse discrete distribution the probability may be larger and the value may be off centre.
 
         Raises:
-            ValueError: a level outside (0, 1), or too close to 1 for the method.
+            ValueError: the level is outside (0, 1), or too close to 1 for the method.
         """
         low, high = self.computed.shortest(level)
         slack = _ENDS * self.computed.step if isinstance(self.computed, LatticeDistribution) else 0.0
@@ -102,7 +101,7 @@ class Inference:
         """Return P(theta in a union of intervals), ends included; they may overlap.
 
         Args:
-            intervals: pairs of a low and a high end (counts), infinite ones for none.
+            intervals: pairs of a low and a high end (counts), infinite for no bound.
         """
         merged: list[tuple[float, float]] = []
         for claim in sorted((Claim(*ends) for ends in intervals), key=lambda claim: claim.low):
@@ -113,12 +112,12 @@ class Inference:
         return min(1.0, math.fsum(self.probability(low, high) for low, high in merged))
 
     def test(self, claim: Claim, level: float = 0.95) -> Verdict:
-        """Return the probability of a claim about theta, and whether it or its contrary reaches a level."""
+        """Test a claim about theta: its probability, and whether it or its opposite reaches a level."""
         probability = claim.within(self.computed, self.value)
         return Verdict(claim, probability, checks.number("level", level, above=0, below=1))
 
     def chebyshev(self, level: float = 0.95) -> float:
-        """Return the half-width that the variance alone promises (Theorem 3.2 of the paper)."""
+        """Return the half-width that follows from the variance alone (Theorem 3.2 of the paper)."""
         return math.sqrt(self.variance / (1 - checks.number("level", level, above=0, below=1)))
 
     def __repr__(self) -> str:
@@ -134,8 +133,8 @@ class JointInference:
         values: the estimates [targets] (counts).
         combination: A [targets, answers]; the errors are A times the noise.
         distributions: the distribution of every answer's noise [answers].
-        biased: which targets were not estimable, so that the distributions leave out a bias of unknown size,
-            bool [targets]; None for none.
+        biased: which targets were not estimable, so that the distributions omit a bias of unknown size, bool
+            [targets]; None if all are estimable.
     """
 
     values: np.ndarray
@@ -176,7 +175,7 @@ class JointInference:
             low: one number or one per target (counts).
             high: as `low`.
             size: the number of draws.
-            seed: of the device's generator.
+            seed: seed of the device's generator.
         """
         draws = self.draws(size, seed)
         slack = 1e-9 * np.sqrt(np.diagonal(self.covariance))
@@ -185,13 +184,13 @@ class JointInference:
         return share, math.sqrt(share * (1 - share) / size)
 
     def intervals(self, level: float = 0.95, *, size: int = SIZE, seed: int = 0) -> np.ndarray:
-        """Return intervals [targets, 2] that hold all true answers together with a probability (counts).
+        """Return intervals [targets, 2] that jointly contain all true answers with a probability (counts).
 
-        All are equally wide in standard deviations of their own error. The draws are taken against
-        themselves: with confidence `monte_carlo.CONFIDENCE` over them the level is truly reached.
+        All have the same width in standard deviations of their own error. The error of the draws is taken
+        into account: the level is reached with confidence `monte_carlo.CONFIDENCE` over the draws.
 
         Raises:
-            ValueError: a level outside (0, 1), or too close to 1 for this number of draws.
+            ValueError: the level is outside (0, 1), or too close to 1 for this number of draws.
         """
         level = checks.number("level", level, above=0, below=1)
         spreads = np.sqrt(np.diagonal(self.covariance))
@@ -209,12 +208,12 @@ class JointInference:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """The claim that a true answer lies in low..high, ends included, or excluded if strict.
+    """The claim that a true answer is in low..high, ends included, or excluded if strict.
 
     Attributes:
         low: the lower end (counts); minus infinity for none.
         high: the upper end (counts).
-        strict: whether the ends themselves are left out; it matters for discrete distributions only.
+        strict: whether the ends are excluded; relevant for discrete distributions only.
 
     Example:
         >>> Claim(low=0.0).opposite
@@ -235,7 +234,7 @@ class Claim:
 
     @property
     def opposite(self) -> Claim | None:
-        """The contrary claim, if it is one interval."""
+        """The opposite claim, if it is a single interval."""
         if self.low == -math.inf and self.high < math.inf:
             return Claim(low=self.high, strict=not self.strict)
         if self.high == math.inf and self.low > -math.inf:
@@ -243,7 +242,7 @@ class Claim:
         return None
 
     def within(self, distribution: SumDistribution, value: float) -> float:
-        """Return its probability, given an estimate and the distribution of its error."""
+        """Return the probability of the claim, given an estimate and the distribution of its error."""
         if self.strict:
             outside = distribution.between(value - self.low, math.inf) if self.low > -math.inf else 0.0
             outside += distribution.between(-math.inf, value - self.high) if self.high < math.inf else 0.0
@@ -259,7 +258,7 @@ class Verdict:
 
     Attributes:
         claim: the claim.
-        probability: of the claim.
+        probability: probability of the claim.
         level: probability from which a claim counts as established.
     """
 
@@ -269,7 +268,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool | None:
-        """True or False if the claim or its contrary reaches the level, None if neither does."""
+        """True or False if the claim or its opposite reaches the level, None if neither does."""
         if self.probability >= self.level:
             return True
         return False if 1 - self.probability >= self.level else None

@@ -19,7 +19,7 @@ from pgmjax.history.bayes.noise_sum import NoiseSum
 from pgmjax.measurements.noise import DiscreteNoise, NoiseDistribution
 
 SIZE = 1_000_000
-"""Draws, where nothing else is said."""
+"""Default number of draws."""
 CONFIDENCE = 0.999
 _LEAST = 10_000
 _SLACK = 1e-9  # of the largest draw
@@ -37,11 +37,11 @@ class Simulation:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SimulatedDistribution(SumDistribution):
-    """A symmetric distribution by draws of it.
+    """A symmetric distribution represented by draws from it.
 
     Attributes:
         sizes: absolute values of the draws, ascending [draws].
-        accuracy: with the stated confidence no probability of an interval around 0 is further off.
+        accuracy: bound, at its stated confidence, on the error of probabilities of intervals around 0.
     """
 
     sizes: np.ndarray
@@ -62,12 +62,12 @@ class SimulatedDistribution(SumDistribution):
         """Return a w with P(abs(X) <= w) >= level, with the stated confidence over the draws.
 
         Raises:
-            ValueError: a level outside (0, 1), or too close to 1 for the number of draws.
+            ValueError: the level is outside (0, 1), or too close to 1 for the number of draws.
         """
         number = order_statistic(len(self.sizes), level)
         if number > len(self.sizes):
             raise self._unreachable(level)
-        # sums that are equal but for rounding are one atom
+        # sums that are equal up to rounding are one atom
         return float(self.sizes[number - 1] + _SLACK * self.sizes[-1])
 
     def standard_error(self, probability: float) -> float:
@@ -91,8 +91,8 @@ class SimulatedDistribution(SumDistribution):
 def order_statistic(size: int, level: float) -> int:
     """Return the rank, from 1, of a draw at or above a level's quantile with `CONFIDENCE`.
 
-    It is above the level's share of draws, which lies below the quantile half of the time; `size` + 1 where
-    no draw is large enough with such confidence.
+    It exceeds `level` times `size`, since the draw of that rank is below the quantile half of the time.
+    `size` + 1 if no draw is large enough with that confidence.
 
     Example:
         >>> order_statistic(10_000, 0.95), order_statistic(100, 0.95)
@@ -110,8 +110,8 @@ def sample_size(masses: np.ndarray, gamma: float) -> int:
     At least 10,000. See Xiao and Xiong 2012, Corollary 4.1 and Section 6.3.
 
     Args:
-        masses: of a first, smaller simulation [odd].
-        gamma: the square root of the error to reach, in (0, 1).
+        masses: masses from a first, smaller simulation [odd].
+        gamma: square root of the target error, in (0, 1).
 
     Example:
         >>> sample_size(np.array([0.25, 0.5, 0.25]), 0.001)
@@ -123,7 +123,7 @@ def sample_size(masses: np.ndarray, gamma: float) -> int:
 
 
 def plan_simulation(distribution: NoiseSum, tolerance: float = 0.01) -> Simulation:
-    """Return a simulation that is within a probability everywhere, with confidence `CONFIDENCE`."""
+    """Return a simulation with error at most `tolerance` everywhere, with confidence `CONFIDENCE`."""
     needed = math.log(2 / (1 - CONFIDENCE)) / (2 * tolerance**2)
     size = int(min(max(math.ceil(needed), _LEAST), 100 * SIZE))
     return Simulation(size, _accuracy(size), 3e8 + 40.0 * size * distribution.num_terms)

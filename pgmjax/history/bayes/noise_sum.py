@@ -26,22 +26,23 @@ _LARGEST_DENOMINATOR = 1000
 class NoiseSum:
     """The distribution of sum_k c_k N_k with independent symmetric noises N_k.
 
-    Terms of one distribution and one size of coefficient are grouped, those of rounding size
-    left out.
+    Terms with the same distribution and absolute coefficient are grouped; coefficients of rounding size are
+    dropped.
 
     Args:
         coefficients: c [terms].
         distributions: one distribution per term, or one for all; a number is the scale of a discrete Laplace
             distribution.
-        continuous: take the papers' continuous distributions of the same families and scales.
+        continuous: use the papers' continuous distributions of the same families and scales.
 
     Attributes:
-        sizes: the distinct sizes of coefficients [groups], largest standard deviation first.
-        distributions: the distribution of every group.
-        counts: the number of terms of each group [groups].
+        sizes: distinct absolute coefficients [groups], largest standard deviation first.
+        distributions: distribution of each group.
+        counts: number of terms of each group [groups].
 
     Raises:
-        ValueError: coefficients that are not finite, or neither one distribution per term nor one for all.
+        ValueError: coefficients are not finite, or the number of distributions is neither one nor one per
+            term.
 
     Example:
         >>> NoiseSum([1.0, -1.0], 2.0, continuous=True)
@@ -109,7 +110,7 @@ class NoiseSum:
 
         Args:
             angles: the arguments t.
-            negligible: values below it in size may be given as 0 (it saves time).
+            negligible: values below this magnitude may be returned as 0, to save time.
         """
         result = np.ones_like(np.asarray(angles, np.float64))
         left = np.arange(result.size)
@@ -147,7 +148,7 @@ class NoiseSum:
     def lattice(self) -> float | None:
         """Return the largest step g of which all coefficients are integer multiples, or None.
 
-        Ratios with denominators above 1,000 count as not commensurate.
+        Ratios with denominators above 1,000 count as incommensurate.
 
         Example:
             >>> NoiseSum([0.5, -0.75], 2.0).lattice()
@@ -184,14 +185,14 @@ def as_distribution(said: str, value: Any, continuous: bool = False) -> NoiseDis
     """Return a distribution from itself or from a Laplace scale.
 
     Args:
-        said: what it is the distribution of, for messages.
+        said: name of the noise, for error messages.
         value: a distribution, or a number: the scale of a discrete Laplace distribution, the one that is
-            really drawn.
-        continuous: take the continuous distribution of the same family and scale instead.
+            actually drawn.
+        continuous: use the continuous distribution of the same family and scale instead.
 
     Raises:
-        TypeError: neither a distribution nor a number.
-        ValueError: a scale that is not finite and positive.
+        TypeError: `value` is neither a distribution nor a number.
+        ValueError: the scale is not finite and positive.
 
     Example:
         >>> as_distribution("row 0", 2.0, continuous=True)

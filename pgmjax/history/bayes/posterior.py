@@ -1,9 +1,9 @@
 """The posterior of tables given all answers, under a flat prior, by Gibbs sampling on the device.
 
-The estimate's own distribution conditions on the best linear estimate alone. With Laplace noise the answers
-one by one carry more: a posterior proportional to the product of the noises' densities at y - H x. A Laplace
-noise is a Gaussian one of random variance, whose conditional is inverse Gaussian, and given the variances x
-is Gaussian: two draws alternate, in many chains.
+The distribution of the estimate conditions on the best linear estimate alone. With Laplace noise the
+individual answers are more informative: the posterior is proportional to the product of the noise densities
+at y - H x. Laplace noise is Gaussian noise of random variance. The conditional of the precision is inverse
+Gaussian, and given the variances x is Gaussian, so two draws alternate, in many chains.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Posterior:
     """Posterior draws of targets' true answers given all answers.
 
     Attributes:
-        draws: [chains, steps, targets] (counts).
+        draws: draws [chains, steps, targets] (counts).
     """
 
     draws: np.ndarray
@@ -54,7 +54,7 @@ class Posterior:
 
     @property
     def rhat(self) -> np.ndarray:
-        """R-hat [targets]: spread over all chains to that within one, near 1 when they agree."""
+        """R-hat [targets]: the spread over all chains relative to that within one, near 1 if they agree."""
         steps = self.draws.shape[1]
         within = self.draws.var(axis=1, ddof=1).mean(axis=0)
         between = self.draws.mean(axis=1).var(axis=0, ddof=1)
@@ -66,7 +66,7 @@ class Posterior:
         return bool((self.rhat < _LARGEST_RHAT).all())
 
     def interval(self, level: float = 0.95, target: int = 0) -> tuple[float, float]:
-        """Return the ends of the shortest interval that holds a share of the draws (counts)."""
+        """Return the shortest interval that contains a share `level` of the draws (counts)."""
         level = checks.number("level", level, above=0, below=1)
         values = np.sort(self.draws[:, :, target].reshape(-1))
         number = math.ceil(level * len(values))
@@ -102,14 +102,15 @@ def posterior(
     Args:
         blue: the answers, their queries and distributions.
         targets: a query, `Rows`, or entries [targets, cells], each estimable.
-        chains: how many chains run side by side, 2 or more.
-        steps: draws of each chain after the first.
-        burn_in: how many first draws of each chain are left out.
-        seed: of the device's generator.
+        chains: number of parallel chains, 2 or more.
+        steps: number of draws per chain after burn-in.
+        burn_in: number of initial draws of each chain that are discarded.
+        seed: seed of the device's generator.
 
     Raises:
-        NotEstimableError: (a ValueError) a flat prior leaves such a target without a posterior.
-        ValueError: correlated noise, or noise that is neither Laplace nor Gaussian.
+        NotEstimableError: (a ValueError) a target is not estimable, so it has no posterior under a flat
+            prior.
+        ValueError: the noise is correlated, or neither Laplace nor Gaussian.
 
     References:
         Andrews and Mallows 1974; Park and Casella 2008, "The Bayesian lasso", Section 2.
@@ -122,7 +123,7 @@ def posterior(
         raise ValueError("the posterior is computed for Laplace and Gaussian noise only.")
     chains, steps = checks.integer("chains", chains, low=2), checks.integer("steps", steps, low=2)
     burn_in = checks.integer("burn_in", burn_in, low=0)
-    blue.combination(targets)  # refuses what has no posterior
+    blue.combination(targets)  # raises if a target has no posterior
     vectors = blue.coordinates.of(targets)[0]
     basis = _basis(blue)
     scales = np.array([distribution.scale for distribution in blue.distributions])
@@ -148,7 +149,7 @@ def _chains(key: Any, arguments: Any, chains: int, steps: int) -> Any:
     rows, values, laplace, targets = arguments
     directions = rows.shape[1]
     keys = random.split(key, steps + 1, jax)
-    # chains start further apart than the posterior is wide
+    # overdispersed starting points
     start = 2 * random.normals(keys[0], (chains, directions), jax)
 
     def step(state: Any, one: Any) -> tuple[Any, Any]:
@@ -175,7 +176,7 @@ def _inverse_gaussian(first: Any, second: Any, residuals: Any) -> Any:
     """
     mean = 1 / jnp.maximum(residuals, 1e-12)
     square = random.normals(first, residuals.shape, jax) ** 2
-    # the smaller root, in a form that does not cancel
+    # the smaller root, in a form without cancellation
     ratio = mean * square
     smaller = mean / (1 + 0.5 * ratio + jnp.sqrt(ratio + 0.25 * ratio * ratio))
     uniform = random.uniforms(second, residuals.shape, jax)

@@ -1,9 +1,9 @@
 """Boolean conditions on a record, and the query that counts the records satisfying them.
 
-A condition's truth table is written as a sum of few products of one vector an axis. A table that is no
-product is sliced along an axis. Slices that are whole-number combinations of others need no terms of their
+The truth table of a condition is written as a sum of a few products of one vector per axis. A table that is
+not a product is sliced along an axis. Slices that are integer combinations of others need no terms of their
 own: a table of two axes takes as many terms as its rank, and "a or b or c", whose complement is a box, takes
-two. Coefficients and entries stay whole, so that what is built may be measured.
+two. Coefficients and entries are integers, so that the query can be measured.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, matrix, 
 from pgmjax.queries import range as code_range
 
 MAX_CASES = 1_000_000
-"""The most combinations of cases of attributes that a condition may distinguish."""
+"""Largest number of combinations of attribute cases that a condition may distinguish."""
 
 Term = tuple[int, tuple[np.ndarray, ...]]
-"""A coefficient, and a vector of whole numbers for each axis."""
+"""A coefficient, and an integer vector for each axis."""
 
 _ALL_AXES = 6
-"""Tables of more axes are sliced along the axis with the fewest different slices only."""
+"""Tables with more axes are sliced only along the axis with the fewest distinct slices."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,12 +62,13 @@ class Condition:
     def query(self, domain: Domain) -> Query:
         """Return the query that counts the records satisfying the condition.
 
-        A `Product` where that suffices, otherwise a `WeightedSum` of few products with whole numbers: the
-        fewest for two attributes unless only fractions would do, and rarely far from it beyond.
+        A `Product` if possible, otherwise a `WeightedSum` of few products with integer entries. For two
+        attributes the number of products is minimal unless that requires fractions; for more it is rarely far
+        from minimal.
 
         Raises:
-            ValueError: an unknown attribute or code, a condition that never holds, or one that tells
-                more than `MAX_CASES` combinations apart.
+            ValueError: an attribute or code is unknown, the condition never holds, or it distinguishes more
+                than `MAX_CASES` combinations.
         """
         named = self.codes_by_attribute()
         order = tuple(name for name in domain if name in named)
@@ -115,7 +116,7 @@ def is_in(attribute: str, codes: Iterable[int]) -> Condition:
     """Return the condition that an attribute has one of some codes.
 
     Raises:
-        ValueError: no code, a negative one or one given twice.
+        ValueError: there is no code, or one is negative or given twice.
     """
     return Condition("codes", attribute, subset(codes).codes)
 
@@ -170,7 +171,7 @@ class Decomposer:
         self._known: dict[tuple[tuple[int, ...], bytes], list[Term]] = {}
 
     def terms(self, table: np.ndarray) -> list[Term]:
-        """Return terms whose sum is a table of zeros and ones (int64); few, by no means always the fewest.
+        """Return terms whose sum is a table of zeros and ones (int64); few, but not always the fewest.
 
         Example:
             >>> either = np.array([[0, 1], [1, 1]])

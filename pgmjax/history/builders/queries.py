@@ -31,11 +31,12 @@ def moment(domain: Domain, powers: Mapping[str, int], values: Mapping[str, Any] 
     Args:
         domain: the attributes.
         powers: the power of each attribute, >= 0.
-        values: the values of the codes [size] of some attributes; those left out have the codes 0, 1, ...
+        values: values [size] of an attribute's codes, by attribute. Default: the codes 0, 1, ...
 
     Raises:
-        TypeError: powers that are no mapping, or not integers.
-        ValueError: no attribute, an unknown one, a negative power, or values of another length.
+        TypeError: powers are not a mapping, or not integers.
+        ValueError: there is no attribute, one is unknown, a power is negative, or values have the wrong
+            length.
 
     Example:
         >>> query = moment(Domain({"age": 3, "pay": 2}), {"age": 2, "pay": 1})
@@ -56,12 +57,12 @@ def moments(
 
     Args:
         domain: the attributes.
-        attributes: whose values are multiplied.
-        order: the most values in a product, >= 1.
-        values: as for `moment`.
+        attributes: attributes whose values are multiplied.
+        order: largest number of values in a product, >= 1.
+        values: as in `moment`.
 
     Raises:
-        ValueError: as `moment`, or an order below 1.
+        ValueError: as in `moment`, or the order is below 1.
 
     Example:
         >>> asked = moments(Domain({"age": 3, "pay": 2}), ["age", "pay"], 2)
@@ -87,8 +88,8 @@ def covariances(
 
     Args:
         domain: the attributes.
-        attributes: whose covariances are wanted.
-        values: as for `moment`.
+        attributes: attributes whose covariances are wanted.
+        values: as in `moment`.
     """
     clique = as_clique(domain, list(attributes))
     return [Product({clique[0]: total()}), *moments(domain, clique, 2, values)]
@@ -123,7 +124,7 @@ def all_marginals(domain: Domain, k: int) -> list[Product]:
 
     Args:
         domain: the attributes.
-        k: how many attributes each, 1 to all.
+        k: number of attributes of each marginal, 1 to all.
 
     Raises:
         ValueError: k out of range.
@@ -139,17 +140,17 @@ def all_marginals(domain: Domain, k: int) -> list[Product]:
 def fourier(domain: Domain, attributes: Iterable[str], order: int | None = None) -> list[Product]:
     """Return Fourier coefficients of the marginal of some attributes.
 
-    One query for each set of up to `order` attributes, that without any first: its rows are the products
-    of one wave of each. A binary attribute has the wave (1, -1), so that entries are integers; one of k
-    codes has k - 1 waves, cosines and sines scaled to the mean square 1.
+    One query for each set of up to `order` attributes, the empty set first. Its rows are the products of one
+    wave of each attribute. A binary attribute has the wave (1, -1), so entries are integers; an attribute
+    with k codes has k - 1 waves, cosines and sines scaled to mean square 1.
 
     Args:
         domain: the attributes.
         attributes: the attributes of the marginal.
-        order: the most attributes in one coefficient; None for all.
+        order: largest number of attributes in one coefficient. Default: all.
 
     Raises:
-        ValueError: an unknown attribute, or an order out of range.
+        ValueError: an attribute is unknown, or the order is out of range.
 
     Example:
         >>> domain = Domain({"a": 2, "b": 2})
@@ -170,15 +171,15 @@ def fourier(domain: Domain, attributes: Iterable[str], order: int | None = None)
 def wavelet(domain: Domain, attributes: Iterable[str]) -> Product:
     """Return the Haar wavelet coefficients of the marginal of some attributes, as many as it has cells.
 
-    Rows are the products of one wavelet of each attribute: its total, and at each level one half of a
-    node less the other, entries 1, 0 and -1.
+    Rows are the products of one wavelet of each attribute: its total, and for each node at each level the
+    difference of its halves, with entries 1, 0 and -1.
 
     Args:
         domain: the attributes.
         attributes: the attributes of the marginal, in order.
 
     Raises:
-        ValueError: an unknown attribute.
+        ValueError: an attribute is unknown.
 
     Example:
         >>> domain = Domain({"a": 2, "b": 2})
@@ -190,7 +191,7 @@ def wavelet(domain: Domain, attributes: Iterable[str]) -> Product:
 
 
 def _waves(size: int) -> np.ndarray:
-    """Return the real Fourier basis without its constant [size - 1, size], each of mean square 1."""
+    """Return the real Fourier basis without the constant [size - 1, size], each row of mean square 1."""
     codes = np.arange(size)
     rows = []
     for frequency in range(1, size // 2 + 1):

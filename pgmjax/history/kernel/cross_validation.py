@@ -14,7 +14,7 @@ from pgmjax import random
 from pgmjax._internal import checks
 from pgmjax.history.kernel.pca import KernelPCA, KernelSpectrum, positive_alpha
 
-_GRID = 8  # values of alpha looked at before the search narrows
+_GRID = 8  # values of alpha on the initial grid
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -22,9 +22,9 @@ class AlphaChoice:
     """A selected alpha, with the errors estimated at all alphas tried.
 
     Attributes:
-        alpha: the best of those tried.
-        error: estimated mean squared error (counts^2) of an answer there; below 0 where chance has it so.
-        alphas: the values tried, ascending [tried].
+        alpha: the best value tried.
+        error: estimated mean squared error (counts^2) of an answer there; it may be negative by chance.
+        alphas: values tried, ascending [tried].
         errors: the estimate at each [tried].
     """
 
@@ -40,11 +40,11 @@ class CrossValidation:
 
     The prediction errors at any alpha follow from the decomposition of the whole history: with the hat matrix
     H in whitened coordinates they are ``(I - H_FF)^-1 (I - H)_F a`` for fold F, exactly those of a history
-    without F. Nothing is centred. Where noise is correlated, what fold and others share is accounted for.
+    without F. Nothing is centred. Noise correlated between a fold and the others is accounted for.
 
     Attributes:
         pca: the decomposition of all answers.
-        folds: numbers of the rows of each fold.
+        folds: row indices of each fold.
 
     References:
         Chen, Zhou and Bhowmick 2012, section 3.5, Theorem 4.
@@ -58,12 +58,12 @@ class CrossValidation:
         """Return the validation that splits rows into k folds at random.
 
         Args:
-            pca: of the history.
+            pca: kernel PCA of the history.
             folds: k, from 2 to the number of rows.
-            seed: of the partition.
+            seed: seed of the partition.
 
         Raises:
-            ValueError: k out of its range.
+            ValueError: k is out of range.
         """
         count = _with_rows(pca).history.num_rows
         folds = checks.integer("folds", folds, low=2, high=count)
@@ -76,7 +76,7 @@ class CrossValidation:
         return cls(pca, tuple(np.arange(_with_rows(pca).history.num_rows)[:, None]))
 
     def residuals(self, alpha: float) -> np.ndarray:
-        """Return noisy answer less prediction from the other folds (counts) [rows].
+        """Return noisy answers minus predictions from the other folds (counts) [rows].
 
         Raises:
             ValueError: alpha not finite and > 0.
@@ -99,8 +99,8 @@ class CrossValidation:
     def error(self, alpha: float) -> float:
         """Return the estimated mean squared error (counts^2) of predictions at an alpha.
 
-        It is the mean of the squared residuals less the mean variance of the noise: unbiased for histories of
-        the other folds' size, and below 0 where chance has it so.
+        It is the mean squared residual minus the mean noise variance. It is unbiased for histories of the
+        size of the other folds, and may be negative by chance.
 
         Raises:
             ValueError: alpha not finite and > 0.
@@ -116,15 +116,16 @@ class CrossValidation:
     ) -> AlphaChoice:
         """Return the alpha of least estimated error: a coarse grid, then ternary search on its logarithm.
 
-        The search's inner points divide the bracket by the golden section, so that one of them serves again.
+        The inner points of the search divide the bracket by the golden section, so that one of them is
+        reused.
 
         Args:
-            low: least alpha; a tenth of the smallest standard deviation of an eigenquery by default.
-            high: largest alpha; ten times the largest standard deviation of an eigenquery by default.
+            low: least alpha. Default: a tenth of the smallest standard deviation of an eigenquery.
+            high: largest alpha. Default: ten times the largest standard deviation of an eigenquery.
             ratio: the search ends when the bracket's ends are within this factor, > 1.
 
         Raises:
-            ValueError: a range that is none, or a ratio not above 1.
+            ValueError: the range is empty, or the ratio is not above 1.
         """
         eigenvalues = self.pca.eigenvalues
         if low is None:
@@ -148,7 +149,7 @@ class CrossValidation:
 
     @property
     def _answers(self) -> np.ndarray:
-        """The answers, less those of the prior if the total is known [rows]."""
+        """The answers, minus those of the prior if the total is known [rows]."""
         history = self.pca.history
         if self.pca.total is None:
             return history.values

@@ -1,4 +1,4 @@
-"""The kernel matrix made on the device and left there, tile by tile, in double precision."""
+"""The kernel matrix, computed on the device tile by tile in double precision, and left there."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def device_kernel(
 ) -> jax.Array:
     """Return the inner products of all pairs of rows as an array on the default device.
 
-    All terms are multiplied attribute by attribute (equation 12) in tiles of one shape, so that one
-    program serves any history. Made for GPUs; on a CPU `kernel` is the faster one.
+    All terms are multiplied attribute by attribute (equation 12) in tiles of the same shape, so that one
+    program serves any history. Intended for GPUs; on a CPU `kernel` is faster.
 
     Args:
         rows: queries.
-        others: further queries over the same domain; None are the same ones.
-        prior: weights of the cells; None for the uniform prior.
-        block: the most rows in a tile; fewer where rows have many terms.
+        others: other queries over the same domain. Default: `rows`.
+        prior: weights of the cells. Default: the uniform prior.
+        block: largest number of rows in a tile; fewer if rows have many terms.
 
     Returns:
         float64 [rows, others].
 
     Raises:
-        ValueError: rows over another domain, or a block below 1.
+        ValueError: the domains differ, or the block is below 1.
 
     References:
         Chen, Zhou and Bhowmick 2012, equations 12 and 20.
@@ -65,7 +65,7 @@ def device_kernel(
 
 
 def _side(rows: Rows, named: tuple[int, ...], block: int) -> tuple[Side, int]:
-    """Return the terms in blocks of as many rows, filled up with terms of coefficient zero."""
+    """Return the terms in blocks of `block` rows, padded with terms of coefficient zero."""
     per_row = max(1.0, rows.num_terms / max(1, rows.num_rows))
     height = int(max(1, min(block, rows.num_rows, _MAX_TERMS / per_row)))
     starts = np.arange(0, max(1, rows.num_rows), height)

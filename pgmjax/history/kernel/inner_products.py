@@ -1,8 +1,8 @@
 """Inner products of queries under a prior, from their factors: the kernel matrix.
 
-No query is written out over the domain: rows are taken together by the attributes that their terms name, and
-each pair of groups is worked out in the cheaper of two ways, by pairs of terms (equation 12) or as tables of
-the attributes they share (equation 15). `squared_norms` is the kernel's diagonal without the kernel.
+No query is expanded over the domain: rows are grouped by the attributes of their terms, and each pair of
+groups is computed in the cheaper of two ways, by pairs of terms (equation 12) or as tables of the attributes
+they share (equation 15). `squared_norms` is the kernel's diagonal without the kernel.
 
 References:
     Chen, Zhou and Bhowmick 2012, equations 12 and 15.
@@ -22,12 +22,12 @@ from pgmjax.history.rows import Rows, TermGroup
 _CHUNK_NUMBERS = 4_000_000
 _TILE = 1024
 
-_FLOP, _PASS, _GATHER = 0.05, 1.0, 3.0  # nanoseconds for a number, roughly, on a CPU core
+_FLOP, _PASS, _GATHER = 0.05, 1.0, 3.0  # approximate nanoseconds per number on a CPU core
 _MAX_GRAM = 4_000_000
 _MAX_TABLE = 8_000_000
 
 _MANY_TERMS = 4
-"""From this many terms per row on, a product of matrices for each row beats outer products of all terms."""
+"""From this many terms per row, a matrix product for each row beats outer products of all terms."""
 
 _BLOCK = 64
 
@@ -43,15 +43,15 @@ def kernel(
 
     Args:
         rows: queries.
-        others: further queries over the same domain; None are the same ones.
-        prior: weights of the cells; None for the uniform prior, with which K is Q Q^T / N.
-        out: where to put the result, float64 [rows, others]; None makes room.
+        others: other queries over the same domain. Default: `rows`.
+        prior: weights of the cells. Default: the uniform prior, for which K is Q Q^T / N.
+        out: array for the result, float64 [rows, others]. Default: a new one.
 
     Returns:
         float64 [rows, others].
 
     Raises:
-        ValueError: rows over another domain, or `out` of another shape or type.
+        ValueError: the domains differ, or `out` has the wrong shape or type.
 
     Example:
         >>> from pgmjax.data.domain import Domain
@@ -98,15 +98,15 @@ def kernel_blocks(
 
     Args:
         rows: queries.
-        others: further queries; None are the same ones.
-        prior: as for `kernel`.
-        block: how many rows at a time.
+        others: other queries. Default: `rows`.
+        prior: as in `kernel`.
+        block: number of rows at a time.
 
     Yields:
-        Which rows, and their inner products with all others, float64 [rows of the block, others].
+        A slice of rows, and their inner products with all others, float64 [rows of the block, others].
 
     Raises:
-        ValueError: as `kernel`, or a block below 1.
+        ValueError: as in `kernel`, or the block is below 1.
     """
     block = checks.integer("block", block, low=1)
     prior = same_domain(rows, others, prior)
@@ -121,7 +121,7 @@ def squared_norms(rows: Rows, prior: ProductPrior | None = None) -> np.ndarray:
 
     Args:
         rows: queries.
-        prior: weights of the cells; None for the uniform prior.
+        prior: weights of the cells. Default: the uniform prior.
 
     Returns:
         float64 [rows], >= 0.
@@ -154,13 +154,13 @@ def _single(rows: Rows, group: TermGroup, prior: ProductPrior) -> np.ndarray:
 
 
 def _several(rows: Rows, group: TermGroup, prior: ProductPrior) -> np.ndarray:
-    """Write the rows out over the attributes they name, a few at a time."""
+    """Expand the rows over the attributes they name, a few at a time."""
     weights = joint_weights(group.attributes, prior)
     result = np.empty(len(group.rows))
     for low, high in chunks(group, len(weights), _CHUNK_NUMBERS):
         some = rows.take(group.rows[low:high])
         table = np.zeros((high - low, len(weights)))
-        for part in some.groups:  # a row of several groups is done again by the caller
+        for part in some.groups:  # rows in several groups are recomputed by the caller
             if part.attributes == group.attributes:
                 table[part.rows] = project(some, part, part.attributes, prior)
         result[low:high] = table**2 @ weights
@@ -171,8 +171,8 @@ def same_domain(rows: Rows, others: Rows | None, prior: ProductPrior | None) -> 
     """Return the prior, the uniform one for None, after checking that all are over one domain.
 
     Raises:
-        TypeError: something that is no `Rows` or `ProductPrior`.
-        ValueError: other domains.
+        TypeError: an argument is not a `Rows` or `ProductPrior`.
+        ValueError: the domains differ.
     """
     for each in (rows, others):
         if each is not None and not isinstance(each, Rows):
@@ -243,7 +243,7 @@ class PairProducts:
         self._scales: dict[tuple[bool, int, tuple[int, ...]], np.ndarray] = {}
 
     def block(self, at: int, low: int, high: int, place: int) -> np.ndarray:
-        """Return inner products of rows low..high-1 of group `at` and of all rows of the other's `place`."""
+        """Return inner products of rows low..high-1 of group `at` with the rows of the other's `place`."""
         group, other = self._sides[0].groups[at], self._sides[1].groups[place]
         share = tuple(k for k in group.attributes if k in other.attributes)
         sizes = [self._prior.domain.shape[k] for k in share]
@@ -273,7 +273,7 @@ class PairProducts:
         return (rows.vectors[k][index] * self._prior.probabilities[k]) @ columns.vectors[k][across].T
 
     def _gram(self, k: int) -> np.ndarray | None:
-        """Return the inner products of all distinct vectors of an attribute, unless they are too many."""
+        """Return the inner products of all distinct vectors of an attribute, or None if they are too many."""
         if k not in self._grams:
             left, right = self._sides[0].vectors[k], self._sides[1].vectors[k]
             few = len(left) * len(right) <= _MAX_GRAM
@@ -343,8 +343,8 @@ def project(rows: Rows, group: TermGroup, keep: tuple[int, ...], prior: ProductP
     Args:
         rows: the rows of the group.
         group: terms of the same attributes.
-        keep: places of attributes among the group's.
-        prior: weights of the others.
+        keep: positions of the attributes to keep, among the group's.
+        prior: weights for averaging over the others.
 
     Returns:
         float64 [rows of the group, cells of `keep`], cells row-major.
@@ -381,7 +381,7 @@ def _outer_products(rows: Rows, group: TermGroup, keep: tuple[int, ...], scale: 
 
 
 def _matrix_products(rows: Rows, group: TermGroup, keep: tuple[int, ...], scale: np.ndarray) -> np.ndarray:
-    """Sum over the terms of a row inside one product of matrices: all attributes but the last, and it."""
+    """Sum over the terms of a row in one matrix product of all attributes but the last with the last."""
     result = np.empty((len(group.rows), math.prod(rows.domain.shape[place] for place in keep)))
     ends = np.append(group.starts, len(group.terms))
     for row in range(len(group.rows)):

@@ -25,10 +25,10 @@ from pgmjax.history.prior import ProductPrior
 from pgmjax.history.rows import Rows
 
 RANK_CUT = 1e-10
-"""Eigenvalues below this share of the largest are taken for zero."""
+"""Eigenvalues below this share of the largest are treated as zero."""
 
 _MATRICES = 5  # the kernel, the eigenvectors and the workspace of the decomposition
-_ESTIMABLE = 1e-8  # of a squared length: what the kernel's digits tell, before entries are compared
+_ESTIMABLE = 1e-8  # of a squared norm: precision of the kernel, before entries are compared
 _BLOCK = 1024
 
 
@@ -43,8 +43,9 @@ class KernelPCA:
     Attributes:
         history: the noisy answers.
         prior: weights of the cells in inner products; None for the uniform prior.
-        total: the public number of records; None if not known.
-        spectrum: of the history's kernel, or of its complement to the universal query for a known total.
+        total: public number of records; None if unknown.
+        spectrum: spectrum of the history's kernel, or of its complement to the universal query if the total
+            is known.
         estimates: z (counts) [rank].
 
     Example:
@@ -79,13 +80,14 @@ class KernelPCA:
 
         Args:
             history: linear answers with their noise.
-            prior: weights of the cells; None for the uniform prior.
-            total: the public number n of records. It adds the universal query, answered without noise: the
-                exact limit, in which the residuals of all queries off it are decomposed.
+            prior: weights of the cells. Default: the uniform prior.
+            total: public number n of records. It adds the universal query, answered without noise: the exact
+                limit, in which the residuals of all queries with respect to it are decomposed.
             rank_cut: share of the largest eigenvalue below which others count as zero.
 
         Raises:
-            ValueError: a prior over another domain, a total below 0, or a kernel that does not fit in memory.
+            ValueError: the prior is over another domain, the total is below 0, or the kernel does not fit in
+                memory.
         """
         rows = history.rows
         count = rows.num_rows
@@ -115,7 +117,7 @@ class KernelPCA:
     def eigenvalues(self) -> np.ndarray:
         """lambda^2 (1 / counts^2) of every eigenquery, descending [rank]: z has the variances 1 / lambda^2.
 
-        The universal query, where the total is known, is a further eigenquery, of infinite eigenvalue.
+        If the total is known, the universal query is a further eigenquery with infinite eigenvalue.
         """
         return self.spectrum.eigenvalues
 
@@ -123,7 +125,7 @@ class KernelPCA:
     def weights(self) -> np.ndarray:
         """The matrix W of eigenqueries in terms of the history's rows [rank, rows].
 
-        With a known total they combine the residuals of the rows off the universal query.
+        With a known total they combine the residuals of the rows with respect to the universal query.
         """
         return self.spectrum.weights
 
@@ -135,7 +137,7 @@ class KernelPCA:
             alpha: counts of bias to assume for a query at distance 1, > 0; infinity allows no bias.
 
         Raises:
-            TypeError, ValueError: no query, one that does not fit the domain, or alpha <= 0.
+            TypeError, ValueError: something is not a query or does not fit the domain, or alpha <= 0.
         """
         alpha = positive_alpha(alpha)
         targets = rows_of(queries, self.history.domain)
@@ -163,13 +165,13 @@ class KernelPCA:
         return Answers(values, np.sqrt(variances), estimable, np.sqrt(distances))
 
     def fitted(self, alpha: float = math.inf) -> Answers:
-        """Return the answers to the history's own rows, as `answer` gives them, without another kernel.
+        """Return the answers to the history's own rows, as from `answer`, without computing another kernel.
 
         Args:
-            alpha: as for `answer`.
+            alpha: as in `answer`.
 
         Raises:
-            TypeError, ValueError: alpha no number or not above 0.
+            TypeError, ValueError: alpha is not a number > 0.
         """
         shrinkage = self.spectrum.shrinkage(positive_alpha(alpha))
         noise = self.spectrum.noise
@@ -202,11 +204,11 @@ class KernelPCA:
 
 
 def positive_alpha(alpha: Any, *, finite: bool = False) -> float:
-    """Return alpha as a float > 0; infinity is one of them unless it must be finite.
+    """Return alpha as a float > 0, which may be infinite unless `finite`.
 
     Raises:
-        TypeError: no number.
-        ValueError: not above 0, NaN, or infinite where it must be finite.
+        TypeError: alpha is not a number.
+        ValueError: alpha is not above 0, NaN, or infinite although it must be finite.
     """
     if not finite and isinstance(alpha, float) and alpha == math.inf:
         return math.inf
@@ -240,11 +242,11 @@ class KernelSpectrum:
         """Decompose a kernel.
 
         Args:
-            kernel: the inner products K of the rows [rows, rows]; its memory is used and its content lost.
-            noise: of the answers.
+            kernel: inner products K of the rows [rows, rows]; overwritten.
+            noise: covariance of the noise of the answers.
             rank_cut: share of the largest eigenvalue below which others count as zero.
-            scale: size (1 / counts^2) of the whitened numbers that `kernel` is a difference of: what is
-                below their rounding is zero too.
+            scale: magnitude (1 / counts^2) of the whitened numbers whose difference `kernel` is; eigenvalues
+                below their rounding error count as zero too.
         """
         whitened = noise.whiten(noise.whiten(kernel).T) if noise.factor is not None else kernel
         if noise.factor is None:
@@ -281,21 +283,21 @@ class KernelSpectrum:
         return 1.0 / (1.0 + 1.0 / (alpha * alpha * self.eigenvalues))
 
     def unestimable_part(self, alpha: float) -> np.ndarray:
-        """Return 1 - y for every direction [rows], 1 beyond the rank, without loss by cancellation."""
+        """Return 1 - y for every direction [rows], 1 beyond the rank, without cancellation error."""
         result = np.ones(len(self.directions))
         result[: self.rank] = 1.0 / (1.0 + alpha * alpha * self.eigenvalues)
         return result
 
     def kernel(self) -> np.ndarray:
-        """Return the kernel again [rows, rows]."""
+        """Reconstruct the kernel [rows, rows]."""
         leading = self.noise.colour(self.directions[:, : self.rank])
         return (leading * self.eigenvalues) @ leading.T
 
 
 def symmetric_eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return ascending eigenvalues, and eigenvectors, of a float64 matrix that may be overwritten.
+    """Return ascending eigenvalues, and eigenvectors, of a float64 matrix, which may be overwritten.
 
-    Where JAX's default device is not the CPU, it computes there, in float64.
+    If JAX's default device is not the CPU, they are computed there, in float64.
     """
     if not matrix.size:
         return np.zeros(0), np.zeros((0, 0))

@@ -1,8 +1,8 @@
 """Kernel times vectors without the kernel, for histories whose kernel does not fit in memory.
 
 With the rows as a matrix Q over the cells and the prior as weights D, ``K v = Q D (Q^T v)``. ``Q^T v`` is a
-sum of functions of few attributes; terms of group h see of the part of group g only its mean over the
-attributes they do not share. So a product costs the tables of shared attributes, not pairs of rows.
+sum of functions of few attributes; terms of group h depend on the part of group g only through its mean
+over the attributes they do not share. So a product costs the tables of shared attributes, not pairs of rows.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class KernelProduct:
 
     Args:
         rows: queries.
-        others: further queries over the same domain; None are the same ones.
-        prior: weights of the cells; None for the uniform prior.
+        others: other queries over the same domain. Default: `rows`.
+        prior: weights of the cells. Default: the uniform prior.
 
     Raises:
-        ValueError: rows over another domain.
+        ValueError: the domains differ.
 
     Example:
         >>> from pgmjax.data.domain import Domain
@@ -57,7 +57,7 @@ class KernelProduct:
             float64 [rows].
 
         Raises:
-            ValueError: a vector of another length.
+            ValueError: the vector has the wrong length.
         """
         vector = np.asarray(vector, np.float64)
         if vector.shape != (self._others.num_rows,):
@@ -113,7 +113,7 @@ def gathered(amounts: np.ndarray, local: list[Local]) -> np.ndarray:
     if _few(local, len(amounts)):
         flat = np.ravel_multi_index(tuple(which for _, which in local), counts)
         table = np.bincount(flat, amounts, minlength=math.prod(counts)).reshape(counts)
-        for vectors, _ in local:  # each contracts the first axis and puts its own last
+        for vectors, _ in local:  # each step contracts the first axis and appends its own
             table = np.tensordot(table, vectors, axes=(0, 0))
         return table.reshape(-1)
     left = _products(local[:-1], amounts[:, None])
@@ -136,7 +136,7 @@ def at_terms(table: np.ndarray, local: list[Local], terms: int) -> np.ndarray:
 
 
 def _few(local: list[Local], terms: int) -> bool:
-    """Return whether combinations of distinct vectors cost less than each term by itself."""
+    """Return whether combinations of distinct vectors cost less than individual terms."""
     others = math.prod(vectors.shape[1] for vectors, _ in local[:-1])
     return math.prod(len(vectors) for vectors, _ in local) <= max(4096, terms * others)
 

@@ -1,7 +1,7 @@
 """Ridge regression of answers from a history at one alpha: the closed form of kernel PCA.
 
 The linear system is computed a block at a time. It is solved by a Cholesky factor in stripes of rows, which
-takes half the memory of the matrix, never whole; or by conjugate gradients, which only multiply.
+takes half the memory of the full matrix, or by conjugate gradients, which only need products.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class KernelRidge:
     """Answers ``k(q)^T (K + Sigma / alpha^2)^-1 a``: those of `KernelPCA` at one finite alpha.
 
     Attributes:
-        system: the matrix, of a history, a prior, a total and an alpha.
+        system: the matrix for a history, a prior, a total and an alpha.
         weights: the solution [rows]; an answer is their combination of the query's inner products.
         residual: relative residual of the solution; 0 for a factorisation.
         steps: products with the matrix that conjugate gradients took; 0 for a factorisation.
@@ -81,17 +81,18 @@ class KernelRidge:
         Args:
             history: linear answers with their noise.
             alpha: counts of bias to assume for a query at distance 1, finite and > 0.
-            prior: weights of the cells; None for the uniform prior.
-            total: the public number of records, as in `KernelPCA.of`.
+            prior: weights of the cells. Default: the uniform prior.
+            total: public number of records, as in `KernelPCA.of`.
             method: `cholesky` (4 bytes times the square of the rows), `conjugate-gradients` (little memory,
                 products with the kernel but no kernel), or `auto`: the first up to 10,000 rows, where it
                 fits in memory.
-            tolerance: relative residual at which conjugate gradients end.
-            max_steps: of conjugate gradients.
+            tolerance: relative residual at which conjugate gradients stop.
+            max_steps: maximum number of steps of conjugate gradients.
 
         Raises:
-            ValueError: alpha not finite and > 0, an unknown method, a prior over another domain, noise so
-                small relative to the kernel at this alpha that it is lost in rounding, or no convergence.
+            ValueError: alpha is not finite and > 0, the method is unknown, the prior is over another domain,
+                the noise is lost in rounding relative to the kernel at this alpha, or there is no
+                convergence.
         """
         alpha = positive_alpha(alpha, finite=True)
         method = checks.choice("method", method, METHODS)
@@ -128,10 +129,10 @@ class KernelRidge:
 
         Args:
             queries: a query, several, or Rows.
-            stddevs: also the standard deviations and distances, which cost a solve a query.
+            stddevs: whether to compute standard deviations and distances, at one solve per query.
 
         Raises:
-            TypeError, ValueError: no query, or one that does not fit the domain.
+            TypeError, ValueError: something is not a query, or does not fit the domain.
         """
         system = self.system
         targets = rows_of(queries, system.history.domain)
@@ -231,7 +232,7 @@ class Iteration:
     Attributes:
         system: the matrix.
         tolerance: relative residual, in units of the noise, at which a solve ends.
-        max_steps: products with the matrix at most.
+        max_steps: maximum number of products with the matrix.
         precondition: an approximate inverse of the whitened matrix, from some of its columns.
     """
 
@@ -254,7 +255,7 @@ class Iteration:
         """Solve for some right-hand sides [rows, columns].
 
         Raises:
-            ValueError: the steps did not suffice.
+            ValueError: no convergence within the maximum number of steps.
         """
         noise, apply = self.system.noise, self.system.apply
         solved = solve(
@@ -344,8 +345,8 @@ class Solved:
 
     Attributes:
         solution: [rows, columns].
-        residual: the largest relative residual |b - A x| / |b| of a column, of the solution as it is.
-        steps: products with the matrix before the one that computes the residual.
+        residual: largest relative residual |b - A x| / |b| of a column, recomputed from the solution.
+        steps: products with the matrix, not counting the one that computes the residual.
     """
 
     solution: np.ndarray
@@ -364,7 +365,7 @@ def solve(apply: Map, right: np.ndarray, precondition: Map, *, tolerance: float,
         right: b [rows, columns].
         precondition: multiplies an approximation of the inverse of A, symmetric and positive definite.
         tolerance: relative residual at which a column is done.
-        max_steps: products at most.
+        max_steps: maximum number of products.
 
     References:
         Hestenes and Stiefel 1952, "Methods of conjugate gradients for solving linear systems".
@@ -387,7 +388,7 @@ def solve(apply: Map, right: np.ndarray, precondition: Map, *, tolerance: float,
         turn = np.divide(product, before, out=np.zeros_like(product), where=before > 0)
         direction = conditioned + turn * direction
         steps += 1
-    rest = right - apply(solution)  # what was kept up step by step drifts from it
+    rest = right - apply(solution)  # recomputed, since the running residual drifts
     return Solved(solution, float(np.max(np.linalg.norm(rest, axis=0) / size)), steps)
 
 

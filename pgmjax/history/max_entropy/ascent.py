@@ -26,7 +26,7 @@ class Ending:
 
     Attributes:
         point: the point of the lowest primal objective.
-        below: the highest dual objective that was met, a lower bound on the optimum.
+        below: the highest dual objective found, a lower bound on the optimum.
         status: the reason for stopping.
         steps: the number of evaluations of the dual.
     """
@@ -38,7 +38,7 @@ class Ending:
 
     @property
     def gap(self) -> float:
-        """The duality gap: a bound on the primal objective less the optimum (nats)."""
+        """The duality gap: a bound on the primal objective minus the optimum (nats)."""
         return max(self.point.primal - self.below, 0.0)
 
 
@@ -82,7 +82,7 @@ class AscentSearch:
         return point
 
     def ending(self, status: Status) -> Ending:
-        """The result; the status counts if the gap is not within the tolerance."""
+        """The result, with the given status."""
         if self.best is None:
             raise FloatingPointError("the dual is not finite at its starting point")
         return Ending(self.best, self.below, status, self.steps)
@@ -94,16 +94,16 @@ def ascend(dual: Dual, start: np.ndarray, scales: np.ndarray, max_steps: int, se
     Args:
         dual: the problem.
         start: weights to start from, within the box [rows].
-        scales: the size of a step by each weight [rows].
-        max_steps: evaluations of the dual at most.
-        search: what keeps the best point.
+        scales: step size of each weight [rows].
+        max_steps: maximum number of evaluations of the dual.
+        search: evaluates points and keeps the best.
     """
     box = dual.penalty.box / scales
 
     def objective(scaled: np.ndarray) -> tuple[float, np.ndarray]:
         if search.steps >= max_steps:
             raise StopIteration
-        # back in the box, which the division may have left by a rounding
+        # clip to the box, which rounding in the division may have left
         point = search.see(np.clip(scaled * scales, -dual.penalty.box, dual.penalty.box))
         return -point.value, -point.gradient * scales
 

@@ -2,8 +2,8 @@
 
 A step draws one attribute given the others: its conditional log-probabilities are the sum of one row of
 every table that holds it, so a step reads a few rows whatever the size of the domain. `gibbs` draws from the
-conditional itself; `metropolis` proposes a code at random and takes it or stays, which reads less and
-mixes slower. `draw` makes synthetic rows by chains that are each read once.
+conditional itself; `metropolis` proposes a random code and accepts or rejects it, which reads less and mixes
+more slowly. `draw` makes synthetic rows, one from each chain.
 
 References:
     Geman and Geman 1984. Chen, Zhou and Bhowmick 2012, section 4.2. MacKay 2003, chapter 29.
@@ -40,8 +40,8 @@ class Chains:
 
     Attributes:
         graph: the tables' attributes.
-        codes: for every attribute the code of each chain [attributes, chains], int32, on the device.
-        key: of the generator.
+        codes: code of each attribute in each chain [attributes, chains], int32, on the device.
+        key: key of the generator.
         method: `gibbs` or `metropolis`.
     """
 
@@ -65,8 +65,8 @@ class Chains:
         Args:
             domain: the attributes.
             cliques: the attributes of every table.
-            probabilities: of every attribute's codes.
-            chains: how many.
+            probabilities: probabilities of every attribute's codes.
+            chains: number of chains.
             seed: the same seed gives the same chains.
             method: `gibbs` or `metropolis`.
         """
@@ -82,7 +82,7 @@ class Chains:
 
         Args:
             tables: log-potentials of every clique; minus infinity marks impossible cells.
-            sweeps: how many.
+            sweeps: number of sweeps.
         """
         given = tuple(jnp.asarray(table, jnp.float32) for table in tables)
         codes, key = _sweep(self.graph, self.method, given, self.codes, self.key, sweeps)
@@ -98,7 +98,7 @@ class Chains:
         return [count / self.codes.shape[1] for count in counts]
 
     def cells(self) -> list[np.ndarray]:
-        """Return the number of each chain's cell in every table [chains]."""
+        """Return the cell index of each chain in every table [chains]."""
         codes = np.asarray(self.codes)
         return [np.asarray(self.graph.cells(clique, codes)) for clique in self.graph.cliques]
 
@@ -108,12 +108,12 @@ def draw(model: GraphicalModel, rows: int, seed: int, sweeps: int) -> dict[str, 
 
     Args:
         model: the distribution; its cliques' marginals, where known, start the chains.
-        rows: how many.
+        rows: number of rows.
         seed: the same seed gives the same rows.
-        sweeps: over all attributes, from independent ones.
+        sweeps: number of sweeps over all attributes, starting from independent attributes.
 
     Returns:
-        For each attribute the codes [rows].
+        Codes [rows] of each attribute.
     """
     domain, cliques = model.domain, model.potentials.cliques
     held = {name for clique in model.marginals.cliques for name in clique}
@@ -135,7 +135,7 @@ class Graph:
     """The attributes of each table: the static part of a sweep.
 
     Attributes:
-        sizes: of every attribute.
+        sizes: size of every attribute.
         cliques: the attributes of every table, by number.
     """
 
@@ -149,7 +149,7 @@ class Graph:
         return cls(tuple(domain.shape), tuple(tuple(places[name] for name in clique) for clique in cliques))
 
     def cells(self, clique: tuple[int, ...], codes: Any) -> Any:
-        """Return the number of each chain's cell in a table of some attributes [chains]."""
+        """Return the cell index of each chain in a table of the given attributes [chains]."""
         number: Any = 0
         for place in clique:
             number = number * self.sizes[place] + codes[place]
@@ -160,7 +160,7 @@ class Graph:
 def _sweep(
     graph: Graph, method: str, tables: tuple[jax.Array, ...], codes: jax.Array, key: Any, sweeps: Any
 ) -> Any:
-    """Sweeps over all attributes; tables are turned so that the attribute that is drawn is the last axis."""
+    """Sweep over all attributes; tables are transposed so that the attribute being drawn is the last axis."""
     held: list[list[tuple[tuple[int, ...], jax.Array]]] = []
     for place, size in enumerate(graph.sizes):
         mine = []
@@ -184,7 +184,7 @@ def _sweep(
 
 
 def _gibbs(rows: Rows, now: jax.Array, size: int, key: Any) -> jax.Array:
-    """Draw from the conditional distribution, by its cumulated weights."""
+    """Draw from the conditional distribution, by its cumulative weights."""
     logs = jnp.zeros((len(now), size), jnp.float32)
     for number, table in rows:
         logs = logs + table[number]

@@ -2,12 +2,12 @@
 
 ``D(w) = w . pi - log Z(w) - conjugate(w)``, Z(w) = sum over cells of ``p0 exp(sum_i w_i f_i)``, is maximised;
 its gradient is ``pi - p_w[f] - conjugate'(w)``. At every w the model p_w is primal feasible, and
-``Q(p_w) - D(w)`` bounds how far both are from the optimum.
+``Q(p_w) - D(w)`` bounds the distance of both from the optimum.
 
-Features. A row of a history is a sum of terms, each a product of one vector an attribute. Terms that name the
-same attributes share a table: the log-potentials there are the terms' outer products times their weights, and
-the expected answers are the same products summed against the marginal. No row is ever written out over
-the domain.
+Features. A row of a history is a sum of terms, each a product of one vector per attribute. Terms on the same
+attributes share a table: its log-potentials are the terms' outer products times their weights, and the
+expected answers are the same products summed against the marginal. No row is ever expanded over the whole
+domain.
 
 Penalty. With n records, answers a, fractions pi = a / n and residuals r = pi - p[f], the negative
 log-likelihood times alpha is ``sum_i beta_i abs(r_i)`` for Laplace noise, beta_i = alpha n / b_i, and
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pgmjax.history.history import History
 
 MAX_BLOCK = 4_000_000
-"""Entries of the arrays that are formed at once on the way to a table."""
+"""Largest number of entries of the intermediate arrays formed at once."""
 
 MAX_TABLE = 50_000_000
 """Cells of the largest table over the attributes of one term (400 MB)."""
@@ -54,8 +54,8 @@ class Dual:
         features: the rows.
         layout: cliques and prior.
         targets: the noisy answers over the total [rows].
-        penalty: the noise.
-        plan: inference on the layout's cliques; None without exact inference.
+        penalty: penalty for the noise.
+        plan: plan of inference on the layout's cliques; None without exact inference.
     """
 
     features: Features
@@ -118,7 +118,7 @@ class DualPoint:
         value: the dual objective.
         gradient: its gradient [rows].
         divergence: relative entropy of the model to the prior (nats).
-        primal: the primal objective, never below `value` but by rounding.
+        primal: the primal objective, at least `value` up to rounding.
     """
 
     weights: np.ndarray
@@ -132,7 +132,7 @@ class DualPoint:
 
     @property
     def gap(self) -> float:
-        """The duality gap: primal less dual objective (nats)."""
+        """The duality gap: primal minus dual objective (nats)."""
         return max(self.primal - self.value, 0.0)
 
 
@@ -143,7 +143,7 @@ class FeatureCliques:
     Attributes:
         domain: the attributes.
         cliques: the features' cliques first, then single attributes.
-        base: log-probabilities of the prior, each attribute's in one clique that holds it.
+        base: log-probabilities of the prior, each attribute's in one clique that contains it.
     """
 
     domain: Domain
@@ -152,7 +152,7 @@ class FeatureCliques:
 
     @classmethod
     def of(cls, features: Features, prior: ProductPrior) -> FeatureCliques:
-        """Put the prior of every attribute into a clique."""
+        """Assign the prior of every attribute to a clique."""
         domain = features.rows.domain
         cliques = list(features.cliques)
         tables = [np.zeros(domain.shape_of(clique)) for clique in cliques]
@@ -160,7 +160,7 @@ class FeatureCliques:
             probabilities = prior.marginal(name)
             at = next((i for i, clique in enumerate(cliques) if name in clique), None)
             if at is None and cliques and np.all(probabilities == probabilities[0]):
-                continue  # uniform, and in no clique: it changes nothing
+                continue  # uniform, and in no clique: no effect
             if at is None:
                 cliques.append((name,))
                 tables.append(np.zeros(domain[name]))
@@ -173,11 +173,11 @@ class FeatureCliques:
 
     @property
     def finite(self) -> bool:
-        """Return whether the prior holds every cell possible."""
+        """Return whether every cell is possible under the prior."""
         return all(bool(np.isfinite(table).all()) for table in self.base)
 
     def plan(self, oracle: str, dtype: str, max_bytes: int | None) -> oracles.Plan:
-        """Plan inference on the cliques; refuse one that does not fit (`ModelTooLargeError`)."""
+        """Plan inference on the cliques; raise `ModelTooLargeError` if it does not fit."""
         structure, attributes = Structure.named(self.domain.sizes, list(self.cliques))
         return oracles.plan(
             structure,
@@ -196,12 +196,12 @@ class FeatureCliques:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Features:
-    """All rows as features of one record, sorted by the attributes that their terms name.
+    """All rows as features of one record, grouped by the attributes of their terms.
 
     Attributes:
         rows: the rows.
-        groups: their terms by attributes, without those that name none.
-        constants: what the terms without attributes add to each row [rows].
+        groups: their terms grouped by attributes, excluding terms without attributes.
+        constants: sum of the terms without attributes in each row [rows].
     """
 
     rows: Rows
@@ -210,7 +210,7 @@ class Features:
 
     @classmethod
     def of(cls, rows: Rows) -> Features:
-        """Sort the terms of rows.
+        """Group the terms of rows.
 
         Raises:
             ValueError: a term names attributes with more than `MAX_TABLE` cells together.
@@ -242,9 +242,9 @@ class Features:
         return result
 
     def squares(self, prior: ProductPrior) -> np.ndarray:
-        """Return the mean square of every row under a product prior, or more [rows].
+        """Return an upper bound on the mean square of every row under a product prior [rows].
 
-        Exact for rows of one term; for others the bound that the triangle inequality gives.
+        Exact for rows of one term; for others, the bound from the triangle inequality.
         """
         rows = self.rows
         means = rows.coefficients**2
@@ -262,8 +262,8 @@ class CliqueTerms:
         shape: their sizes.
         owner: the row of each term [terms].
         coefficients: [terms].
-        factors: for each attribute the vector of each term [terms, size].
-        cells: where every term is a single cell of the table, that cell's number [terms], else None.
+        factors: for each attribute, the vector of each term [terms, size].
+        cells: cell index of each term [terms] if every term is a single cell of the table, else None.
     """
 
     clique: Clique
@@ -329,7 +329,7 @@ def _group(
 
 
 def _units(vectors: np.ndarray) -> np.ndarray:
-    """Return the single code that each vector picks, -1 for other vectors."""
+    """Return the single code selected by each vector, -1 for other vectors."""
     single = (np.count_nonzero(vectors, axis=1) == 1) & (vectors.max(axis=1) == 1)
     return np.where(single, np.argmax(vectors, axis=1), -1)
 
@@ -340,7 +340,7 @@ class Penalty(abc.ABC):
     @property
     @abc.abstractmethod
     def box(self) -> np.ndarray:
-        """The largest magnitude of every weight [rows], infinite without a limit."""
+        """The largest magnitude of every weight [rows]; infinite if unbounded."""
 
     @property
     @abc.abstractmethod
@@ -423,12 +423,11 @@ def penalty_of(history: History, kind: str, alpha: float, total: float) -> Penal
     Args:
         history: the answers.
         kind: `laplace`, `gaussian`, or `auto`, the distribution of the noise.
-        alpha: how much the likelihood counts against the entropy, > 0.
+        alpha: weight of the likelihood relative to the entropy, > 0.
         total: number of records (counts).
 
     Raises:
-        ValueError: a Laplace penalty for correlated noise, or `auto` where the answers' distributions are
-            mixed.
+        ValueError: a Laplace penalty with correlated noise, or `auto` with mixed distributions.
     """
     if kind == "auto":
         kind = _kind_of(history)

@@ -1,9 +1,9 @@
 """The maximum-entropy integrator: one valid distribution from all noisy answers.
 
 Among all distributions it takes the one closest to a prior that the noise makes likely:
-``min KL(p, p0) - alpha log-likelihood(answers | p)``. The optimum is a graphical model with one weight a
-row, and its dual is solved with exact gradients wherever inference fits in memory. Where one inference takes
-seconds, chains estimate the curvature; where none fits, they estimate the gradient too.
+``min KL(p, p0) - alpha log-likelihood(answers | p)``. The optimum is a graphical model with one weight per
+row, and its dual is solved with exact gradients if inference fits in memory. If a single inference takes
+seconds, chains estimate the curvature; if inference does not fit, they estimate the gradient too.
 
 References:
     Chen, Zhou and Bhowmick 2012, "Integrating historical noisy answers", section 4.
@@ -34,7 +34,7 @@ from pgmjax.model.graphical import GraphicalModel
 PENALTIES = ("auto", "laplace", "gaussian")
 SOLVERS = ("auto", "exact", "newton", "chains")
 SLOW = 0.5
-"""Seconds an inference that is forecast to take longer has its curvature sampled."""
+"""If an inference is forecast to take more than this many seconds, the curvature is sampled."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -43,12 +43,13 @@ class MaxEntropyFit:
 
     Attributes:
         model: the distribution, times the total.
-        weights: the dual weight of every row [rows]; minus or plus its box where a Laplace answer is not met.
-        objective: relative entropy to the prior plus the penalty of the answers (nats); where nothing was
-            exact an estimate of its dual, a lower bound.
-        gap: certified bound on `objective - optimum` (nats); infinite where nothing was exact.
-        status: how the search ended; MAX_STEPS of chains alone, which know no end.
-        steps: inferences done, or steps of chains where nothing was exact.
+        weights: dual weight of every row [rows]; at plus or minus its box for a Laplace answer that is not
+            met.
+        objective: relative entropy to the prior plus the penalty of the answers (nats). Without exact
+            inference, an estimate of its dual, a lower bound.
+        gap: certified bound on `objective - optimum` (nats); infinite without exact inference.
+        status: how the search ended; always MAX_STEPS for chains alone, which have no stopping test.
+        steps: number of inferences, or of steps of the chains without exact inference.
         answers: the model's answers to the rows of the history (counts) [rows].
     """
 
@@ -61,15 +62,15 @@ class MaxEntropyFit:
     answers: np.ndarray
 
     def sample(self, rows: int | None = None, seed: int = 0, *, sweeps: int = 100) -> dict[str, np.ndarray]:
-        """Draw a synthetic table: from the model where exact sampling fits in memory, else from chains.
+        """Draw a synthetic table, from the model if exact sampling fits in memory, else from chains.
 
         Args:
-            rows: how many; the rounded total by default. Any number is post-processing.
-            seed: the same seed gives the same rows; it protects nothing and needs no secrecy.
-            sweeps: how far chains go from independent attributes before they are read, once each.
+            rows: number of rows. Default: the rounded total. Any number is post-processing.
+            seed: the same seed gives the same rows; it need not be secret.
+            sweeps: number of sweeps of each chain from independent attributes before its one row is read.
 
         Returns:
-            For each attribute the codes [rows].
+            Codes [rows] of each attribute.
         """
         rows = round(self.model.total) if rows is None else checks.integer("rows", rows, low=0)
         try:
@@ -82,29 +83,27 @@ class MaxEntropyFit:
 class MaxEntropy:
     """Fits the distribution of maximum entropy to a history of noisy answers.
 
-    Post-processing: it sees noisy answers and never a table.
+    This is post-processing: it uses noisy answers and never a table.
 
     Attributes:
-        alpha: how much the likelihood of the answers counts against the entropy, > 0: towards 0 the
-            result is the prior, towards infinity it fits the answers as closely as a distribution can.
-        penalty: `laplace` or `gaussian`; `auto` takes that of the distribution of the noise, which for a full
-            covariance must be Gaussian, and refuses distributions that are mixed. The other one may be named
-            too.
-        prior: the distribution before any answer; None for the uniform one. Cells of probability
-            0 stay impossible.
-        solver: `exact` is L-BFGS-B on exact gradients; `newton` exact gradients with a curvature that chains
-            tell, for inferences that take long; `chains` has no exact inference at all, for structures that
-            do not fit in memory. `auto` takes the first of these that its plan allows and that is not slow.
-        oracle: as for `Estimator`.
-        max_steps: inferences at most.
+        alpha: weight of the likelihood of the answers relative to the entropy, > 0. Towards 0 the result is
+            the prior, towards infinity it fits the answers as closely as a distribution can.
+        penalty: `laplace` or `gaussian`; `auto` uses the distribution of the noise, which must be Gaussian
+            for a full covariance and must not be mixed. It may differ from the noise if named explicitly.
+        prior: the distribution before any answer. Default: uniform. Cells of probability 0 stay impossible.
+        solver: `exact` is L-BFGS-B with exact gradients. `newton` uses exact gradients and curvature from
+            chains, for slow inference. `chains` uses no exact inference, for structures that do not fit in
+            memory. `auto` takes the first of these that its plan allows and that is not slow.
+        oracle: as in `Estimator`.
+        max_steps: maximum number of inferences.
         tol: stop when gap <= tol * max(1, objective).
-        dtype: of inference, `float64` or `float32`.
-        max_bytes: memory that inference may use; None asks the device.
-        chains: how many chains run side by side.
-        chain_steps: steps that chains take alone, 2 or more; `newton` starts where they end.
+        dtype: type used by inference, `float64` or `float32`.
+        max_bytes: memory that inference may use. Default: determined from the device.
+        chains: number of parallel chains.
+        chain_steps: number of steps with chains alone, 2 or more; `newton` starts where they end.
         proposal: how chains move, `gibbs` or `metropolis`.
-        seed: of the chains: not noise.
-        progress: None shows a bar in terminals and notebooks, False never does.
+        seed: seed of the chains; no privacy noise is drawn from it.
+        progress: False never shows a progress bar. Default: shown in terminals and notebooks.
 
     Example:
         >>> from pgmjax import Domain, LinearMeasurement
@@ -149,7 +148,7 @@ class MaxEntropy:
         checks.integer("seed", self.seed, low=0)
 
     def plan(self, history: History) -> oracles.Plan:
-        """Plan the inference of a fit, or refuse it with figures; looks at queries only.
+        """Plan the inference of a fit from the queries alone.
 
         Raises:
             ModelTooLargeError: the forecast exceeds the memory (a ValueError).
@@ -158,7 +157,7 @@ class MaxEntropy:
         return FeatureCliques.of(features, prior).plan(self.oracle, self.dtype, self.max_bytes)
 
     def dual(self, history: History, total: float) -> Dual:
-        """Return the dual problem, for solvers of one's own and for tests.
+        """Return the dual problem, for custom solvers and tests.
 
         Args:
             history: noisy answers.
@@ -177,11 +176,12 @@ class MaxEntropy:
         Args:
             history: noisy answers.
             total: number of records (counts), public: the paper's n.
-            warm_start: weights to start from [rows], such as those of another fit; None starts at the prior.
+            warm_start: weights to start from [rows], such as those of another fit. Default: start at the
+                prior.
 
         Raises:
-            ValueError: a history without answers, a total that is not positive, weights of another
-                number, or a model that does not fit in memory.
+            ValueError: the history has no answers, the total is not positive, the number of weights is wrong,
+                or the model does not fit in memory.
         """
         dual = self._dual(history, total)
         box = dual.penalty.box
@@ -264,7 +264,7 @@ def _finish(layout: FeatureCliques, total: float, end: Ending) -> MaxEntropyFit:
 
 
 def _estimate(dual: Dual, newton: Newton, rough: Rough, total: float, steps: int) -> MaxEntropyFit:
-    """Return the model where chains alone ended, with marginals of one more, larger sample."""
+    """Return the model at the end of chains alone, with marginals from a final, larger sample."""
     newton = dataclasses.replace(newton, snapshots=4 * newton.snapshots)
     chains, sample = newton.sample(rough.chains, rough.weights)
     moved = rough.weights - rough.last

@@ -1,10 +1,10 @@
-"""Newton steps on the dual whose curvature comes from chains, for inference that is expensive or impossible.
+"""Newton steps on the dual with curvature from chains, for inference that is expensive or impossible.
 
-The dual's Hessian is minus the covariance of the features, which a sample of cells gives to a few per
-cent: products with it read one number a table and cell of the sample, however many rows there are. Each
-step maximises the quadratic model in the box, no further than where the distribution stays close. With
-exact gradients (`exactly`) a handful of inferences reach what first-order ascent needs hundreds for;
-with gradients from the chains themselves (`roughly`) no inference is needed at all.
+The Hessian of the dual is minus the covariance of the features, which a sample of cells estimates to a few
+per cent. Products with it read one number per table and sampled cell, however many rows there are. Each step
+maximises the quadratic model in the box, within a region where the distribution stays close. With exact
+gradients (`exactly`) a few inferences achieve what first-order ascent needs hundreds for; with gradients from
+the chains themselves (`roughly`) no inference is needed.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from pgmjax.history.max_entropy.chains import Chains
 from pgmjax.history.max_entropy.dual import CliqueTerms, FeatureCliques, Features, Penalty
 
 SWEEPS = {"gibbs": 2, "metropolis": 20}
-"""Sweeps between two samples: proposals at random are often refused, and cost less."""
+"""Sweeps between two samples; random proposals are often rejected, but cost less."""
 PIECES = 10
-"""Samples on the way from the prior to weights that are given."""
+"""Samples on the path from the prior to given weights."""
 INNER = 30
-"""Products with the covariance in one step at most."""
+"""Maximum number of products with the covariance in one step."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Sample:
 
     Attributes:
         features: the rows.
-        cells: for every group of features the number of each drawn cell [draws].
+        cells: for every group of features, the index of each drawn cell [draws].
         means: the mean feature of every row [rows].
     """
 
@@ -81,7 +81,7 @@ class Rough:
     Attributes:
         chains: their last states.
         weights: the mean of the later half of the points [rows].
-        log_partition: estimate of log Z at `last`, by adding up along the way.
+        log_partition: estimate of log Z at `last`, accumulated along the path.
         last: the last point that was sampled [rows].
     """
 
@@ -99,11 +99,11 @@ class Newton:
         features: the rows.
         layout: cliques and prior.
         targets: the noisy answers over the total [rows].
-        penalty: the noise.
-        scales: the size of a step by each weight [rows].
-        floors: the curvature that one draw may miss by each weight [rows]: the square of its feature's
-            largest entry.
-        snapshots: how many samples of the chains make one.
+        penalty: penalty for the noise.
+        scales: step size of each weight [rows].
+        floors: curvature by each weight that one draw may miss [rows]: the square of its feature's largest
+            entry.
+        snapshots: number of samples of the chains that are combined into one.
     """
 
     features: Features
@@ -129,12 +129,12 @@ class Newton:
         """Maximise the quadratic model at some weights.
 
         Args:
-            sample: what the curvature comes from.
+            sample: sample that gives the curvature.
             weights: the point [rows].
             means: the expected feature of every row there [rows].
 
         Returns:
-            The step [rows], and how far it moves the distribution: the root of its variance.
+            The step [rows], and the size of the change in distribution: the root of the step's variance.
         """
         slope = self.targets - means - self.penalty.conjugate(weights)[1]
         floors = self.floors / len(sample.cells[0])  # a cell that was never drawn has no curvature to see
@@ -165,8 +165,8 @@ class Newton:
         Args:
             chains: their last states.
             weights: the point to start from [rows].
-            steps: how many.
-            reach: how far one step may move the distribution, as the root of twice its divergence (nats).
+            steps: number of steps.
+            reach: largest change of the distribution in one step, as the root of twice its divergence (nats).
         """
         kept = []
         chains, log_partition = self._along(chains, weights)
@@ -174,7 +174,7 @@ class Newton:
         last = weights
         for number in range(steps):
             chains, sample = self.sample(chains, weights)
-            if before is not None:  # log Z moves by the mean feature along the way
+            if before is not None:  # log Z changes by the mean feature along the path
                 log_partition += float(0.5 * (before.means + sample.means) @ (weights - last))
             before, last = sample, weights
             step, far = self.direction(sample, weights, sample.means)
@@ -200,8 +200,8 @@ class Newton:
         Args:
             chains: their last states.
             start: the point to start from [rows].
-            search: what evaluates points and keeps the best.
-            max_steps: inferences at most.
+            search: evaluates points and keeps the best.
+            max_steps: maximum number of inferences.
         """
         reach = 1.0
         try:

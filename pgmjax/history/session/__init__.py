@@ -1,8 +1,8 @@
 """Online sessions: queries answered from past answers or by a new charge, under one budget.
 
-`session.Session` is the way in. `demand` is what an analyst asks of an answer, and what meets it; `costs`
-is what answers cost, cell by cell. `log` keeps the session's records in a ledger, and `state` is what
-follows from them, the same in every process.
+The entry point is `session.Session`. `requirement` is the accuracy required of an answer and how it is met;
+`costs` is the cost of answers, cell by cell. `log` keeps the session's records in a ledger, and `state` is
+derived from them, identically in every process.
 """
 
 from pgmjax._internal.moved import serve_old_names

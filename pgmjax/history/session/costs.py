@@ -1,6 +1,6 @@
-"""The cost of a history of Laplace answers, cell by cell, and the least epsilon that an accuracy costs.
+"""The cost of a history of Laplace answers, cell by cell, and the least epsilon for a required accuracy.
 
-`CellAccount` counts in whole units, so that no rounding can pass a cap.
+`CellAccount` counts in integer units, so that rounding cannot exceed a cap.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from pgmjax.queries.query import MAX_MATRIX_ENTRIES
 _BLOCK = 1 << 24
 
 PLACES = 12
-"""Costs are whole numbers of 10^-12."""
+"""Costs are integer multiples of 10^-12."""
 
 LARGEST_TABLE = 1 << 22
-"""Entries of a table of costs; what names more attributes than fit is added up apart."""
+"""Largest number of entries of a cost table; costs over more cells are added up separately."""
 
 
 def sensitivities(matrix: Any, relation: Relation | str = Relation.ADD_REMOVE) -> np.ndarray:
@@ -35,7 +35,7 @@ def sensitivities(matrix: Any, relation: Relation | str = Relation.ADD_REMOVE) -
 
     Args:
         matrix: H [rows, cells].
-        relation: which tables are neighbours; the paper's is add-remove.
+        relation: the neighbouring relation; the paper uses add-remove.
 
     Example:
         >>> sensitivities([[2.0, 1.0, 0.0], [0.0, -1.0, 1.0]]).tolist()
@@ -53,12 +53,12 @@ def cell_costs(matrix: Any, epsilons: Any, sensitivities: Any = None) -> np.ndar
 
     Args:
         matrix: H [rows, cells].
-        epsilons: what each answer cost [rows]: alpha.
-        sensitivities: S, which set the noise's scales S / alpha [rows]; None for the rows' own under
+        epsilons: cost of each answer, alpha [rows].
+        sensitivities: S, which sets the noise scales S / alpha [rows]. Default: the rows' own under
             add-remove.
 
     Raises:
-        ValueError: numbers that do not fit the rows or are not positive.
+        ValueError: the numbers do not match the rows or are not positive.
 
     References:
         Xiao and Xiong 2012, Theorem 5.4, equation 35.
@@ -75,16 +75,16 @@ def cell_costs(matrix: Any, epsilons: Any, sensitivities: Any = None) -> np.ndar
 def system_cost(
     matrix: Any, epsilons: Any, sensitivities: Any = None, relation: Relation | str = Relation.ADD_REMOVE
 ) -> float:
-    """Return the epsilon of all answers together, at most the sum of theirs.
+    """Return the epsilon of all answers together, at most the sum of their epsilons.
 
-    Under add-remove the largest of the cells' costs; under replace-one the largest distance of two cells'
-    columns, in the same weights.
+    Under add-remove this is the largest cell cost, under replace-one the largest L1 distance between the
+    columns of two cells, with the same weights.
 
     Args:
         matrix: H [rows, cells].
-        epsilons: what each answer cost [rows].
+        epsilons: cost of each answer [rows].
         sensitivities: as in `cell_costs`.
-        relation: which tables are neighbours.
+        relation: the neighbouring relation.
 
     References:
         Xiao and Xiong 2012, Theorem 5.4, equation 34.
@@ -109,15 +109,15 @@ def system_cost(
 def least_epsilon(sensitivity: float, half_width: float, delta: float, *, continuous: bool = False) -> float:
     """Return the least epsilon whose Laplace noise is within a half-width with probability 1 - delta.
 
-    For the continuous distribution it is S ln(1 / delta) / w. The discrete distribution that is really drawn
-    has S / epsilon as its scale too. Its noise is whole: where w is whole it needs a little less; elsewhere
-    it needs what the next whole number below w does, which just below a whole w is more.
+    For the continuous distribution it is S ln(1 / delta) / w. The discrete distribution that is actually
+    drawn has the same scale S / epsilon, but integer noise. If w is an integer, it needs slightly less;
+    otherwise it needs as much as for the next integer below w, which just below an integer w is more.
 
     Args:
         sensitivity: S > 0 (counts).
         half_width: w (counts), 0 or more; above 0 for the continuous distribution.
-        delta: the probability outside, in (0, 1).
-        continuous: the paper's distribution instead of the released one.
+        delta: the probability of exceeding it, in (0, 1).
+        continuous: use the paper's continuous distribution instead of the one that is drawn.
 
     References:
         Xiao and Xiong 2012, Theorem 5.3; its equation 33 prints half the exponent.
@@ -173,8 +173,9 @@ class _Table:
     """Costs over the cells, or pairs of cells, of some attributes.
 
     Attributes:
-        attributes: in the domain's order.
-        costs: units, int64, one axis an attribute, under replace-one two: all firsts, then all seconds.
+        attributes: attributes, in the domain's order.
+        costs: costs in units, int64, with one axis per attribute. Under replace-one there are two per
+            attribute: the axes of the first cell, then those of the second.
     """
 
     attributes: tuple[str, ...]
@@ -190,17 +191,18 @@ class CellAccount:
     """The cell-wise cost of Laplace answers to integer queries.
 
     A record of cell j changes the answers of a query Q by abs(Q_j), and each answer's distribution changes by
-    at most a factor exp(rate abs(Q_j)), where the rate is one over the noise's scale. So under add-remove all
-    answers together are private with the largest cell's sum, and under replace-one with the largest pair's
-    sum of rate abs(Q_j - Q_k). Where the attributes of all queries have too many cells together, they are
-    kept in several tables whose largest costs are added up: a bound, no longer tight.
+    at most a factor exp(rate abs(Q_j)), where the rate is one over the noise's scale. Hence under
+    add-remove the epsilon of all answers together is the largest cell's sum of rate abs(Q_j), and under
+    replace-one the largest pair's sum of rate abs(Q_j - Q_k). If the attributes of all queries have too many
+    cells together, several tables are kept and their largest costs are added: a bound that is no longer
+    tight.
 
     Attributes:
         domain: the attributes.
-        relation: which tables are neighbours.
-        tables: the costs.
-        rest: units of what fits no table, or has too large a matrix, added up plainly.
-        largest_table: how many entries a table may have.
+        relation: the neighbouring relation.
+        tables: the cost tables.
+        rest: total cost in units of queries that fit in no table or have too large a matrix.
+        largest_table: largest number of entries of a table.
 
     References:
         Xiao and Xiong 2012, Theorem 5.4.
@@ -224,7 +226,7 @@ class CellAccount:
     def empty(
         cls, domain: Domain, relation: Relation | str, largest_table: int = LARGEST_TABLE
     ) -> CellAccount:
-        """Return the account of no answers."""
+        """Return an account without answers."""
         return cls(domain, Relation.parse(relation), largest_table=largest_table)
 
     @property
@@ -234,16 +236,16 @@ class CellAccount:
 
     @property
     def is_tight(self) -> bool:
-        """Return whether the cost is exact for the answers' distributions, not only a bound."""
+        """Return whether the cost is exact for the answers' distributions and not only a bound."""
         return not self.rest and len(self.tables) < 2
 
     def added(self, query: Query, rate: int) -> CellAccount:
-        """Return the account with the answers of one more query, this one staying as it is.
+        """Return a new account that also has the answers of one more query.
 
         Args:
-            query: of integer entries, over the domain.
-            rate: one over the scale of its noise, in units of 10^-12; times the query's sensitivity, which is
-                its plain cost, it must be below 2^60.
+            query: query with integer entries, over the domain.
+            rate: one over the scale of its noise, in units of 10^-12. Its product with the query's
+                sensitivity, the query's own cost, must be below 2^60.
         """
         clique = tuple(name for name in self.domain if name in query.clique)
         loads = self._loads(query, clique) if self._entries(clique) <= self.largest_table else None
@@ -267,7 +269,7 @@ class CellAccount:
         return math.prod(self.domain[name] for name in names) ** self._sides
 
     def _loads(self, query: Query, clique: tuple[str, ...]) -> np.ndarray | None:
-        """Return L1 changes of the answers by a record or its replacement: int64 [cells], or twice.
+        """Return L1 changes of the answers by adding or replacing a record: int64 [cells], or [cells, cells].
 
         None if the matrix would be too large.
         """
@@ -302,7 +304,7 @@ class CellAccount:
 
 
 def _whole(matrix: np.ndarray) -> np.ndarray:
-    """Return whole numbers as int64; those that are so already do not go through floats."""
+    """Return integers as int64; integer input is not converted through floats."""
     return matrix if matrix.dtype == np.int64 else np.rint(matrix).astype(np.int64)
 
 

@@ -1,10 +1,9 @@
-"""A session's records: the steps of one charge in a ledger, in an order that all processes agree on.
+"""A session's records: the steps of one charge in a ledger, in the same order for all processes.
 
-Step 0 says what the session is; it is written when everything was checked and the cap is charged. Every later
-step is a demand answered from the history, one that was refused, or a purchase; what is bought
-is recorded before its noise is drawn, and its answer is the next step, whoever computes it. So nothing is
-decided while an answer is missing, and a crash leaves at most one that is missing: the next process computes
-it, under the same record.
+Step 0 describes the session; it is written after all checks, when the cap is charged. Every later step is a
+query answered from the history, a refusal, or a purchase. A purchase is recorded before its noise is drawn,
+and its answer is the next step, whichever process computes it. Nothing is decided while an answer is missing,
+and a crash leaves at most one missing answer, which the next process computes under the same record.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.chain import digest_of, text_of
 from pgmjax.privacy.ledger.charge import Charge
 from pgmjax.privacy.ledger.errors import IdempotencyConflict, LedgerError
+from pgmjax.privacy.ledger.journal import HeldTable
 
 FORMAT = 1
 KINDS = ("session", "free", "refused", "bought", "noise", "void")
@@ -41,11 +41,11 @@ _LARGEST_CAP = 10**6  # sums of costs must fit 64 bits in units of 10^-12
 
 
 class SessionLog:
-    """The records of a session as far as they were read.
+    """The records of a session that have been read.
 
     Attributes:
-        charge: what the ledger granted.
-        records: what the steps hold, in order.
+        charge: the charge granted by the ledger.
+        records: contents of the steps, in order.
     """
 
     def __init__(self, charge: Charge):
@@ -53,7 +53,7 @@ class SessionLog:
         self.records: list[dict[str, Any]] = []
 
     def refresh(self) -> None:
-        """Read the steps that others have added.
+        """Read the steps that other processes have added.
 
         Raises:
             LedgerError: a step is missing or cannot be read.
@@ -68,7 +68,7 @@ class SessionLog:
             self.records.append(record)
 
     def append(self, record: Mapping[str, Any]) -> bool:
-        """Add a public record as the next step; False where another process has added one before."""
+        """Add a public record as the next step; return False if another process has already added one."""
         if not self.charge.record(len(self.records), text_of(dict(record)).encode()):
             return False
         self.records.append(_read(text_of(dict(record)).encode()) or {})
@@ -76,22 +76,22 @@ class SessionLog:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the last record is of a purchase whose answer is missing."""
+        """Return whether the last record is a purchase whose answer is missing."""
         return bool(self.records) and self.records[-1]["kind"] == "bought"
 
     def complete(self, measure: Callable[[], LinearMeasurement]) -> None:
-        """Have the missing answer computed and stored, unless another process has stored it before.
+        """Compute and store the missing answer, unless another process has already stored it.
 
-        Whatever fails while measuring uses up one of the attempts that the account allows, so that the
-        session goes on after that many: with the noise, or without.
+        Each failure while measuring uses up one of the attempts that the account allows, so that the session
+        eventually continues, with or without the answer.
 
         Args:
             measure: draws the noise and reads the table, in the same way in every process.
 
         Raises:
-            Exception: what `measure` raised; nothing was shown.
+            Exception: as raised by `measure`; nothing was revealed.
             AttemptsExhausted: it failed too often.
-            LedgerError: it could not be stored.
+            LedgerError: the answer could not be stored.
         """
 
         def record() -> bytes:
@@ -114,12 +114,14 @@ def opened(
     name: str,
     given: History | None,
     backend: NoiseBackend,
-) -> SessionLog:
-    """Return the records of a session, whose cap is charged now if it was not before.
+) -> tuple[SessionLog, Dataset]:
+    """Return the records of a session, whose cap is charged now if it was not before, and its table.
+
+    The table is as its holder defined it in the ledger.
 
     Raises:
         TypeError, ValueError: see `Session.open`; nothing was charged.
-        BudgetExceeded: less than the cap is left.
+        BudgetExceeded: the remaining budget is below the cap.
     """
     if not isinstance(data, Dataset):
         raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
@@ -139,14 +141,11 @@ def opened(
         "seed": backend.seed,
         "given": _given(given, data, relation, secure),
     }
-    data.validate()
-    account = ledger.find(ledger.digest_of(data))
-    if account is None:
-        raise ValueError(
-            f"The ledger {ledger.path} has no account for this table, or the table's file was changed. "
-            "Nothing was spent. Register it first: pgmjax ledger init, or Ledger.register."
-        )
-    request = {"session": digest_of("session", header)}
+    held = HeldTable.of(ledger, data, _key(name))
+    assert isinstance(held.data, Dataset)
+    held.data.validate()
+    account = held.account
+    request = {"session": digest_of("session", header), **held.version}
     with turn(ledger.path):
         charge = ledger.reserve(
             account.name, _key(name), request, [Pure(cap)], relation=relation, secure=secure
@@ -155,19 +154,19 @@ def opened(
         log.refresh()
         if not log.records and not log.append(header):
             log.refresh()
-    return log
+    return log, held.data
 
 
 def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
-    """Return the records of a session that was begun.
+    """Return the records of an existing session.
 
     Args:
-        ledger: where it is kept.
-        name: the session's.
-        wanted: the account it was charged to; None if only one has a session of that name.
+        ledger: the ledger that keeps it.
+        name: name of the session.
+        wanted: account it was charged to; may be None if only one has a session of that name.
 
     Raises:
-        ValueError: no account has a session of that name, or several and none was named.
+        ValueError: no account has a session of that name, or several do and `wanted` is None.
     """
     logs = []
     for account in ledger.accounts():
@@ -191,9 +190,9 @@ def granted(ledger: Ledger, name: str, wanted: str | None = None) -> SessionLog:
 
 @contextlib.contextmanager
 def turn(path: pathlib.Path) -> Iterator[None]:
-    """Hold the lock among asking processes; a process that dies releases it.
+    """Hold a lock among querying processes; it is released if the process dies.
 
-    It saves work that would be thrown away; that nothing is spent twice does not rest on it.
+    The lock only avoids wasted work; the guarantee that nothing is spent twice does not depend on it.
     """
     try:
         import fcntl
@@ -218,7 +217,7 @@ def _key(name: str) -> str:
 
 
 def _given(given: History | None, data: Dataset, relation: Relation, secure: bool) -> list[dict[str, Any]]:
-    """Return earlier answers for the records."""
+    """Return earlier answers in the form of the records."""
     if given is None:
         return []
     if not isinstance(given, History):

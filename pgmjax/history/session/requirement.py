@@ -21,7 +21,7 @@ from pgmjax.queries import Query
 _ROUNDING = 1e-6  # of a length: ends of exact distributions are moved outwards by less
 _HOPELESS = 0.9
 SMALLEST_DELTA = 1e-300
-"""Below it tails of distributions leave the range of floats."""
+"""Smallest delta; below it, tail probabilities underflow."""
 _ENDS = 1e-7  # keeps a true answer at an end inside in spite of rounding
 
 
@@ -31,7 +31,7 @@ class AccuracyRequirement:
 
     Attributes:
         query: the query.
-        half_width: half of the longest interval that will do (counts); epsilon in the paper.
+        half_width: half the length of the longest acceptable interval (counts); epsilon in the paper.
         delta: the probability with which the interval may miss the true answer.
     """
 
@@ -41,12 +41,12 @@ class AccuracyRequirement:
 
     @classmethod
     def of(cls, query: Any, half_width: Any, delta: Any, domain: Domain) -> AccuracyRequirement:
-        """Return a demand that was checked against a domain; nothing is spent for one that is refused.
+        """Return a requirement after checking it against a domain; nothing is spent if it is rejected.
 
         Raises:
-            TypeError: no query, or no numbers.
-            ValueError: a query over another domain, of several rows or of zeros only, a half-width that is
-                not finite and > 0, or a delta outside [SMALLEST_DELTA, 1).
+            TypeError: an argument is not a query or not a number.
+            ValueError: the query is over another domain, has several rows or only zeros, the half-width is
+                not finite and > 0, or delta is outside [SMALLEST_DELTA, 1).
         """
         if not isinstance(query, Query):
             raise TypeError(f"a session is asked a pgmjax.queries.Query, got {type(query).__name__}.")
@@ -70,8 +70,8 @@ class AccuracyRequirement:
     def is_met_by(self, answer: Inference) -> tuple[float, float] | None:
         """Return an interval that holds the truth with probability 1 - delta and is short enough, if any.
 
-        It depends on the history's queries and distributions, and its place on their answers; never on the
-        table.
+        Whether one exists depends on the history's queries and distributions; its position also depends on
+        their answers. Neither uses the table.
         """
         # A shortcut. A continuous log-concave distribution has at most sqrt(2) w / stddev within w. One whose
         # noises are whole may have an atom there too, so w is lengthened by the largest distance of two
@@ -88,19 +88,19 @@ class AccuracyRequirement:
     def price(
         self, domain: Domain, relation: Relation, laplace: Callable[[int, Fraction], DiscreteLaplace]
     ) -> tuple[int, Fraction, DiscreteLaplace]:
-        """Return the least budget whose noise meets the demand by itself.
+        """Return the least budget whose noise alone meets the requirement.
 
         Args:
-            domain: the table's.
-            relation: which tables are neighbours.
-            laplace: the distribution that a backend draws for a sensitivity and an epsilon.
+            domain: domain of the table.
+            relation: the neighbouring relation.
+            laplace: returns the distribution that a backend draws for a sensitivity and an epsilon.
 
         Returns:
             One over the noise's scale in units of 10^-12, the epsilon, and the distribution.
 
         Raises:
-            ValueError: a query whose entries are no integers or whose marginal does not fit in memory, or
-                a demand that only no noise would meet.
+            ValueError: the query has non-integer entries or a marginal that does not fit in memory, or the
+                requirement could only be met without noise.
         """
         check_measurable(self.query, domain)
         check_memory(domain, [self.query.clique])
@@ -123,7 +123,7 @@ class AccuracyRequirement:
 def interval(answer: Inference, delta: float) -> tuple[float, float]:
     """Return the ends of an interval that holds the truth with probability 1 - delta (counts).
 
-    Shortest, where the distribution can be computed that far into its tails; else by Chernoff's bound.
+    The shortest one if the distribution can be computed that far into its tails, else by Chernoff's bound.
     """
     distribution = answer.distribution
     if distribution.num_terms == 1 and isinstance(

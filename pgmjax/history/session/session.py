@@ -1,4 +1,4 @@
-"""Online sessions: answer free from the history, else for the least budget, else refuse."""
+"""Online sessions: answer from the history for free, else with the least budget, else refuse."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pgmjax.privacy.sensitivity import Sensitivity, check_measurable
 from pgmjax.queries import Query
 
 _NO_TABLE = "the session was opened without its table, so that nothing can be measured"
-_MOST_ROWS = 1 << 14  # the kernel of this many answers has 2 GiB
+_MOST_ROWS = 1 << 14  # the kernel of this many answers takes 2 GiB
 _OPEN = (
     "An answer that was paid for is still to be computed, which needs the table: open the session with "
     "its table once (Session.open, or --table), and ask again. Nothing was recorded."
@@ -40,18 +40,19 @@ _OPEN = (
 class Session:
     """Analysts ask one number at a time, each with the accuracy it needs; all pay from one cap.
 
-    A demand is answered free from the history where its interval is short enough; else with the least budget
-    whose noise meets it; else it is refused, if all answers together would cost more than the cap, cell by
-    cell. What is decided depends on queries, distributions and noisy answers only. The whole cap is charged
-    to the table's account in the ledger when the session is first opened, as one run; the session divides it.
+    A query is answered from the history for free if the interval is short enough; otherwise with the least
+    budget whose noise meets the accuracy. It is refused if all answers together would then cost more than the
+    cap, cell by cell. Decisions depend on queries, distributions and noisy answers only. The whole cap is
+    charged to the table's account in the ledger when the session is first opened, as one run, and the session
+    divides it.
 
-    Many processes may have one session open at once. Every record is on disk before its noise is drawn, and
-    every answer before it is returned.
+    Several processes may have one session open at once. Every record is on disk before its noise is drawn,
+    and every answer before it is returned.
 
     Guarantees:
-        All answers together are cap-DP under the relation, besides what `given` cost elsewhere: their cost,
-        the largest cell's (or pair of cells', under replace-one), is counted in whole units and never passes
-        the cap.
+        All answers together are cap-DP under the relation, not counting what `given` cost elsewhere. Their
+        cost, that of the largest cell (or pair of cells, under replace-one), is counted in integer units and
+        never exceeds the cap.
 
     References:
         Xiao and Xiong 2012, Section 5.
@@ -62,7 +63,8 @@ class Session:
         >>> data = Dataset.from_columns(Domain({"sex": 2}), {"sex": [0] * 300 + [1] * 500})
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = Ledger.create(pathlib.Path(folder.name) / "budgets.ledger")
-        >>> account = ledger.register("t", epsilon=1, relation="add-remove", digest=ledger.digest_of(data))
+        >>> promise = {"epsilon": 1, "relation": "add-remove", "domain": data.domain}
+        >>> account = ledger.register("t", digest=ledger.digest_of(data), **promise)
         >>> session = Session.open(ledger, data, cap=1, relation="add-remove")
         >>> women = Product({"sex": point(0)})
         >>> [session.ask(women, half_width=50, delta=0.1).source for _ in range(2)]
@@ -95,44 +97,46 @@ class Session:
         given: History | None = None,
         backend: NoiseBackend | None = None,
     ) -> Session:
-        """Open a session with its table, or begin it: then the cap is charged, and it stays charged.
+        """Open a session with its table, or start it; starting charges the cap permanently.
 
         Args:
             ledger: the ledger that has the table's account, or its path.
             data: the table, without weights.
-            cap: what all answers together may cost, in epsilon, > 0, exact.
-            relation: which tables are neighbours; it must be the account's.
-            name: the session's name in the ledger; it goes on under the same arguments.
-            given: answers with known Laplace distributions that were paid for elsewhere, to begin with. What
-                they cost is no part of the cap, and is to be added to it.
-            backend: source of noise; None for the secure one. A seeded one is for research, and draws every
-                answer from a stream of its own.
+            cap: largest cost of all answers together, in epsilon, > 0, exact.
+            relation: the neighbouring relation, which must be the account's.
+            name: name of the session in the ledger; it is resumed with the same arguments.
+            given: initial answers with known Laplace distributions that were paid for elsewhere. Their cost
+                is not part of the cap and must be added to it.
+            backend: source of noise. Default: the secure one. A seeded one is for research; each answer has
+                its own stream.
 
         Raises:
-            TypeError: an argument of the wrong type.
-            ValueError: no account for the table, another relation, weights, or a history that does not fit.
-            BudgetExceeded: less than the cap is left in the account; nothing was charged.
-            IdempotencyConflict: there is a session of that name with other arguments.
+            TypeError: an argument has the wrong type.
+            ValueError: the table has no account or has weights, the relation differs, or the history does not
+                fit.
+            BudgetExceeded: the account's remaining budget is below the cap; nothing was charged.
+            IdempotencyConflict: a session of that name with other arguments exists.
             LedgerError: the ledger cannot be read or written.
         """
         opened_ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
         source = default_backend() if backend is None else backend
-        log = opened(opened_ledger, data, exact_epsilon(cap), Relation.parse(relation), name, given, source)
-        return cls(opened_ledger, log, data, source)._begun()
+        asked = (exact_epsilon(cap), Relation.parse(relation), name, given, source)
+        log, held = opened(opened_ledger, data, *asked)
+        return cls(opened_ledger, log, held, source)._begun()
 
     @classmethod
     def read(
         cls, ledger: Ledger | str | os.PathLike[str], name: str = NAME, *, account: str | None = None
     ) -> Session:
-        """Open a session without its table: it answers from the history, and measures nothing.
+        """Open a session without its table; it answers from the history and measures nothing.
 
         Args:
             ledger: the ledger that has the session, or its path.
-            name: the session's.
-            account: the table's account; needed where several tables have a session of that name.
+            name: name of the session.
+            account: account of the table; needed if several tables have a session of that name.
 
         Raises:
-            ValueError: no session of that name, or several.
+            ValueError: there is no session of that name, or several.
         """
         opened_ledger = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
         return cls(opened_ledger, granted(opened_ledger, name, account), None, None)._begun()
@@ -154,7 +158,7 @@ class Session:
 
     @property
     def seed(self) -> int | None:
-        """The seed of the noise where it is repeatable by one, as it was when the session was begun."""
+        """The seed of reproducible noise, as recorded when the session was started; None otherwise."""
         seed = self._log.records[0]["seed"]
         return None if seed is None else int(seed)
 
@@ -170,7 +174,7 @@ class Session:
 
     @property
     def history(self) -> History:
-        """All noisy answers so far, for kernel PCA, maximum entropy and the like."""
+        """All noisy answers so far, for use in kernel PCA, maximum entropy and so on."""
         return self._state.history
 
     @property
@@ -179,23 +183,24 @@ class Session:
         return self._state.blue
 
     def ask(self, query: Query, half_width: Any, delta: Any = 0.05) -> SessionAnswer:
-        """Answer a query as accurately as demanded, or refuse.
+        """Answer a query with the required accuracy, or refuse.
 
         Args:
-            query: of one row, over the session's domain; of integer entries where it has to be measured.
-            half_width: half of the longest interval that will do (counts); epsilon in the paper.
+            query: query of one row over the session's domain, with integer entries if it has to be measured.
+            half_width: half the length of the longest acceptable interval (counts); epsilon in the paper.
             delta: the probability with which the interval may miss the true answer.
 
         Returns:
-            The answer; it is on disk. After a crash, asking again costs nothing: the purchase is recorded.
+            The answer, which is on disk. After a crash, asking again costs nothing, since the purchase is
+            recorded.
 
         Raises:
-            TypeError: an argument of the wrong type.
-            ValueError: a query over another domain, of several rows or of zeros only, or that cannot be
-                measured; a demand that is not finite or out of range; no table, while an answer that was
-                paid for is still missing. Nothing was spent.
-            LedgerError: something could not be recorded; it is not shown.
-            TableReadError: the table could not be read after the charge, which stays.
+            TypeError: an argument has the wrong type.
+            ValueError: the query is over another domain, has several rows or only zeros, or cannot be
+                measured; the accuracy is not finite or out of range; or there is no table while a paid answer
+                is still missing. Nothing was spent.
+            LedgerError: something could not be recorded; it is not revealed.
+            TableReadError: the table could not be read after the charge, which remains.
         """
         requirement = AccuracyRequirement.of(query, half_width, delta, self.domain)
         with turn(self._ledger.path):
@@ -221,15 +226,15 @@ class Session:
                     return self._answer(step)
 
     def buy(self, query: Query, epsilon: Any) -> None:
-        """Measure a query of any number of rows, to answer later ones from: a strategy, bought in advance.
+        """Measure a query of any number of rows in advance, as a strategy to answer later queries from.
 
         Args:
-            query: over the session's domain, of integer entries.
-            epsilon: what it costs by itself, exact.
+            query: query over the session's domain, with integer entries.
+            epsilon: cost of this query alone, exact.
 
         Raises:
-            ValueError: a query that cannot be measured, or of more rows than a session's estimator, which
-                takes memory quadratic and time cubic in them, can hold; nothing was spent.
+            ValueError: the query cannot be measured, or has too many rows for the session's estimator (memory
+                is quadratic and time cubic in their number); nothing was spent.
             BudgetExceeded: all answers together would cost more than the cap; nothing was spent.
         """
         if self._data is None or self._backend is None:
@@ -262,10 +267,10 @@ class Session:
                     return
 
     def answers(self) -> Iterator[SessionAnswer]:
-        """Return all answers again from the file, in order, each as it was returned.
+        """Yield all past answers again from the ledger, in order, as they were returned.
 
-        Free ones and refusals as they were recorded; measured ones are computed from the noisy answers, to
-        the bit on one kind of machine.
+        Free answers and refusals are as recorded. Measured answers are recomputed from the noisy answers and
+        are bitwise identical on the same kind of machine.
         """
         records = self._log.records
         state = SessionState.of(records[0])
@@ -276,22 +281,22 @@ class Session:
             state.add(records[step], records[step - 1])
 
     def consistent(self, query: Query, *, total: float | None = None) -> ConsistentAnswers:
-        """Return the engine's answers: without negative counts, with error bars of the noise alone, free.
+        """Return the engine's answers at no cost: no negative counts, error bars for the noise alone.
 
         Args:
-            query: of any number of rows.
-            total: the number of records, where it is public; None estimates it.
+            query: query of any number of rows.
+            total: number of records, if public. Default: estimated.
         """
         return consistent_answers(self.history, query, total=total)
 
     def refresh(self) -> None:
         """Read the records of other processes, and compute an answer that a crash left missing."""
-        # without the table nothing is computed, and the folder may be one to read only
+        # without the table nothing is computed, and the folder may be read-only
         with contextlib.nullcontext() if self._data is None else turn(self._ledger.path):
             self._refresh()
 
     def close(self) -> None:
-        """Close the ledger; nothing is lost if this is never called."""
+        """Close the ledger. Nothing is lost if this is never called."""
         self._ledger.close()
 
     def __enter__(self) -> Session:
@@ -311,7 +316,7 @@ class Session:
         return self
 
     def _refresh(self) -> None:
-        """Do what `refresh` does; whoever calls it has the turn, or no table."""
+        """Do the work of `refresh`; the caller holds the lock `turn` or has no table."""
         self._log.refresh()
         while self._log.is_open and self._data is not None:
             self._complete(self._log.records[-1])
@@ -329,7 +334,7 @@ class Session:
         }
 
     def _tell(self, step: int, requirement: AccuracyRequirement) -> SessionAnswer | None:
-        """Return a free answer or a refusal; None if the demand is to be measured."""
+        """Return a free answer or a refusal; None if the query has to be measured."""
         plain = (requirement.half_width, requirement.delta, Fraction(0), self.cost, self._secure)
         found = self._state.free(requirement)
         if not isinstance(found, str):
@@ -354,7 +359,7 @@ class Session:
         return epsilon <= self.cap and self._state.account.added(query, rate).cost <= self.cap
 
     def _complete(self, bought: dict[str, Any]) -> None:
-        """Measure the purchase of the last record, under a table of exactly that budget."""
+        """Measure the purchase of the last record, with a private table of exactly that budget."""
         assert self._data is not None and self._backend is not None
         step, epsilon = len(self._log.records), bought["epsilon"]
         backend = self._backend

@@ -1,7 +1,7 @@
 """The state of a session: a function of its records alone, the same in every process.
 
-The state is the history, its estimator and its cost. An answer is a number with an interval and where it came
-from, or the reason for a refusal.
+The state is the history, its estimator and its cost. An answer is a number with an interval and its source,
+or the reason for a refusal.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from pgmjax.privacy.exact import as_text
 from pgmjax.queries import Query
 from pgmjax.queries.workload import as_entry
 
-_REFACTOR = 64  # answers after which the estimator is refactorised: at the same ones in every process
+_REFACTOR = 64  # the estimator is refactorised after this many answers, at the same ones in every process
 
 
 @dataclasses.dataclass(frozen=True)
 class SessionAnswer:
-    """The answer to one demand.
+    """The answer to one query.
 
     Attributes:
-        step: its number in the session's records.
+        step: number of its step in the session's records.
         source: "history" (free), "measured" (paid for), or "refused".
         value: the estimate (counts); None if refused.
-        interval: ends, included, of an interval that holds the true answer with probability 1 - delta, over
-            the noise; None if refused. It does so for queries that were not chosen by looking at the noisy
-            answers: one asked because an answer stands out misses more often.
-        stddev: of the estimate's noise (counts); None if refused.
-        half_width: as required (counts).
-        delta: as required.
-        epsilon: what the answer cost by itself; 0 where it was free or refused.
-        system_cost: what all answers together cost afterwards, in epsilon.
-        secure: whether the session's noise protects; where it can be repeated, nothing may be published.
-        reason: why it was refused, else "".
+        interval: closed interval that contains the true answer with probability 1 - delta over the noise;
+            None if refused. This holds for queries not chosen by looking at the noisy answers; for a query
+            asked because an answer stood out, coverage is lower.
+        stddev: standard deviation of the estimate's noise (counts); None if refused.
+        half_width: the required half-width (counts).
+        delta: the required delta.
+        epsilon: cost of this answer alone; 0 if free or refused.
+        system_cost: cost of all answers together afterwards, in epsilon.
+        secure: whether the session's noise protects; if it is reproducible, nothing may be published.
+        reason: why it was refused, or "".
     """
 
     step: int
@@ -86,14 +86,14 @@ class SessionAnswer:
 
 @dataclasses.dataclass(eq=False)
 class SessionState:
-    """The state after some records; it changes only by `add`.
+    """The state after a sequence of records; it changes only through `add`.
 
     Attributes:
-        domain: the table's.
-        relation: which tables are neighbours.
-        cap: what all answers together may cost, in epsilon.
-        history: all that was answered with noise.
-        account: what it cost.
+        domain: domain of the table.
+        relation: the neighbouring relation.
+        cap: largest cost of all answers together, in epsilon.
+        history: all noisy answers.
+        account: their cost.
         secure: whether the session's noise protects.
     """
 
@@ -134,9 +134,9 @@ class SessionState:
 
     @property
     def blue(self) -> BestLinearUnbiased | None:
-        """The best linear unbiased estimator of everything so far, by rank-one updates where that is exact.
+        """The best linear unbiased estimator from all answers so far, by rank-one updates where exact.
 
-        It is a function of the records: processes that have seen the same ones have the same, to the bit.
+        It is a function of the records: processes that have read the same records have bitwise the same one.
         """
         number = len(self.history.measurements)
         if not number:
@@ -163,7 +163,7 @@ class SessionState:
             return str(error).split(". Ask for")[0]
 
     def free(self, requirement: AccuracyRequirement) -> tuple[Inference, tuple[float, float]] | str:
-        """Return an estimate and its interval if they meet a demand, else a message."""
+        """Return an estimate and its interval if they meet a requirement, else a message."""
         known = self.estimate(requirement.query)
         if isinstance(known, str):
             return known
@@ -171,7 +171,7 @@ class SessionState:
         return (known, ends) if ends is not None else "the history tells it less exactly than that"
 
     def measured(self, step: int, bought: dict[str, Any], noise: dict[str, Any]) -> SessionAnswer:
-        """Return the answer that the newest measurement gave: the estimate that has the shorter interval."""
+        """Return the answer after the newest measurement: the estimate with the shorter interval."""
         requirement = AccuracyRequirement(query_of(bought), bought["half_width"], bought["delta"])
         distribution, value = DiscreteLaplace(noise["scale"]), float(noise["values"][0])
         width = distribution.radius(requirement.delta)
@@ -207,8 +207,8 @@ class SessionState:
 def replayed(state: SessionState, records: list[dict[str, Any]], step: int) -> SessionAnswer | None:
     """Return the answer that was given at a step, from it and the records before it.
 
-    Free answers and refusals are those recorded: linear algebra may round the last digits otherwise
-    elsewhere, and a demand that was just met would not be.
+    Free answers and refusals are as recorded: on another machine linear algebra may round differently, so
+    that a requirement that was barely met would no longer be.
     """
     record = records[step]
     if "half_width" not in record:

@@ -2,7 +2,7 @@
 
 - `tables`: reductions of tables, and the executor of a contraction path.
 - `log_matmul_exp`: the matrix product in log space; `exact_product` and `fast_product` are forms of it.
-- `sweep`: a contraction forwards, and backwards for all marginals.
+- `sweep`: the forward pass of a contraction, and the backward pass for all marginals.
 """
 
 from pgmjax.inference.ops.fast_product import fast_backward, fast_forward

@@ -1,10 +1,10 @@
 """The exact form of the log-space matrix product and of its gradient, in tiles that stay in cache.
 
-`out[b, m, n]` is the log-sum-exp over k of `left[b, m, k] + right[b, k, n]`. Each table of all
-(m, n) pairs of one tile of k is made, used and dropped; no array over (m, k, n) exists for large
-sizes. On the CPU one entry of k at a time is fastest: an elementwise loop over (m, n) runs in vector
-instructions, a fused reduction over k does not. On other devices XLA's fused reduction is used, or the
-kernels of `pgmjax.kernels` inside `using_kernels()`.
+`out[b, m, n]` is the log-sum-exp over k of `left[b, m, k] + right[b, k, n]`. The terms of all (m, n)
+pairs are formed for one tile of k at a time; large sizes never form an array over (m, k, n). On the
+CPU, one entry of k at a time is fastest: an elementwise loop over (m, n) is vectorised, whereas a fused
+reduction over k is not. On other devices XLA's fused reduction is used, or the kernels of
+`pgmjax.kernels` inside `using_kernels()`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 BROADCAST_CELLS = 1 << 15  # below this, one fused broadcast compiles and runs faster than a loop
 TILE_CELLS = 1 << 15  # cells of (m, tile of k, n) in one step of a loop
-BLOCK_CELLS = 1 << 18  # cells of (m, n) worked on at a time: a few such float32 tables fit in cache
+BLOCK_CELLS = 1 << 18  # cells of (m, n) processed at a time: a few such float32 tables fit in cache
 
 
 def exact_forward(left: jax.Array, right: jax.Array) -> jax.Array:
@@ -57,7 +57,7 @@ def max_plus(left: jax.Array, right: jax.Array) -> jax.Array:
 
 
 def _in_blocks(left: jax.Array, right: jax.Array, block: Callable[..., jax.Array]) -> jax.Array:
-    """A forward product, in blocks that fit in cache."""
+    """The forward product, in blocks that fit in cache."""
     batch, rows, _ = left.shape
     columns = right.shape[2]
     if columns < rows and columns < 16:
@@ -79,19 +79,20 @@ def exact_backward(
         left: log values [b, m, k].
         right: log values [b, k, n].
         out: the result of the forward product [b, m, n].
-        weight: what every entry of `out` counts, of any sign [b, m, n].
+        weight: weights of the entries of `out`, of any sign [b, m, n].
 
     Returns:
-        The gradients by left [b, m, k] and right [b, k, n]. Terms of minus infinity get exactly zero.
+        The gradients with respect to left [b, m, k] and right [b, k, n]. Terms of minus infinity get
+        exactly zero.
     """
     batch, rows, inner = left.shape
     columns = right.shape[2]
     small = batch * rows * inner * columns <= BROADCAST_CELLS
     if not small and (kernel := _kernel("log_matmul_exp_backward")):
         return kernel(left, right, out, weight)
-    out = jnp.where(out == -jnp.inf, jnp.inf, out)  # such entries hand on nothing, and no NaN
+    out = jnp.where(out == -jnp.inf, jnp.inf, out)  # such entries contribute zero instead of NaN
     if small or not _on_cpu():
-        # the barrier makes each sum compute its own terms; shared, they would be stored
+        # the barrier makes each sum compute its own terms; shared terms would be stored
         again = jax.lax.optimization_barrier((left, right, out, weight))
         return _broadcast_terms(left, right, out, weight).sum(3), _broadcast_terms(*again).sum(1)
     if columns < rows and columns < 16:
@@ -104,7 +105,7 @@ def exact_backward(
 
 
 def _forward_rows(left: jax.Array, right: jax.Array, product: Callable[..., jax.Array]) -> jax.Array:
-    """The product of one entry of the batch, in blocks of rows."""
+    """The product of one batch entry, in blocks of rows."""
     rows, columns = left.shape[0], right.shape[1]
     count = -(-rows * columns // BLOCK_CELLS)
     block = -(-rows // count)
@@ -118,7 +119,7 @@ def _forward_block(left: jax.Array, right: jax.Array) -> jax.Array:
     steps, terms = _terms_of_block(left, right)
     top = _maximum_block(left, right)
     top = jnp.where(jnp.isfinite(top), top, 0)
-    # wide tiles are stored before they are summed: exponentials within a reduction would be scalar
+    # wide tiles are stored before they are summed: exponentials inside a reduction are not vectorised
     total = jax.lax.fori_loop(
         0,
         steps,
@@ -140,7 +141,7 @@ def _maximum_block(left: jax.Array, right: jax.Array) -> jax.Array:
 
 
 def _terms_of_block(left: jax.Array, right: jax.Array) -> tuple[int, Callable[[jax.Array], jax.Array]]:
-    """Number of tiles of k, and the terms [b, m, tile, n] of one."""
+    """Number of tiles of k, and a function that gives the terms [b, m, tile, n] of one tile."""
     cells = left.shape[0] * left.shape[1] * right.shape[2]
     tile = max(1, min(left.shape[2], TILE_CELLS // max(1, cells)))
     lefts, rights = _tiles(left, tile, 2), _tiles(right, tile, 1)
@@ -150,7 +151,7 @@ def _terms_of_block(left: jax.Array, right: jax.Array) -> tuple[int, Callable[[j
 def _backward_rows(
     left: jax.Array, right: jax.Array, out: jax.Array, weight: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """The backward product of one entry of the batch, in blocks of rows."""
+    """The backward product of one batch entry, in blocks of rows."""
     rows, inner = left.shape
     columns = right.shape[1]
     count = -(-rows * columns // BLOCK_CELLS)
@@ -174,7 +175,7 @@ def _backward_rows(
 def _backward_block(
     left: jax.Array, right: jax.Array, out: jax.Array, weight: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """The backward product of a block of rows: tiles of k, each kept as [tile, m, n] while it is summed."""
+    """The backward product of a block of rows, in tiles of k; each is stored as [tile, m, n] and summed."""
     rows, inner = left.shape
     columns = right.shape[1]
     tile = max(1, min(inner, TILE_CELLS // max(1, rows * columns)))
@@ -184,7 +185,7 @@ def _backward_block(
     def step(_: None, tables: tuple[jax.Array, jax.Array]) -> tuple[None, tuple[jax.Array, jax.Array]]:
         terms = jnp.exp(tables[0].T[:, :, None] + tables[1][:, None, :] - out) * weight
         terms = jax.lax.optimization_barrier(terms)
-        # sums as products with ones: they run in vector instructions, which reductions on the CPU do not
+        # sums as products with ones, which are vectorised on the CPU; reductions are not
         by_left = jnp.einsum("kmn,n->km", terms, across, precision="highest")
         return None, (by_left, jnp.einsum("kmn,m->kn", terms, down, precision="highest"))
 
@@ -193,7 +194,7 @@ def _backward_block(
 
 
 def _tiles(table: jax.Array, tile: int, axis: int) -> jax.Array:
-    """Cut an axis of [b, x, y] into tiles, padded with minus infinity, and put the tiles in front."""
+    """Split an axis of [b, x, y] into tiles, padded with minus infinity, with the tiles as leading axis."""
     size = table.shape[axis]
     count = -(-size // tile)
     padding = [(0, count * tile - size if i == axis else 0) for i in range(3)]
@@ -208,7 +209,7 @@ def _over_tile(reduce: Callable[..., jax.Array], terms: jax.Array) -> jax.Array:
 
 
 def _apart(terms: jax.Array) -> jax.Array:
-    """The same [b, m, tile, n], stored before anything sums over it."""
+    """The same [b, m, tile, n], stored before it is summed."""
     return terms if terms.shape[2] == 1 else jax.lax.optimization_barrier(terms)
 
 
@@ -230,7 +231,7 @@ def _on_cpu() -> bool:
 
 
 def _kernel(name: str) -> Callable[..., Any] | None:
-    """A kernel by its name, where kernels are switched on and can run; nothing else imports them."""
+    """A kernel by its name, if kernels are enabled and can run; they are imported only here."""
     if _on_cpu():
         return None
     from pgmjax.kernels import kernels_in_use, log_matmul_exp

@@ -1,16 +1,16 @@
 """The fast form of the log-space matrix product: one matrix product of scaled exponentials, with its guard.
 
 Both tables are shifted by a gauge over k (half the difference of their maxima for that k, so that
-neither is small where the other is large) and by row and column maxima, and raised by `2**s`:
+neither is small where the other is large) and by row and column maxima, and multiplied by `2**s`:
 
     P[m, n] = sum over k of L[m, k] R[k, n],  L = 2**s exp(left - gauge - row maximum) <= 2**s, R alike.
 
 A factor that underflows is below the smallest normal number `tiny`, so its term is below
-`tiny * 2**s`, and K of them lose less than `K * tiny * 2**s`. Where P is at least
-`limit = K * tiny * 2**s / eps`, the loss is below one rounding error; below it the entry counts as
-clipped. In float32 (s = 30) that is 92 - log K nats under the sum of the row's and column's maxima.
-The backward products stay below the largest number and lose at most `tiny * 4**s` (1e-20 in float32)
-of the weight of one entry.
+`tiny * 2**s`, and K of them lose less than `K * tiny * 2**s`. If P is at least
+`limit = K * tiny * 2**s / eps`, the loss is below one rounding error; smaller entries are clipped. In
+float32 (s = 30) the limit is 92 - log K nats below the sum of the row's and column's maxima. The
+backward products do not overflow and lose at most `tiny * 4**s` (1e-20 in float32) of the weight of
+one entry.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Scaled(NamedTuple):
     Attributes:
         left: `2**s exp(left - gauge - row_top)` [b, m, k].
         right: `2**s exp(right + gauge - column_top)` [b, k, n].
-        row_top: the largest gauged entry of a row [b, m], 0 where the row is all minus infinity.
-        column_top: the largest gauged entry of a column [b, n], 0 where all minus infinity.
+        row_top: the largest gauged entry of a row [b, m], 0 if the row is all minus infinity.
+        column_top: the largest gauged entry of a column [b, n], 0 if the column is all minus infinity.
     """
 
     left: jax.Array
@@ -43,12 +43,12 @@ class Scaled(NamedTuple):
 
 
 def raised_bits(dtype: np.dtype) -> int:
-    """The power of two that scaled exponentials are raised by."""
+    """The exponent s of the factor `2**s` of scaled exponentials."""
     return RAISED_BITS[np.dtype(dtype).name]
 
 
 def clip_limit(inner: int, dtype: np.dtype) -> float:
-    """The product below which lost terms may matter, in the scale `4**s` of the product."""
+    """The value of the product below which lost terms may matter, in the product's scale `4**s`."""
     numbers = np.finfo(dtype)
     return inner * float(numbers.tiny) * 2.0 ** raised_bits(dtype) / float(numbers.eps)
 
@@ -61,7 +61,7 @@ def clip_gap(inner: int, dtype: np.dtype) -> float:
 
 
 def scaled(left: jax.Array, right: jax.Array) -> Scaled:
-    """Gauge, shift and raise two log tables, and take their exponentials."""
+    """Gauge, shift and scale two log tables, and take their exponentials."""
     of_left, of_right = jnp.max(left, axis=1), jnp.max(right, axis=2)
     both = jnp.isfinite(of_left) & jnp.isfinite(of_right)
     gauge = jnp.where(both, (of_left - of_right) / 2, 0)
@@ -82,14 +82,14 @@ def fast_forward(left: jax.Array, right: jax.Array, finite: bool = False) -> tup
     Args:
         left: log values [b, m, k].
         right: log values [b, k, n].
-        finite: a promise that no entry is minus infinity, which saves looking for structural zeros (a
-            third of the compile time).
+        finite: True if no entry is minus infinity, which skips the check for structural zeros (a third of
+            the compile time).
 
     Returns:
-        Log values [b, m, n], and a boolean mask of the same shape. Unmasked entries are right to rounding;
-        those without any finite term are exactly minus infinity. A masked entry holds an upper bound of
-        its value, within a factor of two of the clip limit. So if the marginal weight on masked entries,
-        computed from these values, is negligible, it is so in truth.
+        Log values [b, m, n], and a boolean mask of the same shape. Unmasked entries are exact up to
+        rounding; those without any finite term are exactly minus infinity. A masked entry holds an upper
+        bound of its value, within a factor of two of the clip limit. So if the marginal weight on masked
+        entries computed from these values is negligible, the true weight is too.
     """
     tables = scaled(left, right)
     product = _product("bmk,bkn->bmn", tables.left, tables.right)
@@ -98,7 +98,7 @@ def fast_forward(left: jax.Array, right: jax.Array, finite: bool = False) -> tup
     empty = jnp.zeros_like(product, bool) if finite else structural_zeros(left, right)
     clipped = (product < limit) & ~empty
     product = jnp.where(clipped, 2 * limit, product)
-    # two branches, so that neither near 1 nor far below it the scale costs digits
+    # two branches, so that the scale costs no digits near 1 or far below it
     large = product > 1
     log_product = jnp.log(jnp.where(large, product * 0.25**bits, product))
     log_product = log_product - jnp.where(large, 0, 2 * bits * np.log(2)).astype(dtype)
@@ -115,12 +115,12 @@ def fast_backward(
         left: log values [b, m, k].
         right: log values [b, k, n].
         out: the forward result [b, m, n].
-        weight: what every entry of `out` counts [b, m, n]: no row or column of its absolute values may sum to
-            more than about 1, since losses by underflow (below 1e-19 an entry in float32) are absolute.
+        weight: weights of the entries of `out` [b, m, n]. No row or column of absolute values may sum to more
+            than about 1, since losses by underflow (below 1e-19 per entry in float32) are absolute.
 
     Returns:
-        The gradients by left [b, m, k] and right [b, k, n]. Entries further below their maxima than
-        `clip_gap` count nothing.
+        The gradients with respect to left [b, m, k] and right [b, k, n]. Entries further below their maxima
+        than `clip_gap` contribute nothing.
     """
     tables = scaled(left, right)
     bits = raised_bits(left.dtype)
@@ -137,7 +137,7 @@ def fast_backward(
 
 
 def structural_zeros(left: jax.Array, right: jax.Array) -> jax.Array:
-    """Entries [b, m, n] without a k at which both tables are finite; costs a product only if any is not."""
+    """Entries [b, m, n] without a k at which both tables are finite; a product only if any is infinite."""
 
     def count(tables: tuple[jax.Array, jax.Array]) -> jax.Array:
         ones = [(table > -jnp.inf).astype(jnp.float32) for table in tables]

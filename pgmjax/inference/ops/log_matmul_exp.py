@@ -1,10 +1,10 @@
 """Matrix products in log space: `out[b, m, n]`, the log-sum-exp over k of `left[b, m, k] + right[b, k, n]`.
 
-One primitive carries inference: every step of a contraction is such a product, and its gradient two
-more. Minus infinity is an exact zero: where no k has a finite term so is the result, with zero gradient.
+Every step of a contraction is such a product, and its gradient takes two more. Minus infinity is an exact
+zero: if no k has a finite term, the result is minus infinity, with zero gradient.
 
 A product is computed in one of three forms: exact (`exact_product`), fast (`fast_product`, which may
-underflow), or guarded: fast, with the exact form for the rows where that is not enough.
+underflow), or guarded: fast, with rows that underflow recomputed in the exact form.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pgmjax.inference.ops.tables import held_back
 
 Form = Literal["auto", "exact", "fast", "guarded"]
 FORMS = ("auto", "exact", "fast", "guarded")
-GUARDED_CELLS = 1 << 17  # products of fewer terms take less time in the exact form than three products do
+GUARDED_CELLS = 1 << 17  # with fewer terms, the exact form is faster than three matrix products
 
-# what the guarded form works on
+# operands of the guarded form
 Tables = tuple[jax.Array, jax.Array]
-CHUNK_CELLS = 1 << 14  # cells of (m, n) recomputed together: few, since one wrong entry costs its chunk
+CHUNK_CELLS = 1 << 14  # cells of (m, n) recomputed together; small, since one wrong entry costs its chunk
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
@@ -36,15 +36,15 @@ def log_matmul_exp(left: jax.Array, right: jax.Array, form: Form = "auto") -> ja
     Args:
         left: log values [b, m, k], float32 or float64; finite or minus infinity.
         right: log values [b, k, n] of the same type.
-        form: as for `forward`. The gradient of "fast" is taken in the fast form, too: use it where the
-            weight on clipped entries has been seen to be negligible.
+        form: as for `forward`. The gradient of "fast" also uses the fast form, so choose it only if the
+            weight on clipped entries is known to be negligible.
 
     Returns:
         Log values [b, m, n]. Minus infinity where no k has a finite term, with zero gradient.
 
     Raises:
-        TypeError: if the tables are not of one floating type.
-        ValueError: if the shapes do not fit each other, or the form is not known.
+        TypeError: if the tables do not have the same floating type.
+        ValueError: if the shapes do not match, or the form is unknown.
 
     Example:
         >>> left, right = jnp.log(jnp.array([[[1.0, 2.0]]])), jnp.log(jnp.array([[[3.0], [4.0]]]))
@@ -55,7 +55,7 @@ def log_matmul_exp(left: jax.Array, right: jax.Array, form: Form = "auto") -> ja
 
 
 def _log_matmul_exp_forward(left, right, form):
-    # by its own rule: a second derivative goes through what is saved
+    # calls the function with the custom rule, as second derivatives go through the saved output
     out = log_matmul_exp(left, right, form)
     return out, (left, right, out)
 
@@ -103,7 +103,7 @@ def _plain_backward(left, right, out, weight):
 
 
 def _checked(left: jax.Array, right: jax.Array, form: Form) -> Form:
-    """The form to use, after the tables and its name have been checked."""
+    """The form to use, after validating the tables and the form."""
     if form not in FORMS:
         raise ValueError(f"expected a form of {', '.join(FORMS)}, got {form!r}")
     if left.dtype != right.dtype or np.dtype(left.dtype).name not in fast_product.RAISED_BITS:
@@ -119,7 +119,7 @@ def _checked(left: jax.Array, right: jax.Array, form: Form) -> Form:
 
 
 def choose_form(batch: int, rows: int, inner: int, columns: int) -> Form:
-    """The form that "auto" takes for a product of these sizes: "exact" or "guarded".
+    """The form that "auto" selects for a product of these sizes: "exact" or "guarded".
 
     Example:
         >>> choose_form(1, 256, 256, 256), choose_form(1, 10, 10, 10)
@@ -135,16 +135,16 @@ def forward(left: jax.Array, right: jax.Array, form: Form = "auto") -> jax.Array
     Args:
         left: log values [b, m, k], float32 or float64; finite or minus infinity.
         right: log values [b, k, n] of the same type.
-        form: "exact", the on-line log-sum-exp; "fast", one matrix product, where an entry that underflows
-            takes an upper bound (see `inference.ops.fast_product.fast_forward`); "guarded", the fast
-            form with the exact one where that matters; "auto", exact or guarded by size.
+        form: "exact", the on-line log-sum-exp; "fast", one matrix product, in which entries that underflow
+            are replaced by an upper bound (see `inference.ops.fast_product.fast_forward`); "guarded", the
+            fast form with the exact one where needed; "auto", exact or guarded, depending on the size.
 
     Returns:
         Log values [b, m, n].
 
     Raises:
-        TypeError: if the tables are not of one floating type.
-        ValueError: if the shapes do not fit each other, or the form is not known.
+        TypeError: if the tables do not have the same floating type.
+        ValueError: if the shapes do not match, or the form is unknown.
     """
     form = _checked(left, right, form)
     if form == "fast":
@@ -157,22 +157,22 @@ def backward(
 ) -> tuple[jax.Array, jax.Array]:
     """The product's gradient: sums of `weight * exp(left + right - out)` over n and over m.
 
-    With `weight` the probabilities of the cells (m, n), the results are those of (m, k) and (k, n).
+    If `weight` contains the probabilities of the cells (m, n), the results are those of (m, k) and (k, n).
 
     Args:
         left: log values [b, m, k].
         right: log values [b, k, n].
         out: the product [b, m, n]; of the fast form if `form` is "fast".
-        weight: what every entry of `out` counts [b, m, n]; for the fast form no row or column of its
-            absolute values may sum to more than about 1.
+        weight: weights of the entries of `out` [b, m, n]. For the fast form, no row or column of absolute
+            values may sum to more than about 1.
         form: as for `forward`.
 
     Returns:
-        The gradients by left [b, m, k] and by right [b, k, n].
+        The gradients with respect to left [b, m, k] and right [b, k, n].
 
     Raises:
-        TypeError: if the tables are not of one floating type.
-        ValueError: if the shapes do not fit each other, or the form is not known.
+        TypeError: if the tables do not have the same floating type.
+        ValueError: if the shapes do not match, or the form is unknown.
     """
     form = _checked(left, right, form)
     for name, table in (("out", out), ("weight", weight)):
@@ -188,14 +188,14 @@ def backward(
 
 
 def guarded_forward(left: jax.Array, right: jax.Array) -> jax.Array:
-    """Log-sum-exp over k, as fast as a matrix product where no entry underflows, and always exact.
+    """Log-sum-exp over k, always exact, and as fast as a matrix product if no entry underflows.
 
     Args:
         left: log values [b, m, k].
         right: log values [b, k, n].
 
     Returns:
-        Log values [b, m, n]: those of the exact form, to rounding.
+        Log values [b, m, n], equal to those of the exact form up to rounding.
     """
     out, clipped = fast_product.fast_forward(left, right)
 
@@ -216,11 +216,11 @@ def guarded_backward(
         left: log values [b, m, k].
         right: log values [b, k, n].
         out: the exact forward result [b, m, n].
-        weight: what every entry of `out` counts, of any sign and scale [b, m, n].
+        weight: weights of the entries of `out`, of any sign and scale [b, m, n].
 
     Returns:
-        The gradients by left [b, m, k] and right [b, k, n]. What is lost of the weight of an entry is
-        below 2e-14 (float32) of the largest one, in the same b.
+        The gradients with respect to left [b, m, k] and right [b, k, n]. The lost weight of an entry is
+        below 2e-14 (float32) of the largest weight in the same b.
     """
     weight, scale = weight_scale(weight)
     tables = fast_product.scaled(left, right)
@@ -252,20 +252,20 @@ def weight_scale(weight: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _taken(table: jax.Array, entry: jax.Array, rows: jax.Array, fill: float | bool) -> jax.Array:
-    """Some rows of one entry of the batch, [1, rows, ...]; a fill for rows past the end."""
+    """Some rows of one batch entry, [1, rows, ...]; `fill` for rows past the end."""
     return table.at[entry, rows].get(mode="fill", fill_value=fill)[None]
 
 
 def _over_wrong_rows(wrong: jax.Array, recompute: Callable[..., Any], tables: Tables, state: Any) -> Any:
     """Run `state = recompute(tables, entry, rows, state)` over all rows with a wrong entry, in chunks.
 
-    Loops over their number, so that nothing runs where nothing is wrong, also under `vmap`.
+    The loops run over the number of such rows, so nothing is recomputed if there are none, also under `vmap`.
     """
     batch, size, columns = wrong.shape
     chunk = max(1, min(size, CHUNK_CELLS // max(1, columns)))
     affected = wrong.any(2)
     counts = affected.sum(1)
-    # wrong rows first; the end of the last chunk lies past the table and is dropped
+    # wrong rows first; indices past the table, at the end of the last chunk, are dropped
     order = jnp.where(jnp.arange(size) < counts[:, None], jnp.argsort(~affected, axis=1, stable=True), size)
     order = jnp.pad(order, ((0, 0), (0, -size % chunk)), constant_values=size)
 

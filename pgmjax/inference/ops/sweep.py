@@ -1,12 +1,12 @@
-"""A contraction forwards, and backwards for all marginals: written out, so that little is compiled.
+"""Forward and backward passes of a contraction, written out so that little is compiled.
 
-Forwards each step adds two tables and sums variables out. Backwards each table receives its own
-marginal: with the joint marginal `p = weight * exp(left + right - result)` of a step's union, where
-`weight` is the marginal of the step's result, both operands get sums of p. Every table is used
-once, so that no two contributions ever meet. Automatic differentiation reaches the same numbers
-through twice the number of compiled operations.
+In the forward pass, each step adds two tables and sums variables out. The backward pass computes the
+marginal of every table: with the joint marginal `p = weight * exp(left + right - result)` of a step's
+union, where `weight` is the marginal of the step's result, both operands get sums of p. Each table is
+used once, so contributions never have to be added. Automatic differentiation computes the same numbers
+with twice as many compiled operations.
 
-Large products, whose union must not be stored, go through one of `EXACT`, `FAST` and `MAXIMUM`.
+Large products, whose union must not be stored, use one of `EXACT`, `FAST` and `MAXIMUM`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pgmjax.inference.ops.tables import Reduce, Table, align, lowest, recentred
 from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step
 
 # On paths with more steps than this from an input to the result, messages are recentred and marginals
-# made to sum to 1 again: float32 keeps its digits however long the chain, and short ones pay nothing.
+# renormalised. This keeps float32 accurate on long chains at no cost for short ones.
 DEEP = 12
-# A step whose union has so many cells, and no side below the second figure, counts as a large product.
+# A step is a large product if its union has at least LARGE cells, and each side at least SIDE.
 LARGE, SIDE = 300_000, 8
 
 
@@ -36,10 +36,10 @@ class Products:
     """The method for large products of tables [b, m, k] and [b, k, n] of log values.
 
     Attributes:
-        forward: from both tables to the product [b, m, n], and which of its entries hold only an upper
-            bound (None: none).
-        backward: from both tables, the product and its marginal to the marginals of both; None where
-            nobody goes backwards.
+        forward: maps both tables to the product [b, m, n] and a mask of the entries that are only upper
+            bounds (None if there are none).
+        backward: maps both tables, the product and its marginal to the marginals of both tables; None if
+            there is no backward pass.
     """
 
     forward: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array | None]]
@@ -48,16 +48,16 @@ class Products:
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """The state that the forward sweep leaves for the backward one.
+    """The state that the forward pass stores for the backward pass.
 
     Attributes:
-        tables: the inputs, then each step's result less what was taken out of it.
-        shares: for each step what turns a term of its union into its share of the result: the largest
-            term and the sum of exponentials relative to it. Shares so found add up to 1 to the last
-            digits, which those from the result's logarithm do not: enough to stop a float32 fit
-            long before its optimum. For large products the result itself.
-        scale: the sum of all that was taken out.
-        bounds: for large products, by number of the step, which entries [b, m, n] are upper bounds.
+        tables: the inputs, then each step's result minus the scale taken out of it.
+        shares: for each step, the largest term of its union and the sum of exponentials relative to it,
+            which give each term's share of the result. These shares sum to 1 up to the last digits. Shares
+            computed from the result's logarithm do not, which is enough to stop a float32 fit long before
+            its optimum. For large products, the result itself.
+        scale: the sum of all scales taken out.
+        bounds: for large products, by step number, a mask of the entries [b, m, n] that are upper bounds.
     """
 
     tables: tuple[Table, ...]
@@ -83,9 +83,9 @@ def forward(
     Args:
         path: the plan; its last step leaves a scalar.
         tables: log values for each clique, JAX or NumPy arrays.
-        reduce: how axes go; of the same library.
-        products: how large products are computed; without it as all others.
-        with_shares: whether to go back afterwards, with log-sum-exp.
+        reduce: reduction of axes, from the same library as the tables.
+        products: method for large products. Default: the same as for other steps.
+        with_shares: whether `backward` will be called, with log-sum-exp.
     """
     every = list(tables)
     shares: list[Any] = []
@@ -108,7 +108,7 @@ def forward(
             if not _gone(step):
                 result = combined
             elif with_shares and isinstance(combined, np.ndarray):
-                with np.errstate(divide="ignore"):  # XLA finds what is common by itself, NumPy does not
+                with np.errstate(divide="ignore"):  # XLA finds the common subexpression, NumPy does not
                     result = np.log(share[1]) + np.squeeze(share[0], _gone(step))
             else:
                 result = reduce(combined, _gone(step))
@@ -122,11 +122,11 @@ def forward(
 def backward(
     path: ContractionPath, sweep: Sweep, products: Products | None = None
 ) -> tuple[tuple[Table, ...], Table]:
-    """Marginals of all cliques, from what `forward` left with log-sum-exp.
+    """Marginals of all cliques, from the result of `forward` with log-sum-exp.
 
     Returns:
-        The marginals (probabilities), and the probability that lies on entries which hold only an upper
-        bound: where it is negligible, so is the error of everything.
+        The marginals (probabilities), and the total probability of entries that are only upper bounds. If
+        it is negligible, so is the error of all results.
     """
     xp = np if all(isinstance(table, np.ndarray | np.generic) for table in sweep.tables) else jnp
     count = len(path.structure.cliques)
@@ -182,14 +182,14 @@ def _largest_and_sum(table: Table, axes: tuple[int, ...]) -> tuple[Table, Table]
 
 
 def _renormalised(tables: tuple[jax.Array, jax.Array], weight: jax.Array) -> list[jax.Array]:
-    """Marginals of both tables, each with the sum of that which they come from."""
+    """Both tables, each rescaled to the sum of `weight`."""
     sums = [jnp.sum(table) for table in tables]
     return [t * (jnp.sum(weight) / jnp.where(s > 0, s, 1)) for t, s in zip(tables, sums, strict=True)]
 
 
 @functools.lru_cache(maxsize=256)
 def large(path: ContractionPath) -> dict[int, MatrixProduct]:
-    """The large products of a path, by number of their step."""
+    """The large products of a path, by step number."""
     cells = path.structure.cells
     found = {}
     for number, step in enumerate(path.steps):
@@ -203,7 +203,7 @@ def large(path: ContractionPath) -> dict[int, MatrixProduct]:
 
 @functools.lru_cache(maxsize=256)
 def _depth(path: ContractionPath) -> int:
-    """Number of steps on the longest way from an input to the result."""
+    """Number of steps on the longest path from an input to the result."""
     count = len(path.structure.cliques)
     depths: list[int] = []
     for step in path.steps:
@@ -231,7 +231,7 @@ def _operands(
 
 
 def _as_product(path: ContractionPath, table: Table, own: tuple[int, ...], *groups: tuple[int, ...]) -> Table:
-    """A table with its axes gathered into three: the cells of each group of variables."""
+    """A table reshaped to one axis per group of variables."""
     order = tuple(v for group in groups for v in group)
     return align(table, own, order).reshape([path.structure.cells(group) for group in groups])
 
@@ -250,6 +250,6 @@ def _maximum(left: jax.Array, right: jax.Array) -> tuple[jax.Array, None]:
 
 
 EXACT = Products(_exact, exact_product.exact_backward)
-# of finite tables, as matrix products: what underflows holds an upper bound
+# matrix products of finite tables: entries that underflow are upper bounds
 FAST = Products(functools.partial(fast_product.fast_forward, finite=True), fast_product.fast_backward)
-MAXIMUM = Products(_maximum)  # only values of maxima are asked for, so that nothing goes backwards
+MAXIMUM = Products(_maximum)  # only values of maxima are needed, so there is no backward pass

@@ -1,11 +1,11 @@
 """Operations on log-space tables: the semirings that inference runs on, and their executor.
 
-Tables combine by adding logarithms; a reduction says how axes go. `logsumexp` and `logmax` run on
-the device and are differentiable; their NumPy twins run on the host, in float64, without compiling
-anything. Minus infinity is an exact zero everywhere: it has zero gradient and never makes a NaN.
+Tables are combined by adding logarithms; a reduction removes axes. `logsumexp` and `logmax` run on
+the device and are differentiable; their NumPy versions run on the host, in float64, without compilation.
+Minus infinity is an exact zero everywhere: it has zero gradient and never produces a NaN.
 
-Tables of several shapes can stand in one vector, each in row-major order (`split`, `join`). `computed_if`
-and `held_back` keep work on tables from being done where it is not needed, also under `vmap`.
+Tables of several shapes can be stored in one vector, each in row-major order (`split`, `join`).
+`computed_if` and `held_back` avoid work on tables that is not needed, also under `vmap`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Reduce = Callable[[Table, tuple[int, ...]], Table]
 
 
 def lowest(table: Table) -> Table:
-    """The table with a very low number instead of minus infinity, so that differences are numbers."""
+    """The table with a very low number instead of minus infinity, so that differences are never NaN."""
     xp = np if isinstance(table, np.ndarray | np.generic) else jnp
     return xp.maximum(table, float(jnp.finfo(table.dtype).min) / 4)
 
@@ -39,11 +39,11 @@ def logsumexp(table: jax.Array, axes: tuple[int, ...]) -> jax.Array:
 
     Args:
         table: log values, any shape.
-        axes: axes to sum out; none returns the table.
+        axes: axes to sum out; if empty, the table is returned.
 
     Returns:
-        Log values over the other axes. Where every entry is minus infinity so is the result,
-        with zero gradient (that of `jax.nn.logsumexp` is NaN there).
+        Log values over the other axes. Where every entry is minus infinity, the result is minus infinity
+        with zero gradient (the gradient of `jax.nn.logsumexp` is NaN there).
 
     Example:
         >>> print(f"{logsumexp(jnp.log(jnp.array([1.0, 3.0])), (0,)):.4f}")
@@ -90,11 +90,11 @@ def align(table: Table, variables: Sequence[Hashable], target: Sequence[Hashable
 
     Args:
         table: one axis for each of `variables`.
-        variables: what the axes stand for, numbers or names; all in `target`.
-        target: those of the table to broadcast to.
+        variables: variables of the axes, numbers or names; all in `target`.
+        target: variables of the table to broadcast to.
 
     Returns:
-        A view with one axis for each of `target`, of size 1 where the table lacks the variable.
+        A view with one axis for each of `target`, of size 1 if the table does not have the variable.
     """
     place = {v: i for i, v in enumerate(target)}
     order = sorted(range(len(variables)), key=lambda i: place[variables[i]])
@@ -114,10 +114,10 @@ def project(table: Table, variables: Sequence[int], target: Sequence[int], reduc
 
 
 def recentred(table: Table) -> tuple[Table, Table]:
-    """A table minus its maximum, and that maximum (0 where all is minus infinity).
+    """A table minus its maximum, and that maximum (0 if the table is all minus infinity).
 
-    Messages are kept near zero so: float32 has no digits to lose there, however long the chain.
-    The maximum is a constant to the gradient, which the sum of both does not depend on.
+    This keeps messages near zero, so that float32 does not lose digits on long chains. The maximum is
+    treated as a constant by the gradient, which is correct because it cancels in the sum of both results.
     """
     if isinstance(table, np.ndarray | np.generic):
         top = np.max(table)
@@ -137,8 +137,8 @@ def contract(path: ContractionPath, tables: Sequence[Table], reduce: Reduce) -> 
         reduce: `logsumexp`, `logmax` or their host twins.
 
     Returns:
-        A table over `path.output` (a scalar where that is empty) and a scalar to add to it: the
-        scale that was taken out on the way.
+        A table over `path.output` (a scalar if that is empty), and the scale that was taken out of it
+        and has to be added.
     """
     cliques = path.structure.cliques
     # operands are dropped once used, so that their memory is freed
@@ -157,7 +157,7 @@ def contract(path: ContractionPath, tables: Sequence[Table], reduce: Reduce) -> 
 
 
 def split(vector: Any, shapes: Sequence[tuple[int, ...]]) -> tuple[Any, ...]:
-    """Cut a vector into tables; what is left at its end is ignored.
+    """Split a vector into tables; any remaining entries are ignored.
 
     Example:
         >>> [table.shape for table in split(np.arange(9), [(2, 3), (2,)])]
@@ -176,7 +176,7 @@ def split(vector: Any, shapes: Sequence[tuple[int, ...]]) -> tuple[Any, ...]:
 
 
 def join(tables: Sequence[jax.Array], length: int | None = None) -> jax.Array:
-    """All tables in one vector, with zeros up to a length."""
+    """Concatenate tables into one vector, padded with zeros to a length."""
     parts = [jnp.ravel(table) for table in tables]
     rest = 0 if length is None else length - sum(part.size for part in parts)
     if rest or not parts:
@@ -197,10 +197,10 @@ def host_join(tables: Sequence[Any], dtype: Any, length: int | None = None) -> n
 def computed_if(
     needed: jax.Array, compute: Callable[[Tables], jax.Array], tables: Tables, otherwise: jax.Array
 ) -> jax.Array:
-    """`compute(tables)` where a scalar condition holds, else `otherwise`.
+    """`compute(tables)` if a scalar condition holds, else `otherwise`.
 
-    Under `vmap` `lax.cond` computes both branches always; this loop of at most one turn is skipped
-    when no row of the batch needs it.
+    Under `vmap`, `lax.cond` always computes both branches. This loop of at most one iteration is skipped
+    if no batch entry needs it.
     """
 
     def turn(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -210,5 +210,5 @@ def computed_if(
 
 
 def held_back(tables: Tables, state: jax.Array) -> Tables:
-    """The same tables, tied to a loop's state: else XLA takes work on them out of the loop."""
+    """The same tables, tied to a loop's state, so that XLA does not hoist work on them out of the loop."""
     return jax.lax.optimization_barrier((tables, state))[0]

@@ -1,10 +1,10 @@
 """Oracles: marginals, log-partition and most likely value of a model, from its log-potentials.
 
-- `base`: the interface. `choose`: the oracle of a structure, by name or by cost.
+- `base`: the interface. `choose`: selects the oracle for a structure, by name or by cost.
 - Exact: `contraction`, `levels` (many small cliques), `sliced` (little memory), `message_passing`, and
-  `brute_force`, the reference of all others.
+  `brute_force`, the reference for all others.
 - Approximate: `belief_propagation`.
-- On the host, a question at a time, with nothing to compile: `host`.
+- On the host, one query at a time, without compilation: `host`.
 """
 
 from pgmjax._internal.moved import serve_old_names

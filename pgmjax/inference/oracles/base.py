@@ -1,12 +1,12 @@
-"""The interface of oracles: inference in the distribution that log-potentials define.
+"""The interface of oracles: inference in the distribution defined by log-potentials.
 
-An oracle is planned once for a structure. It is a pytree: what shapes the compiled program is
-static, index maps (where an oracle has any) are leaves, so that programs which take it as an
-argument are shared by everything that has the same shapes.
+An oracle is planned once for a structure. It is a pytree: what determines the compiled program is
+static, and index maps (if an oracle has any) are leaves. Programs that take an oracle as an argument
+are therefore shared by all oracles with the same shapes.
 
-Solvers keep all potentials in one flat vector, since an operation on a vector is compiled once and
-one on each of a thousand tables a thousand times. `infer_flat` and `maximum_flat` serve them; the
-forms on tuples of tables are for everyone else.
+Solvers store all potentials in one flat vector, since an operation on a vector is compiled once, but
+an operation on each of a thousand tables a thousand times. `infer_flat` and `maximum_flat` are for
+solvers; the methods on tuples of tables are for all other callers.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from pgmjax.inference.plan.structure import Structure, Variables
 
 Potentials = Sequence[jax.Array]
 
-# For each measured cell, beside the solver: values, standard deviations, potentials and marginals in
-# float64, and the end of a float32 fit evaluated in float64 (measured: 96 on one clique of 200^3 cells).
+# Per measured cell, in addition to the solver: values, standard deviations, potentials and marginals in
+# float64, and the result of a float32 fit evaluated in float64 (measured: 96 on one clique of 200^3 cells).
 HOST_BYTES = 112
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """The limits that an oracle is planned for.
+    """The limits under which an oracle is planned.
 
     Attributes:
         max_bytes: memory that may be used.
-        itemsize: bytes of a cell, 4 or 8.
-        copies: tables the size of the potentials that will live at once.
-        finite: whether no potential will be minus infinity, which matrix products cannot hold.
-        mesh: devices that share one call; None uses one.
+        itemsize: bytes per cell, 4 or 8.
+        copies: number of copies of the potentials in memory at the same time.
+        finite: whether no potential will be minus infinity, which fast matrix products do not support.
+        mesh: devices that share one call; None uses one device.
     """
 
     max_bytes: int
@@ -55,17 +55,17 @@ class Limits:
     mesh: Mesh | None = None
 
     def allow(self, cost: Forecast) -> bool:
-        """Return whether what a forecast says fits in memory."""
+        """Return whether a forecast fits in memory."""
         return peak_bytes(cost, self.itemsize, self.copies) <= self.max_bytes
 
 
 def peak_bytes(cost: Forecast, itemsize: int, copies: int) -> int:
-    """The oracle's and the solver's tables and, where the device is the host, the host's own copies."""
+    """Bytes of the oracle's and the solver's tables, plus the host's copies if the device is the host."""
     return cost.peak_bytes(itemsize, copies) + host_bytes(cost.inputs)
 
 
 def host_bytes(inputs: int) -> int:
-    """Return the bytes that the host keeps for measured cells; 0 if it has a memory of its own."""
+    """Return the bytes that the host uses for measured cells; 0 if the device has separate memory."""
     return HOST_BYTES * inputs if jax.default_backend() == "cpu" else 0
 
 
@@ -73,18 +73,18 @@ def host_bytes(inputs: int) -> int:
 class Oracle(abc.ABC):
     """Inference for one structure. All tables are in the order of `structure.cliques`.
 
-    Potentials are natural logarithms and may be minus infinity (structural zeros). Where every joint
-    state is impossible the log-partition is minus infinity; marginals mean nothing then, but are
-    finite. A new oracle gives `structure`, `forecast`, `infer`, `log_partition` and `maximum`, and to be
-    asked for also `build` and its `name`.
+    Potentials are natural logarithms and may be minus infinity (structural zeros). If every joint state
+    is impossible, the log-partition is minus infinity, and marginals are meaningless but finite. A new
+    oracle must define `structure`, `forecast`, `infer`, `log_partition` and `maximum`, and also `build`
+    and `name` if it can be selected by name.
 
     Attributes:
-        name: what `Estimator(oracle=...)` calls it; those of belief propagation, which are not asked for by
-            name, have none.
+        name: name for `Estimator(oracle=...)`. Oracles of belief propagation cannot be selected by name and
+            have none.
         shares_devices: whether one call can be shared by the devices of a mesh.
         structure: sizes and cliques, as a field or a property.
-        fast: whether its error bound may be above rounding, to which `exact()` is the remedy; potentials
-            must then be finite.
+        fast: whether the error bound may exceed rounding error, in which case `exact()` should be used.
+            Potentials must then be finite.
     """
 
     name: ClassVar[str]
@@ -97,13 +97,13 @@ class Oracle(abc.ABC):
         """Plan the oracle of a structure.
 
         Raises:
-            NotImplementedError: one that is made in another way only.
+            NotImplementedError: the oracle can only be created in another way.
         """
         raise NotImplementedError(f"{cls.__name__} does not say how it is planned: give it a method build.")
 
     @classmethod
     def within(cls, structure: Structure, limits: Limits) -> Oracle:
-        """Plan the oracle of a structure as limits allow; whether it fits in memory is asked afterwards."""
+        """Plan the oracle of a structure within limits; whether it fits in memory is not checked here."""
         return cls.build(structure)
 
     @property
@@ -121,23 +121,23 @@ class Oracle(abc.ABC):
 
     @abc.abstractmethod
     def maximum(self, potentials: Potentials) -> jax.Array:
-        """Largest sum of potentials that any joint state reaches (MAP value, nats)."""
+        """Largest sum of potentials over all joint states (MAP value, nats)."""
 
     @property
     def length(self) -> int:
-        """Numbers in a flat vector: the cells of all cliques, and padding where there is any."""
+        """Length of a flat vector: the cells of all cliques, plus padding, if any."""
         return sum(self.structure.cells(c) for c in self.structure.cliques)
 
     def infer_with_error(self, potentials: Potentials) -> tuple[jax.Array, tuple[jax.Array, ...], jax.Array]:
         """Same as `infer`, with a bound on the probability misplaced beyond rounding.
 
-        An oracle that leaves no error bound returns 0; to another one `exact()` is the remedy.
+        The bound is 0 for oracles without such an error. For others, use `exact()` if it is too large.
         """
         log_partition, marginals = self.infer(potentials)
         return log_partition, marginals, jnp.zeros((), log_partition.dtype)
 
     def exact(self) -> Oracle:
-        """The oracle to ask where the error bound is more than rounding: itself, for an exact one."""
+        """The oracle to use if the error bound exceeds rounding error; an exact oracle returns itself."""
         return self
 
     def infer_flat(self, potentials: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -155,15 +155,15 @@ class Oracle(abc.ABC):
         return self.maximum(split(potentials, self.structure.shapes))
 
     def run(self, tables: Sequence[Any], dtype: Any) -> tuple[float, list[Any]]:
-        """Log-partition and marginals of plain arrays, compiled; in exact form where an error bound matters.
+        """Log-partition and marginals of plain arrays, compiled; exact if the error bound exceeds rounding.
 
         Args:
             tables: log-potentials of each clique; NumPy arrays, or arrays of the dtype on the device.
             dtype: of the tables on the device, `float32` or `float64`.
 
         Returns:
-            The log-partition (nats) and the marginal of each clique (probabilities): arrays on the device
-            if all tables were, NumPy arrays otherwise, and always from `Levels`.
+            The log-partition (nats) and the marginal of each clique (probabilities). Marginals are arrays on
+            the device if all tables are, NumPy arrays otherwise; `Levels` always returns NumPy arrays.
         """
         dtype = np.dtype(dtype)
         on_device = all(isinstance(table, jax.Array) and table.dtype == dtype for table in tables)
@@ -177,11 +177,11 @@ class Oracle(abc.ABC):
             return float(log_partition), list(found) if on_device else list(map(np.asarray, found))
 
     def contraction_path(self) -> contraction.ContractionPath:
-        """A contraction of the structure, for the host to work on in float64."""
+        """A contraction of the structure, for use on the host in float64."""
         return contraction.plan(self.structure)
 
     def log_marginal(self, potentials: Potentials, variables: Variables) -> jax.Array:
-        """Log-probabilities of any variables, inside a clique or not [sizes of variables]."""
+        """Log-probabilities of any variables, within a clique or not [sizes of variables]."""
         path = contraction.plan(self.structure, variables)
         return normalised(ops.contract(path, potentials, ops.logsumexp)[0])
 
@@ -192,6 +192,6 @@ def _infer(oracle: Oracle, tables: Any) -> Any:
 
 
 def normalised(log_table: jax.Array) -> jax.Array:
-    """A table minus its own log-sum-exp: probabilities that sum to 1 whatever was rounded before."""
+    """A table minus its own log-sum-exp, so that probabilities sum to 1 despite earlier rounding."""
     total = ops.logsumexp(log_table, tuple(range(log_table.ndim)))
     return log_table - jnp.where(jnp.isfinite(total), total, 0)

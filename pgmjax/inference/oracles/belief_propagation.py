@@ -1,16 +1,16 @@
-"""Approximate inference by belief propagation on a region graph: for structures that no exact plan fits.
+"""Approximate inference by belief propagation on a region graph, for structures too large for exact plans.
 
-Memory and time of a sweep are those of the cliques' own tables, whatever loops they form. What comes out are
-pseudo-marginals: tables that agree with one another where they overlap (to the residual that is
-reported), which need not be those of any joint distribution.
+The memory and time of a sweep are those of the cliques' own tables, whatever loops they form. The results are
+pseudo-marginals: tables that agree with one another where they overlap (up to the reported residual), but
+need not be the marginals of any joint distribution.
 
-All outer tables are one log vector `x`, with belief(region) proportional to exp(x). A step handles one colour
-of inner regions, which touch different cells, and a sweep all of them in order.
+All outer tables are one log vector `x`, with belief(region) proportional to exp(x). A step processes one
+colour of inner regions, which touch different cells, and a sweep processes all colours in order.
 
-- `agree` is for counting numbers of outer regions alone: every step replaces the marginals on the colour by
-  their geometric mean, which is the exact minimum of the convex dual over these messages: sweeps converge.
+- `agree` is for counting numbers of outer regions only. Every step replaces the marginals on the colour by
+  their geometric mean, the exact minimum of the convex dual over these messages, so sweeps converge.
 - `pass_messages` is for any counting numbers. A step solves the stationarity equations of the colour's
-  messages. It is belief propagation where they are Bethe's; there is no promise that it converges.
+  messages. With Bethe's counting numbers it is belief propagation. Convergence is not guaranteed.
 
 References:
     Yedidia, Freeman and Weiss (2005), Constructing free-energy approximations and generalized belief
@@ -40,15 +40,15 @@ from pgmjax.inference.plan.forecast import Forecast
 from pgmjax.inference.plan.regions import Block, RegionGraph, RegionMaps, index_maps, region_graph
 from pgmjax.inference.plan.structure import Structure, Variables
 
-# On two CPU cores, for each cell that a colour touches: gathering, two segment sums and scattering.
+# On two CPU cores, per cell touched by a colour: gathering, two segment sums and scattering.
 SECONDS_A_CELL = 2e-8
 SWEEPS, OPERATIONS = 50, 150
 TEMPERATURES, COOLING_SWEEPS = 12, 20
-SLOWEST = 0.05  # an inner belief's step is divided by no less than this share of the weights around it
+SLOWEST = 0.05  # lower bound on the divisor of an inner belief's step, as a share of the weights around it
 
 Kind = TypeVar("Kind", bound="RegionOracle")
-Vector = Any  # a JAX array, or an index map that NumPy made
-Messages = tuple[jax.Array, ...]  # for each block the log-messages [colours, edge cells]
+Vector = Any  # a JAX array, or a NumPy index map
+Messages = tuple[jax.Array, ...]  # log-messages of each block [colours, edge cells]
 
 jax.tree_util.register_dataclass(
     Block,
@@ -66,11 +66,11 @@ class Beliefs:
     """The final state of belief propagation.
 
     Attributes:
-        log_partition: an approximation, or a bound from above where the oracle's `bounds` (nats).
+        log_partition: an approximation, or an upper bound if the oracle's `bounds` is True (nats).
         marginals: pseudo-marginal of each clique (probabilities).
-        residual: largest L1 distance between the marginal of an outer region on an inner one and the
-            mean of those of all its regions (probability); 0 where they agree.
-        sweeps: sweeps done.
+        residual: largest L1 distance between the marginal of an outer region on an inner one and the mean
+            of the marginals of all outer regions that contain it (probability); 0 if they agree.
+        sweeps: number of sweeps.
     """
 
     log_partition: jax.Array
@@ -85,12 +85,12 @@ class RegionOracle(base.Oracle):
 
     Attributes:
         maps: index maps with the counting numbers.
-        agreeing: index maps for messages of outer regions alone, for bounds on the most likely state.
-        graph: the region graph, absent after a JAX transformation: compiled programs depend on the shapes
-            of the index maps alone.
-        damping: share of an old message that is kept in each sweep, 0 <= damping < 1.
-        tol: residual to stop at (probability); rounding may not allow less than 1e-6 in float32.
-        max_sweeps: sweeps at most.
+        agreeing: index maps for counting numbers of outer regions only, for bounds on the most likely state.
+        graph: the region graph; None after a JAX transformation, as compiled programs depend only on the
+            shapes of the index maps.
+        damping: weight of the old message in each sweep, 0 <= damping < 1.
+        tol: residual at which to stop (probability); less than 1e-6 may not be attainable in float32.
+        max_sweeps: maximum number of sweeps.
     """
 
     maps: RegionMaps
@@ -131,11 +131,11 @@ class RegionOracle(base.Oracle):
         """Sweep until the marginals agree or the sweeps run out.
 
         Args:
-            x: log-tables of the outer regions, over their counting numbers; they sum to 1.
-            messages: what `no_messages` gives, or those of an earlier call.
+            x: log-tables of the outer regions, divided by their counting numbers and normalised.
+            messages: the result of `no_messages`, or the messages of an earlier call.
 
         Returns:
-            The tables and messages, the residual as in `Beliefs` and the sweeps done.
+            The tables, the messages, the residual as in `Beliefs`, and the number of sweeps.
         """
 
         def unsettled(state: tuple) -> jax.Array:
@@ -178,14 +178,14 @@ class RegionOracle(base.Oracle):
         return self.propagate(potentials).log_partition
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
-        """A bound from above on the largest sum of potentials that any joint state reaches (nats)."""
+        """An upper bound on the largest sum of potentials over all joint states (nats)."""
         return _maximum(self.agreeing, tuple(potentials))
 
     def log_marginal(self, potentials: base.Potentials, variables: Variables) -> jax.Array:
-        """Log-probabilities of variables that lie within one clique [sizes of variables].
+        """Log-probabilities of variables within one clique [sizes of variables].
 
         Raises:
-            ValueError: variables that no clique holds: belief propagation says nothing of them.
+            ValueError: no clique contains all the variables, so there is no belief about them.
         """
         holder = next((i for i, c in enumerate(self.structure.cliques) if set(variables) <= set(c)), None)
         if holder is None:
@@ -219,7 +219,7 @@ def _maximum(maps: RegionMaps, potentials: tuple[jax.Array, ...]) -> jax.Array:
 
 
 def forecast(graph: RegionGraph) -> Forecast:
-    """Return the forecast cost of belief propagation on a region graph, before it is laid out."""
+    """Return the forecast cost of belief propagation on a region graph, before index maps are made."""
     structure = graph.structure
     touched = sum(structure.cells(graph.outer[holder]) for holders in graph.above for holder in holders)
     edge_cells = sum(
@@ -240,10 +240,10 @@ def forecast(graph: RegionGraph) -> Forecast:
 
 
 def _registered(kind: type) -> type:
-    """Register a kind as a node of its own.
+    """Register an oracle class as a separate pytree node type.
 
-    JAX compares the structures of dataclasses by their fields only. The kinds here have equal fields, so that
-    two of them could share one compiled program; hence each is registered by itself.
+    JAX compares the structures of dataclasses by their fields only. The classes here have equal fields, so
+    two of them could share one compiled program. Hence each is registered separately.
     """
     names = ("maps", "agreeing", "damping", "tol", "max_sweeps")
 
@@ -261,8 +261,8 @@ def _registered(kind: type) -> type:
 class LoopyBP(RegionOracle):
     """Loopy belief propagation: every region counts once (Bethe's entropy, or Kikuchi's).
 
-    Exact where the cliques form a junction tree. Elsewhere often close, with no promise: it need not
-    converge, and its log-partition may lie on either side.
+    Exact if the cliques form a junction tree. Otherwise often close, but without guarantee: it need not
+    converge, and its log-partition may be above or below the true one.
 
     Example:
         >>> oracle = LoopyBP.build(Structure((2, 2, 2), ((0, 1), (1, 2))))
@@ -286,7 +286,7 @@ class LoopyBP(RegionOracle):
 class ConvexBP(RegionOracle):
     """Convex belief propagation: the mean of many trees' entropies, which is concave and a bound.
 
-    Exact where the cliques form a junction tree. Elsewhere there is one answer, and `log_partition` is
+    Exact if the cliques form a junction tree. Otherwise the solution is unique, and `log_partition` is
     never below the true one, whether or not the messages have converged.
 
     Example:
@@ -309,11 +309,11 @@ class ConvexBP(RegionOracle):
 @_registered
 @dataclasses.dataclass(frozen=True)
 class CoverBP(RegionOracle):
-    """Convex belief propagation with entropies of outer regions alone, weighted to cover each attribute.
+    """Convex belief propagation with entropies of outer regions only, weighted to cover each attribute.
 
-    Its messages converge for any potentials, without damping; `log_partition` is never below the true
-    one (Shearer's lemma) and looser than that of `ConvexBP`. Estimation over locally consistent
-    tables runs on it, where the entropy is a measure of distance and no approximation.
+    Its messages converge for any potentials, without damping. `log_partition` is never below the true
+    one (Shearer's lemma), but looser than that of `ConvexBP`. It is used for estimation over locally
+    consistent tables, where the entropy serves as a distance, not as an approximation.
 
     Example:
         >>> oracle = CoverBP.build(Structure((2, 2, 2), ((0, 1), (1, 2))))
@@ -340,17 +340,17 @@ class CoverBP(RegionOracle):
 
 
 def segment_max(values: Vector, of: Vector, count: int) -> Vector:
-    """Largest value of each segment; segments stand in ascending order."""
+    """Largest value of each segment; segment numbers must be in ascending order."""
     return jax.ops.segment_max(values, of, count, indices_are_sorted=True)
 
 
 def segment_sum(values: Vector, of: Vector, count: int) -> Vector:
-    """Sum of each segment; segments may stand in any order."""
+    """Sum of each segment; segment numbers may be in any order."""
     return jax.ops.segment_sum(values, of, count)
 
 
 def segment_logsumexp(values: Vector, of: Vector, count: int) -> Vector:
-    """Log-sum-exp of each segment; minus infinity where all of it is, or nothing."""
+    """Log-sum-exp of each segment; minus infinity if all its values are, or if it is empty."""
     top = segment_max(values, of, count)
     top = jnp.where(jnp.isfinite(top), top, 0)
     summed = jax.ops.segment_sum(jnp.exp(values - top[of]), of, count, indices_are_sorted=True)
@@ -358,7 +358,7 @@ def segment_logsumexp(values: Vector, of: Vector, count: int) -> Vector:
 
 
 def outer_tables(maps: RegionMaps, potentials: Vector) -> Vector:
-    """Log-potentials of the outer regions [length] from those of all cliques."""
+    """Log-potentials of the outer regions [length] from the potentials of all cliques."""
     return jnp.zeros(maps.length, potentials.dtype).at[maps.target].add(potentials[maps.source])
 
 
@@ -373,20 +373,20 @@ def log_scales(maps: RegionMaps, x: Vector) -> Vector:
 
 
 def normalised(maps: RegionMaps, x: Vector) -> Vector:
-    """Outer log-tables that sum to 1; those without a possible cell stay as they are."""
+    """Outer log-tables normalised to sum to 1; tables without a possible cell are unchanged."""
     scale = log_scales(maps, x)
     return x - jnp.where(jnp.isfinite(scale), scale, 0)[maps.table]
 
 
 def no_messages(maps: RegionMaps, dtype: Any) -> Messages:
-    """Messages that say nothing."""
+    """Uniform messages (all zero in log space)."""
     return tuple(jnp.zeros(block.region.shape, dtype) for block in maps.blocks)
 
 
 def _through(
     maps: RegionMaps, carry: Any, step: Callable[..., Any], messages: Messages | None = None
 ) -> tuple[Any, Messages]:
-    """Run `step(carry, block, row, row's messages)` over all colours."""
+    """Run `step(carry, block, row, messages of the row)` over all colours."""
     written = []
     for number, block in enumerate(maps.blocks):
 
@@ -409,13 +409,13 @@ def _put(x: Vector, cells: Vector, values: Vector) -> Vector:
 
 
 def _distance(row: Block, sizes: tuple[int, int, int], found: Vector, mean: Vector) -> jax.Array:
-    """Largest L1 distance between an outer region's marginal and the mean of those around it."""
+    """Largest L1 distance between an outer region's marginal and the mean over outer regions."""
     differences = jnp.where(row.weight > 0, jnp.abs(jnp.exp(found) - jnp.exp(mean)), 0)
     return jnp.max(segment_sum(differences, row.edge, sizes[2]))
 
 
 def _mean(row: Block, sizes: tuple[int, int, int], tables: Vector) -> tuple[Vector, Vector]:
-    """Weighted sum of the tables of all edges of each inner region, and the weights' sum [inner cells]."""
+    """Weighted sum of the tables of all edges of each inner region, and the sum of weights [inner cells]."""
     weight = row.weight.astype(tables.dtype)
     total = segment_sum(jnp.where(weight > 0, weight * tables, 0), row.region, sizes[1])
     return total, segment_sum(weight, row.region, sizes[1])
@@ -425,12 +425,12 @@ def agree(maps: RegionMaps, x: Vector) -> tuple[Vector, jax.Array]:
     """One sweep of geometric means.
 
     Args:
-        maps: of counting numbers of which those of inner regions are 0.
-        x: log-tables that sum to 1, or nearly [length].
+        maps: index maps for counting numbers that are 0 for all inner regions.
+        x: log-tables that sum to 1, at least approximately [length].
 
     Returns:
-        The tables after it, no longer quite normalised, and the largest L1 distance between marginals
-        that ought to agree and their mean, as it was met on the way (probability).
+        The new tables, only approximately normalised, and the largest L1 distance met during the sweep
+        between marginals that should agree and their mean (probability).
     """
 
     def step(carry: tuple, block: Block, row: Block, _: None) -> tuple[tuple, None]:
@@ -453,12 +453,12 @@ def pass_messages(
 
     Args:
         maps: the index maps.
-        x: log-tables, messages included, that sum to 1 [length].
-        messages: log-messages from inner regions to outer ones, each over the latter's counting number.
-        damping: share of the old message that is kept, 0 <= damping < 1.
+        x: normalised log-tables, messages included [length].
+        messages: log-messages from inner to outer regions, divided by the outer region's counting number.
+        damping: weight of the old message, 0 <= damping < 1.
 
     Returns:
-        Tables and messages after it, and the largest L1 distance as in `agree`.
+        The new tables and messages, and the largest L1 distance as in `agree`.
     """
 
     def step(carry: tuple, block: Block, row: Block, old: Vector) -> tuple[tuple, Vector]:
@@ -488,12 +488,12 @@ def pass_messages(
 
 
 def free_energy(maps: RegionMaps, outer: Vector, x: Vector) -> jax.Array:
-    """Expected potentials plus the approximate entropy: the log-partition that beliefs stand for (nats).
+    """Expected potentials plus the approximate entropy: the beliefs' estimate of the log-partition (nats).
 
     Args:
         maps: the index maps.
         outer: log-potentials of the outer regions [length].
-        x: log-beliefs that sum to 1 [length].
+        x: normalised log-beliefs [length].
     """
     beliefs = jnp.exp(x)
     possible = beliefs > 0
@@ -513,17 +513,18 @@ def free_energy(maps: RegionMaps, outer: Vector, x: Vector) -> jax.Array:
 
 
 def upper_bound(maps: RegionMaps, outer: Vector, x: Vector, messages: Messages) -> jax.Array:
-    """A bound on the log-partition from above that holds for any messages, converged or not (nats).
+    """An upper bound on the log-partition that holds for any messages, converged or not (nats).
 
-    The dual of the concave problem: a region's share is its own log-partition; where its entropy is
-    counted given a part, what its marginal there exceeds the part's belief by is added; and what the
-    messages of a part without counting number leave of one another.
+    This is the dual of the concave problem, a sum of three terms: the weighted log-partitions of the outer
+    regions; for each conditional entropy of a region given a part, the weighted largest excess of the
+    region's log-marginal over the part's log-belief; and for parts with counting number 0, the largest
+    remainder of their messages, which should cancel.
 
     Args:
-        maps: of counting numbers with `bounds`.
+        maps: index maps for counting numbers with `bounds`.
         outer: log-potentials of the outer regions [length].
-        x: log-beliefs, of which only matters which are minus infinity [length].
-        messages: log-messages over the counting numbers of their outer regions.
+        x: log-beliefs; only used to see which cells are minus infinity [length].
+        messages: log-messages, divided by the counting numbers of their outer regions.
     """
     weight = jnp.asarray(maps.weight, outer.dtype)
 
@@ -542,7 +543,7 @@ def upper_bound(maps: RegionMaps, outer: Vector, x: Vector, messages: Messages) 
         number = row.number.astype(x.dtype)
         belief = -sent / jnp.where(number != 0, number, 1)
         left = jnp.where(alive & (number == 0), -sent, -jnp.inf)
-        # an inner region is known by the first of its edges
+        # an inner region is identified by its first edge
         first = jax.ops.segment_min(row.edge, row.region, block.sizes[1])
         left = jax.ops.segment_max(left, first, block.sizes[2])
         counted = (row.conditional > 0) & alive[row.region]
@@ -555,18 +556,19 @@ def upper_bound(maps: RegionMaps, outer: Vector, x: Vector, messages: Messages) 
 
 
 def assignment_bound(maps: RegionMaps, outer: Vector, temperatures: int, sweeps: int, near: Any = 0) -> Any:
-    """A bound from above on the largest sum of potentials over joint states (nats).
+    """An upper bound on the largest sum of potentials over joint states (nats).
 
-    For messages that cancel, the sum of the maxima of the outer tables is one. They are sought at falling
-    temperature, where the maximum is a log-sum-exp and `agree` converges; the least of the bounds is
-    returned, and each of them holds. What rounding may leave of the cancelling is added.
+    For messages that cancel, the sum of the maxima of the outer tables is such a bound. Messages are
+    optimised at decreasing temperatures, where the maximum is a log-sum-exp and `agree` converges. All
+    bounds found are valid, and the smallest one is returned, with an allowance for rounding errors in the
+    cancellation.
 
     Args:
-        maps: of counting numbers of which those of inner regions are 0.
+        maps: index maps for counting numbers that are 0 for all inner regions.
         outer: log-potentials of the outer regions [length].
-        temperatures: how many; each is the last over 10 ** 0.5.
-        sweeps: at each temperature.
-        near: log-beliefs near the answer to start from; 0 for uniform ones [length].
+        temperatures: number of temperatures; each is the previous one divided by 10 ** 0.5.
+        sweeps: number of sweeps at each temperature.
+        near: log-beliefs near the solution as starting point [length]; 0 for uniform ones.
     """
     weight = jnp.asarray(maps.weight, outer.dtype)[maps.table]
     count = len(maps.weight)

@@ -18,7 +18,7 @@ from pgmjax.inference.plan.structure import Structure, Variables
 @functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["structure"])
 @dataclasses.dataclass(frozen=True)
 class BruteForce(base.Oracle):
-    """The joint table, formed and summed. Only for small domains."""
+    """The brute-force oracle, which forms and sums the joint table. Only for small domains."""
 
     structure: Structure
 
@@ -26,7 +26,7 @@ class BruteForce(base.Oracle):
 
     @classmethod
     def build(cls, structure: Structure) -> BruteForce:
-        """Nothing to plan."""
+        """Make the oracle of a structure; there is nothing to plan."""
         return cls(structure)
 
     @property
@@ -61,7 +61,7 @@ class BruteForce(base.Oracle):
         return ops.logsumexp(self._joint(potentials), self._all())
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
-        """Largest sum of potentials that any joint state reaches (nats)."""
+        """Largest sum of potentials over all joint states (nats)."""
         return jnp.max(self._joint(potentials))
 
     def log_marginal(self, potentials: base.Potentials, variables: Variables) -> jax.Array:

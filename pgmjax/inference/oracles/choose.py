@@ -1,4 +1,4 @@
-"""Choose the oracle of a structure: that named by the user, or the cheaper of those that fit in memory."""
+"""Choose the oracle of a structure: the one named by the user, or the cheapest one that fits in memory."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from pgmjax.inference.oracles.sliced import Sliced
 from pgmjax.inference.plan import forecast, levels, slicing
 from pgmjax.inference.plan.structure import Structure
 
-# What `Estimator(oracle=...)` can name: a new oracle is one file and its place here.
+# Oracles that `Estimator(oracle=...)` accepts by name: add new oracles here.
 EXACT: tuple[type[Oracle], ...] = (Contraction, Levels, Sliced, MessagePassing, BruteForce)
 _BY_NAME = {each.name: each for each in EXACT}
-# Choosing, a plan is charged its compilation once and so many calls. Levels are looked at where a
-# contraction would compile more operations than this.
+# Plans are compared by the time of one compilation and CALLS calls. Levels are considered if a
+# contraction would compile more than MANY operations.
 CALLS = 500
 MANY = 600
-# Slices of so many bytes run faster on a CPU than one contraction of twice that or more, as long as they
-# repeat less work than the second figure (measured on Adult's triples: 205 to 125 ms, 142 to 96 ms).
+# On a CPU, slices of CACHE bytes are faster than one contraction of more than twice that, as long as their
+# overhead is at most REPEATED (measured on Adult's triples: 205 to 125 ms, 142 to 96 ms).
 CACHE, REPEATED = 40_000_000, 1.6
-PLANNED = 400  # up to so many cliques both are planned and compared
+PLANNED = 400  # with more cliques, levels are used if they fit, without planning a contraction
 
 
 def names() -> tuple[str, ...]:
-    """Names that `Estimator(oracle=...)` takes beside `auto`."""
+    """Names that `Estimator(oracle=...)` accepts besides `auto`."""
     return tuple(_BY_NAME)
 
 
@@ -52,14 +52,14 @@ def kind(name: str) -> type[Oracle]:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """An oracle for named attributes, with what it will cost.
+    """An oracle for named attributes, with its forecast cost.
 
     Attributes:
         oracle: the chosen oracle.
         attributes: name of each of its variables.
-        itemsize: bytes of a cell.
-        copies: tables the size of the potentials that live at once (see `Forecast.peak_bytes`).
-        max_bytes: memory that it may use; None where it was held against what the device has free.
+        itemsize: bytes per cell.
+        copies: number of copies of the potentials in memory at the same time (see `Forecast.peak_bytes`).
+        max_bytes: memory that it may use; None for the free memory of the device.
     """
 
     oracle: Oracle
@@ -70,24 +70,25 @@ class Plan:
 
     @property
     def peak_bytes(self) -> int:
-        """Forecast of the memory that a fit takes at its peak, in bytes."""
+        """Forecast of the peak memory of a fit, in bytes."""
         return peak_bytes(self.oracle.forecast, self.itemsize, self.copies)
 
     def infer(self, tables: Sequence[Any]) -> tuple[float, list[Any]]:
         """Log-partition and marginals of a model given by plain arrays, on the device.
 
-        The first call compiles; later ones with the same shapes do not, whatever plan they come from.
+        The first call compiles; later calls with the same shapes do not, even from another plan.
 
         Args:
             tables: log-potentials of each clique, in the order of the structure; finite or minus infinity.
-                NumPy arrays, or arrays of the plan's type that are on the device already.
+                NumPy arrays, or arrays of the plan's type already on the device.
 
         Returns:
-            The log-partition (nats) and the marginal of each clique (probabilities, shape of its table):
-            arrays on the device if all tables were, NumPy arrays otherwise, and always from `Levels`.
+            The log-partition (nats) and the marginal of each clique (probabilities, shape of its table).
+            Marginals are arrays on the device if all tables are, NumPy arrays otherwise; `Levels` always
+            returns NumPy arrays.
 
         Raises:
-            ValueError: a number of tables or a shape that does not fit.
+            ValueError: a wrong number of tables, or a wrong shape.
 
         Example:
             >>> structure, names = Structure.named({"a": 2, "b": 2}, [("a", "b")])
@@ -142,20 +143,20 @@ def plan(
     finite: bool = True,
     mesh: Mesh | None = None,
 ) -> Plan:
-    """Plan inference, or refuse with figures.
+    """Plan inference, or raise an error with the forecast cost if it does not fit in memory.
 
     Args:
         structure: sizes and cliques.
         attributes: name of each variable.
         oracle: `auto` or one of `names()`.
-        itemsize: bytes of a cell, 4 or 8.
-        copies: tables the size of the potentials that will live at once.
-        max_bytes: memory that may be used; None asks the device.
-        finite: whether no potential will be minus infinity, which matrix products cannot hold.
-        mesh: devices that share one call, each taking some of its slices; None uses one.
+        itemsize: bytes per cell, 4 or 8.
+        copies: number of copies of the potentials in memory at the same time.
+        max_bytes: memory that may be used. Default: the free memory of the device.
+        finite: whether no potential will be minus infinity, which fast matrix products do not support.
+        mesh: devices that share one call, each running some of its slices; None uses one device.
 
     Raises:
-        ValueError: unknown oracle, or one that has no slices with a mesh.
+        ValueError: an unknown oracle, or a mesh with an oracle that has no slices.
         ModelTooLargeError: the forecast exceeds the memory.
     """
     limits = Limits(memory_limit(max_bytes), itemsize, copies, finite, sharding.check(mesh))
@@ -165,7 +166,7 @@ def plan(
         raise ValueError(f"only slices are shared between devices: write {written}, got {oracle!r}.")
     if oracle == "auto" and mesh is None:
         chosen = _cheapest(structure, limits)
-    else:  # of those that share devices the first, where none is named
+    else:  # "auto" with a mesh: the first oracle that shares devices
         chosen = kind(sharing[0] if oracle == "auto" else oracle).within(structure, limits)
     made = Plan(chosen, attributes, itemsize, copies, max_bytes)
     forecast.require_memory(chosen.forecast, attributes, made.peak_bytes, limits.max_bytes)
@@ -173,7 +174,7 @@ def plan(
 
 
 def _cheapest(structure: Structure, limits: Limits) -> Oracle:
-    """Return the feasible oracle of least expected time: a contraction, levels, or at last slices."""
+    """Return the fastest feasible oracle: a contraction or levels, or slices if neither fits."""
     many = len(structure.cliques) > PLANNED
     arranged = _arranged(structure) if many else None
     if arranged and limits.allow(arranged.forecast):
@@ -190,11 +191,11 @@ def _cheapest(structure: Structure, limits: Limits) -> Oracle:
     try:
         return Sliced.within(structure, limits)
     except forecast.ModelTooLargeError:
-        return whole  # whose figures the refusal gives
+        return whole  # the error message reports its forecast
 
 
 def _arranged(structure: Structure) -> levels.Arrangement | None:
-    """Levels, where their cells can be numbered."""
+    """Levels, or None if their cells cannot be numbered."""
     with contextlib.suppress(forecast.ModelTooLargeError):
         arranged = levels.arrange(structure)
         if arranged.sizes.cells < 2**31:
@@ -203,7 +204,7 @@ def _arranged(structure: Structure) -> levels.Arrangement | None:
 
 
 def _in_cache(whole: Contraction, finite: bool) -> Contraction | Sliced:
-    """On a CPU, slices that stay in cache where the tables of a contraction do not."""
+    """On a CPU, slices that fit in cache, if the contraction's tables do not."""
     if jax.default_backend() != "cpu" or whole.forecast.peak_bytes(4) <= 2 * CACHE:
         return whole
     try:
@@ -214,17 +215,17 @@ def _in_cache(whole: Contraction, finite: bool) -> Contraction | Sliced:
 
 
 def memory_limit(max_bytes: int | None) -> int:
-    """Bytes that may be used: those given, or what the device may still give.
+    """Bytes that may be used: `max_bytes`, or by default the free memory of the device.
 
     Raises:
-        TypeError: something that is no number.
-        ValueError: a number below zero.
+        TypeError: `max_bytes` is not a number.
+        ValueError: `max_bytes` is negative.
     """
     return device_bytes() if max_bytes is None else int(checks.number("max_bytes", max_bytes, at_least=0))
 
 
 def device_bytes() -> int:
-    """Memory that the default device may still give, in bytes, read from the device itself."""
+    """Free memory of the default device in bytes, as reported by the device."""
     stats = jax.local_devices()[0].memory_stats()
     if stats and stats.get("bytes_limit"):
         return int(stats["bytes_limit"]) - int(stats.get("bytes_in_use", 0))

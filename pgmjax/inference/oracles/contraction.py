@@ -2,7 +2,8 @@
 
 The log-partition function is one tensor contraction over the cliques themselves, so no table of a
 triangulated super-clique is stored. Its gradient with respect to a potential is that clique's
-marginal (Wainwright and Jordan 2008, proposition 3.1), which `inference.ops.sweep` computes going backwards.
+marginal (Wainwright and Jordan 2008, proposition 3.1), computed by the backward pass of
+`inference.ops.sweep`.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class Contraction(base.Oracle):
 
     Attributes:
         path: the plan.
-        fast: compute large log-space products as matrix products. Entries that underflow there take an
-            upper bound, so that `error_bound` bounds the error; potentials must be finite. Whoever sets
-            this looks at the error bound, and at more than rounding asks `exact()` instead.
+        fast: compute large log-space products as matrix products. Entries that underflow are replaced by an
+            upper bound, so that `error_bound` bounds the error. Potentials must be finite. Callers have to
+            check the error bound and use `exact()` if it exceeds rounding error.
     """
 
     path: contraction.ContractionPath
@@ -49,7 +50,7 @@ class Contraction(base.Oracle):
 
     @classmethod
     def within(cls, structure: Structure, limits: base.Limits) -> Contraction:
-        """Plan the path of a structure; large products are fast where potentials are finite."""
+        """Plan the path of a structure; large products are fast if potentials are finite."""
         return cls.build(structure, limits.finite)
 
     def exact(self) -> Contraction:
@@ -69,7 +70,7 @@ class Contraction(base.Oracle):
         tables = {c: cells(c) for c in (*(s.kept for s in self.path.steps), *self.structure.cliques)}
         largest = sorted(tables.items(), key=lambda entry: -entry[1])
         inputs = sum(cells(c) for c in self.structure.cliques)
-        # unions of steps that are no large products are formed going backwards
+        # the backward pass forms the unions of all steps except large products
         small = [s for n, s in enumerate(self.path.steps) if n not in sweep.large(self.path)]
         widest = max((cells(s.union) for s in small), default=1)
         most = readable_cells(self.path.largest)
@@ -93,7 +94,7 @@ class Contraction(base.Oracle):
         return tuple(spent.with_forms(forms).lines()[1:])
 
     def contraction_path(self) -> contraction.ContractionPath:
-        """The path that is planned already."""
+        """The path already planned."""
         return self.path
 
     def log_partition(self, potentials: base.Potentials) -> jax.Array:
@@ -118,7 +119,7 @@ class Contraction(base.Oracle):
         return (_large if sweep.large(self.path) else _swept)(self, tuple(potentials))
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
-        """Largest sum of potentials that any joint state reaches (nats)."""
+        """Largest sum of potentials over all joint states (nats)."""
         return jnp.asarray(sweep.forward(self.path, potentials, ops.logmax, MAXIMUM, with_shares=False).total)
 
 
@@ -131,8 +132,8 @@ def _swept(
     return jnp.asarray(forward.total), marginals, jnp.asarray(error_bound)
 
 
-# Reverse mode through a large product would keep its whole union. The matrix of second derivatives of
-# the log-partition is symmetric, so that forward mode, which keeps nothing, gives the same.
+# Reverse mode through a large product would store its whole union. The Hessian of the log-partition is
+# symmetric, so forward mode, which stores nothing, gives the same result.
 _large = jax.custom_vjp(_swept, nondiff_argnums=(0,))
 
 

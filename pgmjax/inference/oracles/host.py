@@ -1,18 +1,18 @@
-"""Inference for one question at a time, on the host in float64, with nothing to compile.
+"""Inference for one query at a time, on the host in float64, without compilation.
 
-A fit asks one structure the same question thousands of times, which is what compiled oracles are
-for. A user asks a finished model something new each time. `HostModel` answers each question by a contraction
-of its own. `HostTree` answers many from a junction tree calibrated once, and shares the work between two
-cliques of the tree among all questions that need it.
+A fit evaluates the same query on one structure thousands of times, which is what compiled oracles are
+for. Queries to a fitted model are usually different each time. `HostModel` answers each query by a separate
+contraction. `HostTree` answers many queries from a junction tree calibrated once, and shares the work
+between two cliques of the tree among all queries that need it.
 
-`calibrate` makes one pass up and one down. The pass up turns log-potentials into the distribution of each
-tree clique given what it shares with its parent; the pass down gives the tree cliques' own marginals. Only
-the pass up works with logarithms: what it leaves are probabilities.
+`calibrate` makes an upward and a downward pass. The upward pass converts log-potentials to the distribution
+of each tree clique given its separator; the downward pass computes the marginals of the tree cliques. Only
+the upward pass works with logarithms: its results are probabilities.
 
-A marginal of `HostTree` is a product over the part of the tree between its attributes. What a subtree
-contributes is a message: the probability of the attributes asked for in it, given the separator above.
-Messages are kept while they fit, so that of all pairs of a chain each costs one small product, not a walk.
-All factors are probabilities: nothing overflows, and conditional ones sum to 1.
+A marginal of `HostTree` is a product over the part of the tree between its attributes. The contribution of a
+subtree is a message: the probability of the requested attributes in it, given the separator above. Messages
+are cached as long as they fit, so each pair of attributes of a chain costs one small product instead of a
+pass along the chain. All factors are probabilities: nothing overflows, and conditional ones sum to 1.
 
 References:
     Koller and Friedman, Probabilistic Graphical Models (2009), sections 10.2, 10.3 and, for queries outside
@@ -37,7 +37,7 @@ from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Structure, Variables
 
 CACHE_BYTES = 1 << 28
-_SMALL = 1 << 16  # cells: below this, asking the system for its memory costs more than the table
+_SMALL = 1 << 16  # cells: below this, checking the free memory costs more than the table
 _Factor = tuple[np.ndarray, Variables]
 
 
@@ -47,7 +47,7 @@ class Bucket:
 
     Attributes:
         variable: the variable.
-        parents: the others that its tables hold, all eliminated later.
+        parents: the other variables in its tables, all eliminated later.
         tables: log-tables over subsets of the parents and the variable, with their variables.
     """
 
@@ -59,7 +59,7 @@ class Bucket:
         """Unnormalised log-probabilities of the variable given codes of its parents.
 
         Args:
-            assignment: codes of the parents [number of groups] each.
+            assignment: codes [number of groups] of each parent.
 
         Returns:
             Log-weights [number of groups, size of the variable].
@@ -74,7 +74,7 @@ class Bucket:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HostModel:
-    """A distribution given by log-potentials, asked on the host.
+    """A distribution given by log-potentials, with inference on the host.
 
     Attributes:
         structure: sizes and cliques.
@@ -90,9 +90,9 @@ class HostModel:
         """Log of the sum of the unnormalised distribution over all but the output variables.
 
         Args:
-            output: variables left open; may be among the new variables of `extra`.
-            extra: more log-tables to multiply in, with their variables. Numbers from
-                len(structure.sizes) on stand for new variables.
+            output: variables to keep; may include new variables of `extra`.
+            extra: additional log-tables to multiply in, with their variables. Numbers from
+                len(structure.sizes) on are new variables.
 
         Returns:
             Log values [sizes of output].
@@ -114,11 +114,11 @@ class HostModel:
         return float(self.log_sum())
 
     def buckets(self, reduce: ops.Reduce = ops.host_logsumexp, last: Variables = ()) -> list[Bucket]:
-        """Eliminate every variable and keep what each elimination involved, in that order.
+        """Eliminate all variables and return the bucket of each elimination, in order.
 
-        Read backwards, each bucket gives its variable's distribution given those eliminated after
-        it: what sampling needs. With the maximum instead of the sum it gives the best value.
-        Variables named `last` are eliminated after all others.
+        In reverse order, each bucket gives its variable's distribution given those eliminated after it,
+        as needed for sampling. With the maximum instead of the sum, it gives the best value. Variables in
+        `last` are eliminated after all others.
         """
         plan = junction_tree.best_elimination(self.structure, last)
         widest = max((self.structure.cells(clique) for clique in plan.cliques), default=1)
@@ -145,11 +145,11 @@ def _path(structure: Structure, output: Variables) -> contraction.ContractionPat
 
 
 class HostTree:
-    """A model as a calibrated junction tree, asked on the host in float64, nothing to compile.
+    """A model as a calibrated junction tree, on the host in float64, without compilation.
 
     Args:
         host: the model.
-        cache_bytes: how much of the work between cliques is kept for later marginals.
+        cache_bytes: size of the cache for messages and reduced tables, which later marginals reuse.
 
     Raises:
         ModelTooLargeError: the tree does not fit in the host's memory.
@@ -167,21 +167,21 @@ class HostTree:
         self._cache = _Recent(cache_bytes)
         self._sets = [frozenset(clique) for clique in self.tree.cliques]
         self._root: list[int] = []
-        self._top: dict[int, int] = {}  # the topmost tree clique that holds a variable
+        self._top: dict[int, int] = {}  # the topmost tree clique that contains a variable
         for n, (clique, parent) in enumerate(zip(self.tree.cliques, self.tree.parent, strict=True)):
             self._root.append(n if parent < 0 else self._root[parent])
             for v in clique:
                 self._top.setdefault(v, n)
 
     def marginal(self, wanted: Variables) -> np.ndarray:
-        """Probabilities of some variables [size of each], axes in the order asked for.
+        """Probabilities of some variables [size of each], with axes in the order of `wanted`.
 
         Raises:
-            ModelTooLargeError: the marginal, or a table on the way to it, does not fit in memory.
+            ModelTooLargeError: the marginal, or an intermediate table, does not fit in memory.
         """
         _require(self.tree.structure.cells(wanted), "the marginal")
         lowest = max(self._top[v] for v in wanted)
-        if self._sets[lowest].issuperset(wanted):  # if any clique holds them all, this one does
+        if self._sets[lowest].issuperset(wanted):  # if any clique contains them all, this one does
             kept = tuple(sorted(wanted))
             table = self._reduced(lowest, kept, whole=True)
             return table.transpose([kept.index(v) for v in wanted]).copy()
@@ -191,7 +191,7 @@ class HostTree:
         return self._product([self._joint(group) for group in groups.values()], wanted)
 
     def _joint(self, wanted: Sequence[int]) -> _Factor:
-        """The marginal of variables that lie in one tree."""
+        """The marginal of variables in the same tree."""
         root, below, children = self._between(wanted)
         found: dict[int, _Factor] = {}
         missing, open_nodes = [], list(children[root])
@@ -203,7 +203,7 @@ class HostTree:
                 open_nodes += children[n]
             else:
                 found[n] = kept
-        for n in sorted(missing, reverse=True):  # children stand behind their parents
+        for n in sorted(missing, reverse=True):  # children come after their parents
             parts = [found.pop(c) for c in children[n]]
             found[n] = self._combined(n, below[n], parts, whole=False)
             self._cache.put((n, below[n]), found[n])
@@ -213,7 +213,7 @@ class HostTree:
         """The part of a tree between the topmost cliques of some variables.
 
         Returns:
-            Its root; for each clique the wanted variables of its subtree; its children.
+            Its root, and for each clique the wanted variables of its subtree and its children.
         """
         below: dict[int, list[int]] = {}
         for v in wanted:
@@ -232,13 +232,13 @@ class HostTree:
         return -ends[0], {n: tuple(sorted(v)) for n, v in below.items()}, children
 
     def _combined(self, n: int, wanted: Variables, parts: Sequence[_Factor], whole: bool) -> _Factor:
-        """A clique's table times its children's messages, summed to what is asked for.
+        """A clique's table times its children's messages, summed to the requested variables.
 
         Args:
             n: the clique.
-            wanted: variables of its subtree that are asked for.
+            wanted: requested variables of its subtree.
             parts: messages of its children.
-            whole: its own distribution, not that given its separator.
+            whole: use the clique's marginal distribution instead of the one given its separator.
         """
         shared = () if whole else self.tree.separator[n]
         output = tuple(sorted({*wanted, *shared}))
@@ -248,7 +248,7 @@ class HostTree:
         return self._product([(own, kept), *parts], output), output
 
     def _reduced(self, n: int, kept: Variables, whole: bool) -> np.ndarray:
-        """A clique's table summed to some of its variables, in their order; remembered."""
+        """A clique's table summed to some of its variables, in their order; cached."""
         key = (n, kept, whole)
         entry = self._cache.get(key)
         if entry is None:
@@ -265,12 +265,12 @@ class HostTree:
         operands: list[Any] = []
         for table, variables in factors:
             operands += [table, [names[v] for v in variables]]
-        large = len(factors) > 2 or cells(names) > _SMALL  # a plan and a matrix product pay only then
+        large = len(factors) > 2 or cells(names) > _SMALL  # otherwise planning costs more than it saves
         return np.einsum(*operands, [names[v] for v in output], optimize=large)
 
 
 class _Recent:
-    """Tables kept up to a number of bytes; those not asked for longest go first."""
+    """A cache of tables up to a number of bytes; the least recently used are evicted first."""
 
     def __init__(self, limit: int):
         self.limit, self.held = limit, 0
@@ -294,7 +294,7 @@ class _Recent:
 
 
 def _require(cells: int, what: str) -> None:
-    """Refuse a table that does not fit in memory."""
+    """Raise an error if a table does not fit in memory."""
     if cells > _SMALL:
         require_cells(cells, what)
 
@@ -305,9 +305,9 @@ class CalibratedTree:
 
     Attributes:
         tree: the junction tree (forest).
-        given: for each tree clique its probabilities given its separator [sizes of the clique]; all zero
-            where the separator's values are impossible.
-        tables: for each tree clique its probabilities [sizes of the clique].
+        given: probabilities of each tree clique given its separator [sizes of the clique]; all zero where
+            the separator's values are impossible.
+        tables: probabilities of each tree clique [sizes of the clique].
         log_partition: log of the sum over all joint states (nats).
     """
 
@@ -321,10 +321,10 @@ def calibrate(host: HostModel) -> CalibratedTree:
     """Calibrate a model.
 
     Args:
-        host: the model; its potentials leave at least one possible state.
+        host: the model; its potentials must allow at least one state.
 
     Raises:
-        ModelTooLargeError: the tree's tables together do not fit in the host's memory.
+        ModelTooLargeError: the tree's tables do not fit in the host's memory together.
 
     Example:
         >>> from pgmjax.inference.plan.structure import Structure
@@ -340,7 +340,7 @@ def calibrate(host: HostModel) -> CalibratedTree:
 
 
 def _conditionals(tree: JunctionTree, host: HostModel) -> tuple[list[np.ndarray], float]:
-    """Each tree clique's distribution given its separator, which leads its axes; log-partition."""
+    """Each tree clique's distribution given its separator, whose axes come first, and the log-partition."""
     logs = [np.zeros(tree.structure.shape(clique)) for clique in tree.cliques]
     for table, clique, home in zip(host.tables, tree.structure.cliques, tree.home, strict=True):
         logs[home] += ops.align(table, clique, tree.cliques[home])

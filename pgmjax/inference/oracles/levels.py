@@ -1,13 +1,14 @@
 """Exact inference for many small cliques by a program whose size does not grow with their number.
 
-Message passing in log space on a junction tree, with its nodes padded to a few shapes and its structure
-held in index maps that are arguments of the compiled program, not part of it. One scan goes from the
-leaves to the root and keeps each node's conditional distribution given its separator; one goes back
-and multiplies it by the separator's marginal. Messages are recentred by their maximum, marginals of
-separators are normalised, and no table is divided by another: float32 keeps its digits on long chains.
+This is message passing in log space on a junction tree. Nodes are padded to a few shapes, and the structure
+is stored in index maps that are arguments of the compiled program, not part of it. A first scan, from the
+leaves to the root, stores each node's conditional distribution given its separator. A second scan, from the
+root to the leaves, multiplies it by the separator's marginal. Messages are recentred by their maximum,
+marginals of separators are normalised, and no table is divided by another, so float32 does not lose digits
+on long chains.
 
-A step of a scan handles some nodes of every class at once. Tables are [width, above, both, below, neither]
-after what the variables of an axis are shared with; see `inference.plan.level_tree`.
+A step of a scan processes some nodes of every class at once. The axes of tables are [width, above, both,
+below, neither], named after the nodes that share their variables; see `inference.plan.level_tree`.
 
 References:
     Koller and Friedman, Probabilistic Graphical Models (2009), chapter 10.
@@ -34,8 +35,8 @@ from pgmjax.inference.plan.levels import IMPOSSIBLE, LevelSizes
 from pgmjax.inference.plan.structure import Structure
 
 Maps = Sequence[jax.Array]
-# Of tables of one class: the recentred log messages [width, above * both], what was taken off them
-# [width, 1], and what is kept of the tables.
+# For tables of one class: the recentred log messages [width, above * both], the scale subtracted from
+# them [width, 1], and the conditional distributions, if needed.
 Summary = tuple[jax.Array, jax.Array, jax.Array | None]
 
 
@@ -47,15 +48,15 @@ Summary = tuple[jax.Array, jax.Array, jax.Array | None]
 )
 @dataclasses.dataclass(frozen=True, eq=False)
 class Levels(base.Oracle):
-    """The level oracle; an argument of compiled functions, not a constant of theirs.
+    """The level oracle; pass it to compiled functions as an argument, not as a constant.
 
     Attributes:
-        sizes: what a compiled program depends on (static).
-        tables: for each class the position in the flat vector of each cell [steps, width, cells].
-        up: for each class where its nodes find messages from below [steps, width, fan-in, separator].
-        down: for each class where its nodes find the one from above [steps, width, separator].
-        out: for each number of the flat vector its position among the beliefs [length].
-        arrangement: the plan, absent after a JAX transformation.
+        sizes: the sizes that determine the compiled program (static).
+        tables: for each class, position of each cell in the flat vector [steps, width, cells].
+        up: for each class, positions of the messages from below [steps, width, fan-in, separator].
+        down: for each class, positions of the message from above [steps, width, separator].
+        out: position among the beliefs of each entry of the flat vector [length].
+        arrangement: the plan; None after a JAX transformation.
     """
 
     sizes: layout.LevelSizes
@@ -72,13 +73,13 @@ class Levels(base.Oracle):
         """Plan the levels of a structure.
 
         Raises:
-            ValueError: more cells than can be numbered.
+            ValueError: too many cells to number with int32.
         """
         return cls.of(layout.arrange(structure))
 
     @classmethod
     def of(cls, arrangement: layout.Arrangement) -> Levels:
-        """The oracle of a plan that is already made."""
+        """The oracle of an existing plan."""
         maps, out = layout.index_maps(arrangement)
         return cls(
             arrangement.sizes,
@@ -109,7 +110,7 @@ class Levels(base.Oracle):
 
     @property
     def length(self) -> int:
-        """Numbers in a flat vector: the cells of all cliques in order, each row-major, then padding."""
+        """Length of a flat vector: the cells of all cliques in order, each row-major, then padding."""
         return self.sizes.length
 
     @jax.jit
@@ -128,9 +129,9 @@ class Levels(base.Oracle):
         return collect_maximum(self.sizes, self.tables, self.up, potentials)
 
     def run(self, tables: Sequence[Any], dtype: Any) -> tuple[float, list[Any]]:
-        """Same as `Oracle.run`, with all tables in one vector: thousands of arguments take long to compile.
+        """Same as `Oracle.run`, with all tables in one vector, as thousands of arguments compile slowly.
 
-        The marginals are NumPy arrays in any case.
+        The marginals are always NumPy arrays.
         """
         with precision(np.dtype(dtype).name):
             log_partition, found, _ = _run(self, host_join(tables, dtype, self.length))
@@ -146,7 +147,7 @@ class Levels(base.Oracle):
         return self.log_partition_flat(join(potentials, self.length))
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
-        """Largest sum of potentials that any joint state reaches (MAP value, nats)."""
+        """Largest sum of potentials over all joint states (MAP value, nats)."""
         return self.maximum_flat(join(potentials, self.length))
 
 
@@ -172,7 +173,7 @@ def _infer_forward(oracle: Levels, vector: jax.Array) -> tuple[Any, Any]:
 
 
 def _infer_backward(kept: Any, weights: tuple[jax.Array, jax.Array]) -> tuple[None, jax.Array]:
-    """The marginals' derivative is the log-partition's second one, so symmetric: forward mode gives it."""
+    """Derivative of the marginals in forward mode: it is the log-partition's Hessian, so it is symmetric."""
     oracle, vector, marginals = kept
     _, turned = jax.jvp(lambda v: _both_sweeps(oracle, v)[1], (vector,), (weights[1],))
     return None, weights[0] * marginals + turned
@@ -203,28 +204,28 @@ def _take(tables: tuple[jax.Array, ...], positions: jax.Array) -> jax.Array:
 def collect(
     sizes: LevelSizes, tables: Maps, up: Maps, vector: jax.Array
 ) -> tuple[tuple[jax.Array, ...], jax.Array]:
-    """Leaves to roots.
+    """Upward pass, from the leaves to the roots.
 
     Args:
         sizes: the static part.
-        tables: for each class the map from the flat vector into its tables [steps, width, cells].
-        up: for each class the map from messages [steps, width, fan-in, both * below].
+        tables: for each class, the map from the flat vector to its tables [steps, width, cells].
+        up: for each class, the map from messages [steps, width, fan-in, both * below].
         vector: log-potentials [length].
 
     Returns:
-        For each class the probabilities of every node given its separator [steps, width, cells], and
-        the log-partition, whose derivative is not that of this function.
+        For each class, the probabilities of every node given its separator [steps, width, cells], and
+        the log-partition. Do not differentiate this function: its derivative is not the log-partition's.
     """
     return _sweep_up(sizes, tables, up, vector, _log_sum)
 
 
 def collect_maximum(sizes: LevelSizes, tables: Maps, up: Maps, vector: jax.Array) -> jax.Array:
-    """Same as `collect` with maxima for sums: the value of the most likely state."""
+    """Same as `collect` with maxima instead of sums: the value of the most likely state."""
     return _sweep_up(sizes, tables, up, vector, _log_max)[1]
 
 
 def _log_sum(table: jax.Array) -> Summary:
-    lowest = jnp.finfo(table.dtype).min  # finite, so that a row of minus infinities makes no NaN
+    lowest = jnp.finfo(table.dtype).min  # finite, so that a row of minus infinities gives no NaN
     top = lax.stop_gradient(jnp.max(table, axis=(3, 4), keepdims=True, initial=lowest))
     weights = jnp.exp(table - top)
     total = jnp.sum(weights, axis=(3, 4), keepdims=True)
@@ -264,22 +265,22 @@ def _sweep_up(
         return _write(sent, messages, start), (tuple(kept), tuple(scales))
 
     starts = sizes.sent_up * jnp.arange(sizes.steps, dtype=jnp.int32)
-    sent = jnp.zeros(sizes.steps * sizes.sent_up + 1, vector.dtype)  # the last one stays 0: no message
+    sent = jnp.zeros(sizes.steps * sizes.sent_up + 1, vector.dtype)  # the last entry stays 0: no message
     potentials = tuple(_potentials(vector, positions) for positions in tables)
     _, (kept, scales) = lax.scan(step, sent, (starts, potentials, tuple(up)))
     return kept, jnp.sum(jnp.stack([jnp.sum(scale) for scale in scales]))
 
 
 def distribute(sizes: LevelSizes, down: Maps, conditionals: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-    """Roots to leaves.
+    """Downward pass, from the roots to the leaves.
 
     Args:
         sizes: the static part.
-        down: for each class the map from messages [steps, width, above * both].
+        down: for each class, the map from messages [steps, width, above * both].
         conditionals: probabilities of every node given its separator [steps, width, cells].
 
     Returns:
-        For each class the probabilities of every node [steps, width, cells].
+        For each class, the probabilities of every node [steps, width, cells].
     """
     if not conditionals:
         return ()
@@ -291,7 +292,7 @@ def distribute(sizes: LevelSizes, down: Maps, conditionals: tuple[jax.Array, ...
             above, both, _, _ = shape
             separator = _at(sent, source)
             total = jnp.sum(separator, axis=1, keepdims=True)
-            # as a factor, so that the sum over a table is formed once and not once more for its total
+            # normalised before the product, so that the table is summed only once
             separator = separator * (1 / jnp.where(total > 0, total, 1))
             belief = table.reshape(-1, *shape) * separator.reshape(-1, above, both, 1, 1)
             messages.append(jnp.sum(belief, axis=(1, 4)).reshape(-1))
@@ -299,7 +300,7 @@ def distribute(sizes: LevelSizes, down: Maps, conditionals: tuple[jax.Array, ...
         return _write(sent, messages, start), tuple(beliefs)
 
     starts = sizes.sent_down * jnp.arange(sizes.steps, dtype=jnp.int32)
-    # the last two stay as they are: what roots get, and what padding gets
+    # the last two entries are constant: messages to roots (1) and to padding (0)
     sent = jnp.ones(sizes.steps * sizes.sent_down + 2, conditionals[0].dtype).at[-1].set(0)
     return lax.scan(step, sent, (starts, conditionals, tuple(down)), reverse=True)[1]
 

@@ -1,8 +1,8 @@
 """Exact inference by message passing on a junction tree, in log space.
 
 Messages are recentred by their maximum and every belief is normalised by its own log-sum-exp, so
-that float32 keeps its digits on long chains. No table is divided by another: downwards, each
-clique's conditional given its separator multiplies the separator's marginal.
+that float32 does not lose digits on long chains. No table is divided by another: in the downward pass,
+each clique's conditional given its separator is multiplied by the separator's marginal.
 
 References:
     Koller and Friedman (2009), chapter 10; McKenna et al. 2019, section 3 (MARGINAL-ORACLE).
@@ -64,7 +64,7 @@ class MessagePassing(base.Oracle):
     def _collect(
         self, potentials: base.Potentials, reduce: ops.Reduce
     ) -> tuple[list[jax.Array], list[jax.Array], jax.Array]:
-        """Upward pass: each clique's table with its children's messages in, and the log scale."""
+        """Upward pass: each clique's table including its children's messages, messages, and log scale."""
         tree = self.tree
         tables: list = [None] * len(tree.cliques)
 
@@ -120,5 +120,5 @@ class MessagePassing(base.Oracle):
         return self._collect(potentials, ops.logsumexp)[2]
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
-        """Largest sum of potentials that any joint state reaches (nats)."""
+        """Largest sum of potentials over all joint states (nats)."""
         return self._collect(potentials, ops.logmax)[2]

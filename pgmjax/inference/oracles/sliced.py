@@ -1,8 +1,8 @@
 """Exact inference in slices: for models whose largest table does not fit in memory at once.
 
-A slice fixes some variables to a part of their values; it is a contraction of its own, run after the
-others in one loop, or on another device. The log-partitions of the slices add up in log space, and so
-do, weighted by their slice's share, the marginals.
+A slice restricts some variables to a part of their values. Each slice is a separate contraction; slices run
+one after another in a loop, or on several devices. The log-partitions of the slices are combined by
+log-sum-exp, and the marginals are averaged with the slices' shares as weights.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Sliced(base.Oracle):
     """The contraction oracle, slice by slice.
 
     Attributes:
-        plan: which variables are sliced, and the contraction of a slice.
+        plan: the sliced variables, and the contraction of a slice.
         fast: as for `Contraction`.
-        mesh: devices that share the slices; None runs them all on one.
+        mesh: devices that share the slices; None uses one device.
     """
 
     plan: slicing.SlicedPath
@@ -51,17 +51,17 @@ class Sliced(base.Oracle):
     def build(
         cls, structure: Structure, max_bytes: int = 2**30, fast: bool = False, mesh: Mesh | None = None
     ) -> Sliced:
-        """Slice a structure so that a call takes so many bytes (in float32) on each device.
+        """Slice a structure so that a call takes at most `max_bytes` (in float32) on each device.
 
         Raises:
-            ModelTooLargeError: no slicing does.
+            ModelTooLargeError: no slicing fits.
         """
         least = 1 if mesh is None else mesh.size
         return cls(slicing.plan(structure, max_bytes, min_slices=least), fast, mesh)
 
     @classmethod
     def within(cls, structure: Structure, limits: base.Limits) -> Sliced:
-        """The coarsest slices that fit beside the solver's vectors; where none do, the finest looked at.
+        """The coarsest slices that fit next to the solver's vectors; if none fit, the finest ones tried.
 
         Raises:
             ModelTooLargeError: no slicing fits.
@@ -144,7 +144,7 @@ class Sliced(base.Oracle):
         return self.infer(potentials)[0]
 
     def maximum(self, potentials: base.Potentials) -> jax.Array:
-        """Largest sum of potentials that any joint state reaches (nats)."""
+        """Largest sum of potentials over all joint states (nats)."""
         tables = tuple(potentials)
 
         def step(top: jax.Array, starts: jax.Array) -> tuple[jax.Array, None]:
@@ -156,7 +156,7 @@ class Sliced(base.Oracle):
         return jax.lax.scan(step, lowest, jnp.asarray(self._starts()))[0]
 
     def _parts(self, tables: tuple[jax.Array, ...], starts: jax.Array) -> tuple[jax.Array, ...]:
-        """The part of each table that belongs to a slice."""
+        """The part of each table in a slice."""
         shapes = self.plan.path.structure.shapes
         return tuple(
             jax.lax.dynamic_slice(table, _place(axes, starts, table.ndim), shape) if axes else table

@@ -1,7 +1,7 @@
-"""Plans made on the host: the order of the work, and what it will cost.
+"""Plans made on the host: the order of operations, and its cost.
 
-- `structure`: a model without names. `junction_tree`: elimination orders and the trees they make.
+- `structure`: a model without names. `junction_tree`: elimination orders and their junction trees.
 - `contraction` plans a contraction as a `path`, by the methods of `search`; `slicing` makes it fit in memory.
 - `level_tree` and `levels`: many small cliques as one small program. `regions`: approximate inference.
-- `cost` and `forecast`: work, memory, and a refusal with figures. `growth`: the cost of one more clique.
+- `cost` and `forecast`: work, memory, and errors if it is exceeded. `growth`: the cost of one more clique.
 """

@@ -1,4 +1,4 @@
-"""Contraction plans: in which order the tables of a model are multiplied and summed out.
+"""Contraction plans: the order in which the tables of a model are multiplied and summed out.
 
 The executors in `inference.ops` run a path with any semiring: log-sum-exp for marginals, maximum for
 the most likely assignment.
@@ -17,8 +17,8 @@ from pgmjax.inference.plan.structure import Structure, Variables
 
 __all__ = ["SEARCHES", "WEIGHTS", "ContractionPath", "MatrixProduct", "Step", "plan"]
 
-# A stored cell is transformed, kept for the backward pass and moved; a combined one is a multiply-add
-# where a product runs as such and an exponential where it runs in exact form.
+# A stored cell is transformed, kept for the backward pass and moved. A combined cell is a multiply-add
+# in a matrix product, or an exponential in the exact form.
 WEIGHTS = CellCosts(union=1.0, stored=40.0)
 SEARCHES = ("auto", "elimination", "cotengra")
 _OPT_EINSUM_TABLES = 200
@@ -31,10 +31,10 @@ def plan(
 
     Args:
         structure: the tables.
-        output: variables to keep open; they must occur in the structure.
+        output: variables to keep; they must occur in the structure.
         find: `auto` (elimination orders, opt_einsum, then exhaustive or local search), `elimination`
-            (the orders alone: quick for any size) or `cotengra` (its optimiser beside `auto`).
-        weights: of a combined and of a stored cell, by which paths are compared.
+            (only the orders; fast for any size) or `cotengra` (its optimiser in addition to `auto`).
+        weights: costs of a combined and of a stored cell, used to compare paths.
 
     Raises:
         ValueError: unknown `find`.
@@ -56,7 +56,7 @@ def _plan(structure: Structure, output: Variables, find: str, weights: CellCosts
 
 
 def _reduced(structure: Structure, outside: frozenset[int]) -> list[Variables]:
-    """Variables of each table once those that it alone holds are summed out."""
+    """Variables of each table after summing out those that occur in no other table."""
     uses = [0] * len(structure.sizes)
     for clique in structure.cliques:
         for v in set(clique):
@@ -65,7 +65,7 @@ def _reduced(structure: Structure, outside: frozenset[int]) -> list[Variables]:
 
 
 def _parts(tables: Sequence[Variables]) -> list[list[int]]:
-    """Tables that hang together, parts of two and more only."""
+    """Connected components of tables, only those of two or more."""
     holding: dict[int, list[int]] = {}
     for i, members in enumerate(tables):
         for v in members:
@@ -75,7 +75,7 @@ def _parts(tables: Sequence[Variables]) -> list[list[int]]:
     for start in range(len(tables)):
         part = [] if seen[start] else [start]
         seen[start] = True
-        for i in part:  # grows while it is read
+        for i in part:  # grows during iteration
             for v in tables[i]:
                 new = [j for j in holding.pop(v, ()) if not seen[j]]
                 part.extend(new)
@@ -97,7 +97,7 @@ def _append(merges: Merges, found: Merges, names: Sequence[int], count: int) -> 
 def _plan_part(
     structure: Structure, tables: Sequence[Variables], output: Variables, find: str, weights: CellCosts
 ) -> tuple[Merges, str]:
-    """Merges of one connected part, over its own numbers, and what found them."""
+    """Merges of one connected part, in its own numbering, and the name of the search method."""
     merges: Merges = []
     left = {i: frozenset(t) for i, t in enumerate(tables)}
     if search.EXHAUSTIVE_TABLES < len(tables) <= _OPT_EINSUM_TABLES:

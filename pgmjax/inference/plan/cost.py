@@ -1,4 +1,4 @@
-"""Cost of a contraction, from its path alone: work, bytes moved, memory at the peak, program size."""
+"""Cost of a contraction, computed from its path: work, bytes moved, peak memory, program size."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pgmjax._internal.memory import readable_bytes
 from pgmjax.inference.plan.path import ContractionPath, MatrixProduct, Step
 from pgmjax.inference.plan.structure import Structure
 
-# Compiled operations of a step with its gradient, by which the first call of a plan is judged.
+# Compiled operations of a step with its gradient, used to estimate the compile time.
 REDUCTION_OPERATIONS = 6
 PRODUCT_OPERATIONS = 16
-# Of a product at work, beside its tables: the exponentials of both sides and of the result.
+# Workspace of a step, in addition to its tables: the exponentials of both operands and of the result.
 WORKSPACE = 1
 SHOWN = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class Rates:
-    """The machine's time per unit of work; the defaults are those of two CPU cores, float32.
+    """The machine's time per unit of work; the defaults are for two CPU cores, float32.
 
     Attributes:
-        exponential: seconds for a cell of a log-space product in exact form.
-        flop: seconds for a floating point operation of a matrix product.
+        exponential: seconds per cell of a log-space product in exact form.
+        flop: seconds per floating point operation of a matrix product.
         cell: seconds to read, transform and write a stored cell once.
         launch: seconds to start one compiled operation.
         operation: seconds to compile one operation.
@@ -42,10 +42,10 @@ class Dimensions:
     Attributes:
         step: number of the step in its path.
         batch: cells of the variables that all three tables share.
-        left: of those in the left table and the result.
-        summed: of those that are summed.
-        right: of those in the right table and the result.
-        form: how the executor runs it (`exact`, `guarded`, ...); empty until that is decided.
+        left: cells of the variables in the left table and the result.
+        summed: cells of the variables that are summed.
+        right: cells of the variables in the right table and the result.
+        form: form that the executor uses (`exact`, `guarded`, ...); empty if not yet decided.
     """
 
     step: int
@@ -74,21 +74,21 @@ class Dimensions:
 class Cost:
     """Cost of one call: a value and its gradient with respect to every input.
 
-    Figures are for one pass over the path (`exponentials`) or for forward and backward together
-    (the rest), exact from sizes; nothing is measured.
+    Values are for one forward pass (`exponentials`) or for the forward and backward pass together (all
+    others). They are computed from sizes; nothing is measured.
 
     Attributes:
-        method: what found the path.
-        exponentials: cells of all combined tables, what the exact form takes an exponential of, forward.
-        flops: of all matrix products if they run as such, forward and backward.
+        method: name of the method that found the path.
+        exponentials: cells of all combined tables, one exponential each in the exact form, forward.
+        flops: of all products, if run as matrix products, forward and backward.
         moved: cells that are read and written, forward and backward.
         inputs: cells of the input tables (and of their gradients).
-        stored: cells of all step results: kept from the forward to the backward pass.
+        stored: cells of all step results, which are kept from the forward to the backward pass.
         largest: cells of the largest step result.
-        peak: cells alive at the peak: inputs, gradients, results still needed and workspace.
-        operations: compiled operations, roughly.
+        peak: cells in memory at the peak: inputs, gradients, results still needed and workspace.
+        operations: approximate number of compiled operations.
         products: the products that never store their union, most work first.
-        slices: how many times the path is run (1: not sliced).
+        slices: number of runs of the path (1: not sliced).
     """
 
     method: str
@@ -104,19 +104,19 @@ class Cost:
     slices: int = 1
 
     def peak_bytes(self, itemsize: int = 4) -> int:
-        """Memory at the peak, in bytes.
+        """Peak memory, in bytes.
 
         Args:
-            itemsize: bytes of a cell.
+            itemsize: bytes per cell.
         """
         return self.peak * itemsize
 
     def seconds(self, rates: Rates | None = None, exact: bool = False) -> float:
-        """Forecast of one call, compiled.
+        """Forecast time of one call, once compiled (s).
 
         Args:
-            rates: of the machine.
-            exact: all products in exact log-space form, none as a matrix product.
+            rates: rates of the machine. Default: those of `Rates`.
+            exact: run all products in exact log-space form, none as a matrix product.
         """
         rates = rates or Rates()
         tiled = sum(p.union for p in self.products)
@@ -126,19 +126,19 @@ class Cost:
         return plain + products + self.moved / 2 * rates.cell + launches
 
     def compile_seconds(self, rates: Rates | None = None) -> float:
-        """Forecast of what the first call adds."""
+        """Forecast compile time, added to the first call (s)."""
         return self.operations * (rates or Rates()).operation
 
     def with_forms(self, forms: dict[int, str]) -> Cost:
-        """The same cost with what the executor decided: form of a product by number of its step."""
+        """The same cost with the forms chosen by the executor: form of a product by its step number."""
         products = tuple(dataclasses.replace(p, form=forms.get(p.step, p.form)) for p in self.products)
         return dataclasses.replace(self, products=products)
 
     def lines(self, itemsize: int = 4) -> list[str]:
-        """The figures as lines of text.
+        """The costs as lines of text.
 
         Args:
-            itemsize: bytes of a cell.
+            itemsize: bytes per cell.
 
         Example:
             >>> from pgmjax.inference.plan import contraction
@@ -196,10 +196,10 @@ def of_path(path: ContractionPath) -> Cost:
 
 
 def _peak(path: ContractionPath, inputs: int) -> int:
-    """Cells alive at the worst moment of the forward and the backward pass.
+    """Peak number of cells in memory during the forward and the backward pass.
 
-    Inputs and their gradients count throughout: a solver holds both. The backward pass frees a
-    result once the step that made it has been differentiated, and its cotangent with it.
+    Inputs and their gradients count throughout, as a solver stores both. The backward pass frees a
+    result and its cotangent after differentiating the step that produced it.
     """
     cells, first = path.structure.cells, len(path.structure.cliques)
     results = [cells(step.kept) for step in path.steps]

@@ -1,4 +1,4 @@
-"""Cost forecast of a plan, and a refusal with figures before memory is touched."""
+"""Cost forecast of a plan, and errors with figures before memory is allocated."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pgmjax._internal.errors import Error
 from pgmjax._internal.memory import available_bytes, readable_bytes
 
 ORACLE_COPIES = 6
-COMPILE = 0.006  # seconds for an operation
+COMPILE = 0.006  # seconds per operation
 
 
 class ModelTooLargeError(Error, ValueError):
-    """The forecast of a model exceeds the memory at hand."""
+    """The forecast of a model exceeds the available memory."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,15 +20,15 @@ class Forecast:
     """Cost of one inference call.
 
     Attributes:
-        method: what the plan is, in words.
+        method: description of the plan, as text.
         largest: cells of the largest table.
         inputs: cells of all potentials together.
-        cells: cells of the oracle's own tables that live at the same time.
-        work: exponentials to take, an estimate of the time.
-        culprits: for the largest tables, the variables and the number of cells.
-        operations: operations to compile, roughly.
-        seconds: of a call once compiled, on two CPU cores, roughly.
-        details: more lines about it, for people.
+        cells: cells of the oracle's own tables in memory at the same time.
+        work: number of exponentials, a measure of the time.
+        culprits: variables and number of cells of the largest tables.
+        operations: approximate number of operations to compile.
+        seconds: approximate time of a call once compiled, on two CPU cores.
+        details: additional lines of text for reports.
     """
 
     method: str
@@ -43,22 +43,22 @@ class Forecast:
 
     @property
     def compile_seconds(self) -> float:
-        """The compile time that the first call adds, on two CPU cores, roughly (s)."""
+        """Approximate compile time of the first call, on two CPU cores (s)."""
         return COMPILE * self.operations
 
     def peak_bytes(self, itemsize: int, copies: int = ORACLE_COPIES) -> int:
-        """Memory at the peak, in bytes.
+        """Peak memory, in bytes.
 
         Args:
-            itemsize: bytes of a cell, 4 or 8.
-            copies: how many tables the size of the potentials live beside the oracle's own: those of
-                one call by default, more inside a solver.
+            itemsize: bytes per cell, 4 or 8.
+            copies: number of copies of the potentials in memory besides the oracle's own tables. Default:
+                those of one call; a solver needs more.
         """
         return (self.cells + copies * self.inputs) * itemsize
 
 
 def readable_cells(count: int) -> str:
-    """A number of cells in digits, or in powers of ten where nobody would count them.
+    """A number of cells as text: in digits, or in scientific notation from 10**15 on.
 
     Example:
         >>> readable_cells(53_000_000), readable_cells(6**40)
@@ -68,16 +68,17 @@ def readable_cells(count: int) -> str:
 
 
 def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit: int) -> None:
-    """Refuse a model whose forecast exceeds a limit.
+    """Raise an error if the forecast of a model exceeds a limit.
 
     Args:
         forecast: the plan's forecast.
         names: attribute name of each variable.
-        need: its peak, in bytes.
+        need: its peak memory, in bytes.
         limit: bytes that may be used.
 
     Raises:
-        ModelTooLargeError: with the figures, the cliques that cause them and what can be done.
+        ModelTooLargeError: the limit is exceeded; the message gives the figures, the cliques that cause
+            them and possible remedies.
     """
     if need <= limit:
         return
@@ -93,14 +94,14 @@ def require_memory(forecast: Forecast, names: tuple[str, ...], need: int, limit:
 
 
 def require_cells(cells: int, what: str) -> None:
-    """Refuse a float64 table, to be worked on in the host's memory, that does not fit there.
+    """Raise an error if a float64 table does not fit in the host's memory.
 
     Args:
-        cells: its cells; three copies are counted: the table, its exponential and one more.
-        what: what it is, for the message.
+        cells: its cells; memory for three copies is required: the table, its exponential and one more.
+        what: description of the table, for the message.
 
     Raises:
-        ModelTooLargeError: with the figures.
+        ModelTooLargeError: the table does not fit.
     """
     need, limit = 24 * cells, available_bytes()
     if need > limit:

@@ -1,17 +1,17 @@
-"""The cost of adding a clique without planning again, for mechanisms that weigh many candidates.
+"""The cost of adding a clique without replanning, for mechanisms that compare many candidates.
 
-The base model's junction tree is kept but for the part between the variables of the new clique. Three
-ways of changing that part are priced and the cheapest counts: carry the variables along the tree to
-where they meet; cut the tree at a narrow separator and carry that to both sides; eliminate the part
-again. Each gives a junction tree of the grown model, so the figure is that of a tree that exists: never
-less than the best triangulation needs. It is no bound on what greedy elimination from scratch
-(`inference.plan.junction_tree.total_cells`) finds, which may be smaller or larger: on random models
-of 10 to 100 attributes the median ratio to it was 1.00, one in ten was above 1.0 to 2.2, the worst 12.
+The base model's junction tree is kept, except for the part between the variables of the new clique. Three
+ways of changing that part are evaluated, and the cheapest is used: carry the variables along the tree to a
+common node; cut the tree at a narrow separator and carry that to both sides; eliminate the part again. Each
+gives a junction tree of the grown model, so the cost is that of an actual tree and never below that of the
+best triangulation. It is not a bound on the result of greedy elimination from scratch
+(`inference.plan.junction_tree.total_cells`), which may be smaller or larger: on random models of 10 to 100
+attributes the median ratio to it was 1.00, one in ten was above 1.0 to 2.2, the worst 12.
 
-A variable that is carried from node `x` to its neighbour `y` joins, at `x`, the separators through
-which the carried ones arrive and leave. That clique stands beside that of the node, or takes its place
-where it contains it, and falls away where a neighbouring one contains it. `Carrier` keeps these prices,
-on a `CliqueForest`, whose cliques are bits of integers.
+A variable carried from node `x` to its neighbour `y` is added, at `x`, to a clique with the separators
+through which carried variables arrive and leave. That clique is added next to the clique of the node. It
+replaces the node's clique if it contains it, and is dropped if a neighbouring clique contains it. `Carrier`
+caches these costs, on a `CliqueForest`, whose cliques are bits of integers.
 
 References:
     Blair and Peyton, An introduction to chordal graphs and clique trees (1993), for the trees. Ibarra,
@@ -36,23 +36,23 @@ from pgmjax.inference.plan import junction_tree
 from pgmjax.inference.plan.junction_tree import JunctionTree
 from pgmjax.inference.plan.structure import Structure, Variables
 
-# Cells more, and the cliques (as bits) that come; those that go are negative.
+# Additional cells, and the cliques (as bits) that are added; removed cliques are negative.
 Change = tuple[int, tuple[int, ...]]
 
 _MOST = np.iinfo(np.int64).max
-_REGION = 32  # variables of a part that is worth eliminating again
+_REGION = 32  # most variables of a part that is eliminated again
 
-# how much is remembered between candidates
+# sizes of the caches shared by candidates
 _MOST_FLOWS = 200_000
 _MOST_SIZES = 100_000
 
 
 @dataclasses.dataclass(frozen=True)
 class Growth:
-    """A model that may grow by a clique.
+    """A model to which a clique may be added.
 
     Attributes:
-        structure: the model as it is.
+        structure: the current model.
         tree: its junction tree.
     """
 
@@ -72,7 +72,7 @@ class Growth:
 
     @property
     def base(self) -> int:
-        """Cells of the junction tree as it is (variables in no clique have none)."""
+        """Cells of the current junction tree (variables in no clique have none)."""
         return self._additions.forest.base
 
     @functools.cached_property
@@ -86,17 +86,17 @@ class Growth:
             clique: its variables.
 
         Raises:
-            ValueError: a variable that the structure does not have.
+            ValueError: a variable is not in the structure.
         """
         additions = self._additions
         return additions.forest.base + additions.change(additions.forest.mask(clique))
 
     def cells_of(self, cliques: Iterable[Sequence[int]]) -> list[int]:
-        """`cells` of each of many candidates."""
+        """Result of `cells` for each of many candidates."""
         return [self.cells(clique) for clique in cliques]
 
     def grown(self, clique: Sequence[int]) -> tuple[Variables, ...]:
-        """Cliques of the junction tree that `cells` counts."""
+        """Cliques of the junction tree whose cells `cells` returns."""
         forest = self._additions.forest
         _, log = self._additions.logged(forest.mask(clique))
         kept = [m for m, cells in zip(forest.masks, forest.cells_at, strict=True) if cells and -m not in log]
@@ -106,19 +106,19 @@ class Growth:
 def candidate_cells(
     domain: Domain, cliques: Iterable[Sequence[str]], candidates: Iterable[Sequence[str]]
 ) -> np.ndarray:
-    """Cells that a model would have with each of some cliques added, one at a time.
+    """Cells of a model with each of some candidate cliques added, one at a time.
 
     Args:
         domain: the attributes.
-        cliques: those of the model as it is.
-        candidates: cliques to weigh.
+        cliques: cliques of the current model.
+        candidates: cliques to compare.
 
     Returns:
-        Cells of a junction tree [candidates], int64, the largest int64 where there are more. Times the
-        bytes of a cell, they are the memory of the tree's tables.
+        Cells of a junction tree [candidates], int64, clipped to the largest int64. Multiplied by the bytes
+        per cell, this is the memory of the tree's tables.
 
     Raises:
-        ValueError: an attribute that the domain does not have.
+        ValueError: an attribute is not in the domain.
 
     Example:
         >>> domain = Domain({"a": 2, "b": 3, "c": 4})
@@ -136,7 +136,7 @@ def candidate_cells(
 
 
 class _Additions:
-    """The cells that each clique would add to one forest."""
+    """The number of cells that each clique would add to one forest."""
 
     def __init__(self, forest: CliqueForest):
         self.forest = forest
@@ -156,7 +156,7 @@ class _Additions:
         return min([self.carrier.pair(u, v, way), *(cells for cells, _ in others)])
 
     def logged(self, clique: int) -> Change:
-        """Same as `change`, with the cliques that come (positive) and go (negative)."""
+        """Same as `change`, with the cliques that are added (positive) and removed (negative)."""
         groups: dict[int, list[int]] = {}
         for v in members(clique):
             groups.setdefault(self.forest.root[self.forest.top[v]], []).append(v)
@@ -175,9 +175,9 @@ class _Additions:
         """The change in one tree of the forest.
 
         Args:
-            clique: the part of the new clique whose variables lie in this tree.
+            clique: the part of the new clique whose variables are in this tree.
             variables: the same as a list.
-            across: the whole of it where it reaches into other trees, else 0: what it contains goes.
+            across: the whole new clique if it extends to other trees, else 0; cliques in it are removed.
         """
         lowest = max((self.forest.top[v] for v in variables), key=self.forest.depth.__getitem__)
         here = self.forest.masks[lowest]
@@ -187,7 +187,7 @@ class _Additions:
             if not across and len(variables) > 2:
                 found += self.refilled(clique, list(near))
             return min(found, key=operator.itemgetter(0))
-        # where any clique holds it all, this one does; it has no cells if its variable was in no clique
+        # if any clique contains them all, this one does; it has no cells if its variable was in no clique
         used = self.forest.cells_at[lowest] > 0
         if across:
             return (-self.forest.cells(here), (-here,)) if used and here & ~across == 0 else (0, ())
@@ -196,8 +196,8 @@ class _Additions:
     def detour(self, u: int, v: int, way: Sequence[int]) -> list[Change]:
         """Carry the smallest separator between two variables to both, instead of them to each other.
 
-        The tree is cut there; the new clique, which then holds the separator too, joins the parts. Tried
-        where the separator is smaller than the larger of both variables.
+        The tree is cut there; the new clique, which then also contains the separator, joins the parts. This
+        is only tried if the separator has fewer cells than the larger of both variables.
         """
         forest = self.forest
         separators = [forest.masks[x] & forest.masks[y] for x, y in itertools.pairwise(way)]
@@ -210,9 +210,9 @@ class _Additions:
         return [(cells, (clique, *parts[0][1], *parts[1][1]))]
 
     def refilled(self, clique: int, nodes: Sequence[int]) -> list[Change]:
-        """Eliminate a small part of the tree again: edges that were filled in there may be superfluous.
+        """Eliminate a small part of the tree again, as edges filled in there may be unnecessary.
 
-        The separators to the rest of the tree stay complete, so the rest stays as it is.
+        The separators to the rest of the tree stay complete, so the rest is unchanged.
         """
         if not any(self.forest.filled[x] for x in nodes):
             return []
@@ -242,8 +242,8 @@ def _eliminated(near: dict[int, int], cells: Callable[[int], int]) -> list[int]:
     """Maximal cliques of a greedy elimination, the smallest clique first.
 
     Args:
-        near: each variable with its neighbours and itself, as bits; used up.
-        cells: cells of a table.
+        near: each variable with its neighbours and itself, as bits; emptied.
+        cells: gives the number of cells of a table.
     """
     weight = {v: cells(mask) for v, mask in near.items()}
     made: list[int] = []
@@ -266,11 +266,11 @@ class Flow:
 
     Attributes:
         cells: additional cells, without those of `front`.
-        side: the variables of the new clique that lie on this side.
-        front: the clique that holds the edge's separator and all that is carried over it.
-        old: whether `front` is a clique of the tree as it was.
-        log: cliques that come (positive) and go (negative), without `front`.
-            Empty where it was not asked for.
+        side: the variables of the new clique on this side.
+        front: the clique that contains the edge's separator and all variables carried over it.
+        old: whether `front` is a clique of the original tree.
+        log: cliques that are added (positive) and removed (negative), without `front`. Empty if not
+            requested.
     """
 
     cells: int
@@ -281,19 +281,19 @@ class Flow:
 
 
 class Carrier:
-    """Prices of carrying in one forest, kept for all candidates."""
+    """Costs of carrying variables in one forest, cached for all candidates."""
 
     def __init__(self, forest: CliqueForest):
         self.forest = forest
         self.single: dict[tuple[int, int, int], Flow] = {}
 
     def pair(self, u: int, v: int, way: Sequence[int]) -> int:
-        """Additional cells of a clique of two variables apart in a tree.
+        """Additional cells of a clique of two variables that share no node of a tree.
 
         Args:
-            u: one.
-            v: the other.
-            way: nodes from the last that holds `u` to the first that holds `v`.
+            u: one variable.
+            v: the other variable.
+            way: nodes from the last one that contains `u` to the first one that contains `v`.
         """
         forest = self.forest
         there, back = self.flows(u, way), self.flows(v, way[::-1])[::-1]
@@ -319,7 +319,7 @@ class Carrier:
         return min(options)
 
     def flows(self, u: int, way: Sequence[int]) -> list[Flow]:
-        """One variable carried along a way that starts where its subtree ends."""
+        """Flows of one variable along a path that starts where its subtree ends."""
         found: list[Flow] = []
         before = -1
         for x, y in itertools.pairwise(way):
@@ -335,13 +335,13 @@ class Carrier:
         return found
 
     def settled(self, flow: Flow, clique: int) -> int:
-        """Cells that a flow adds where a clique receives it."""
+        """Cells that a flow adds if it is received by a clique."""
         if flow.front & ~clique:
             return flow.cells if flow.old else flow.cells + self.forest.cells(flow.front)
         return flow.cells - self.forest.cells(flow.front) if flow.old else flow.cells
 
     def carried(self, clique: int, x: int, y: int, arriving: Sequence[tuple[int, Flow]]) -> Flow:
-        """Take on from `x` to `y` what arrives there from its other neighbours, and its own part."""
+        """Flow from `x` to `y`: what arrives at `x` from its other neighbours, and its own variables."""
         here = self.forest.masks[x]
         leaving = here & self.forest.masks[y]
         side, ways = clique & here, leaving
@@ -349,7 +349,7 @@ class Carrier:
             side |= flow.side
             ways |= here & self.forest.masks[z]
         front = ways | (side & ~leaving)
-        if front & ~here == 0:  # nothing arrived, and the node's own clique holds it
+        if front & ~here == 0:  # nothing arrived, and the node's own clique contains it
             return Flow(0, side, here, True, ())
         cells, old = 0, False
         log: tuple[int, ...] = ()
@@ -357,7 +357,7 @@ class Carrier:
             cells, log = -self.forest.cells_at[x], (-here,)
         holder = front
         for _, flow in arriving:
-            if holder == front and front & ~flow.front == 0:  # what arrives holds all this: it goes on
+            if holder == front and front & ~flow.front == 0:  # the arriving clique contains it: pass it on
                 holder, old = flow.front, flow.old
                 cells, log = cells + flow.cells, log + flow.log
             else:
@@ -365,17 +365,17 @@ class Carrier:
         return Flow(cells, side, holder, old, log)
 
     def meeting(self, clique: int, near: dict[int, set[int]], across: int) -> Change:
-        """The best place in a part of a tree for the variables of a clique to come together.
+        """The cheapest place in a part of a tree for the variables of a clique to meet.
 
         Args:
             clique: as bits.
-            near: the part: each node with its neighbours.
-            across: a larger clique that comes anyway: what it contains need not come.
+            near: the part, as each node with its neighbours.
+            across: a larger clique that is added anyway; cliques contained in it are not needed.
         """
         forest = self.forest
         flows: dict[tuple[int, int], Flow] = {}
         order = [(next(iter(near)), -1)]
-        for x, back in order:  # grows while it is read
+        for x, back in order:  # grows during iteration
             order.extend((y, x) for y in near[x] if y != back)
         edges = [(x, back) for x, back in reversed(order[1:])] + [(back, x) for x, back in order[1:]]
         for x, y in edges:
@@ -424,13 +424,13 @@ class CliqueForest:
     Attributes:
         masks: each tree clique as bits.
         parent: its parent, -1 for roots.
-        depth: steps to its root.
+        depth: number of edges to its root.
         root: the root of its tree.
-        cells_at: its cells; none for a variable that is in no clique of the structure.
+        cells_at: its cells; 0 for a variable that is in no clique of the structure.
         around: its neighbours.
-        filled: whether it holds two variables that share no clique of the structure.
+        filled: whether it contains two variables that share no clique of the structure.
         top: the highest clique of each variable.
-        graph: for each variable itself and those that share a clique of the structure with it, as bits.
+        graph: each variable and those that share a clique of the structure with it, as bits.
     """
 
     def __init__(self, structure: Structure, tree: JunctionTree):
@@ -468,7 +468,7 @@ class CliqueForest:
         """Variables as bits.
 
         Raises:
-            ValueError: a variable that the structure does not have.
+            ValueError: a variable is not in the structure.
         """
         mask = 0
         for v in clique:
@@ -490,11 +490,11 @@ class CliqueForest:
         """The smallest part of a tree that touches every variable of a clique.
 
         Args:
-            clique: as bits.
-            nodes: nodes that hold its variables, which no one node holds.
+            clique: as bits; no single node contains it.
+            nodes: nodes that together contain its variables.
 
         Returns:
-            The part's nodes, each with its neighbours in it.
+            The nodes of the part, each with its neighbours in the part.
         """
         near: dict[int, set[int]] = {}
         for b in nodes[1:]:
@@ -514,7 +514,7 @@ class CliqueForest:
         return near
 
     def way(self, a: int, b: int) -> list[int]:
-        """Nodes from one to another of the same tree."""
+        """Nodes on the path between two nodes of the same tree."""
         depth, parent = self.depth, self.parent
         up, down = [a], [b]
         while a != b:
@@ -528,7 +528,7 @@ class CliqueForest:
         return up + down[::-1]
 
     def between(self, u: int, v: int) -> list[int]:
-        """Nodes from the last that holds one variable to the first that holds another."""
+        """Nodes on the path from the last one that contains `u` to the first one that contains `v`."""
         masks = self.masks
         way = self.way(self.top[u], self.top[v])
         first = max(i for i, x in enumerate(way) if masks[x] >> u & 1)

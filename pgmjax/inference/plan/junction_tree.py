@@ -1,8 +1,8 @@
-"""Junction trees (forests, where a model is disconnected) and the elimination orders that make them.
+"""Junction trees (forests, if a model is disconnected) and the elimination orders they are built from.
 
 Axes of all tables follow one order of the variables, last eliminated first. The variables that a
-clique shares with its parent then lead its table and the others trail: messages reduce trailing
-axes and no table is ever transposed. Orders are greedy, by min-fill or min-weight.
+clique shares with its parent are then the leading axes of its table: messages reduce trailing axes and
+no table is ever transposed. Orders are greedy, by min-fill or min-weight.
 
 References:
     Koller and Friedman, Probabilistic Graphical Models (2009), section 9.4.3.
@@ -30,8 +30,8 @@ class JunctionTree:
         cliques: the tree's cliques, every parent before its children.
         parent: index of each clique's parent, -1 for roots.
         separator: variables shared with the parent, the leading ones of the clique.
-        home: for each clique of the structure a tree clique that contains it.
-        rule: the elimination rule behind it.
+        home: for each clique of the structure, a tree clique that contains it.
+        rule: the elimination rule that was used.
     """
 
     structure: Structure
@@ -48,16 +48,16 @@ class JunctionTree:
 
 
 def build(structure: Structure, elimination: Elimination | None = None) -> JunctionTree:
-    """Make the junction tree of an elimination order (the best of both rules by default)."""
+    """Make the junction tree of an elimination order. Default: the better order of both rules."""
     elimination = elimination or best_elimination(structure)
     step = {v: i for i, v in enumerate(elimination.order)}
     members = [set(c) for c in elimination.cliques]
-    # The clique of a step hangs on that of the next variable in it to be eliminated.
+    # The parent of a step's clique is the clique of the next variable in it to be eliminated.
     up = [min((step[u] for u in c[1:]), default=-1) for c in elimination.cliques]
     into = list(range(len(up)))  # which clique each one was merged into
     for i in range(len(up)):
         if up[i] >= 0 and len(members[i]) == len(members[up[i]]) + 1 and into[up[i]] == up[i]:
-            into[up[i]] = i  # the parent is contained in this one, so it dissolves into it
+            into[up[i]] = i  # the parent is contained in this clique, so it is merged into it
 
     def keeper(i: int) -> int:
         while into[i] != i:
@@ -81,7 +81,7 @@ def _assemble(
     for i in reversed(kept):
         below[above[i]].append(i)
     order = list(below[-1])
-    for i in order:  # grows while it is read: breadth first, parents before children
+    for i in order:  # grows during iteration: breadth first, parents before children
         order.extend(below[i])
     index = {i: n for n, i in enumerate(order)}
     cliques = [tuple(reversed(elimination.cliques[i])) for i in order]
@@ -107,13 +107,13 @@ def _assemble(
 
 @dataclasses.dataclass(frozen=True)
 class Elimination:
-    """An elimination order and the cliques that it creates.
+    """An elimination order and its cliques.
 
     Attributes:
         order: every variable once, first eliminated first.
-        cliques: for each step the eliminated variable and its neighbours at that moment, in the
-            order in which they are eliminated (so the step's own variable comes first).
-        rule: the rule that made it.
+        cliques: for each step, the eliminated variable and its neighbours at that time, in the order of
+            elimination (so the step's own variable comes first).
+        rule: the rule that was used.
     """
 
     order: Variables
@@ -128,7 +128,7 @@ def eliminate(structure: Structure, rule: str, last: Iterable[int] = ()) -> Elim
         structure: the model.
         rule: `min-fill` (fewest new edges, then least weight) or `min-weight` (smallest table,
             then fewest new edges).
-        last: variables kept to the end (those of a wanted marginal).
+        last: variables eliminated last (those of a requested marginal).
 
     Raises:
         ValueError: unknown rule.
@@ -142,7 +142,7 @@ def eliminate(structure: Structure, rule: str, last: Iterable[int] = ()) -> Elim
     done = [False] * len(structure.sizes)
     while heap:
         old, v = heapq.heappop(heap)
-        # an entry that is out of date can go: a fresh one was pushed when the cost changed
+        # outdated entries are dropped: a new one was pushed when the cost changed
         if done[v] or old != state.cost(v):
             continue
         done[v] = True
@@ -155,10 +155,10 @@ def eliminate(structure: Structure, rule: str, last: Iterable[int] = ()) -> Elim
 
 
 class _State:
-    """The graph that is left, with what each variable would cost.
+    """The remaining graph, with the cost of eliminating each variable.
 
-    Costs are kept, and lowered where an elimination adds no edge: a variable with thousands of
-    neighbours would otherwise be counted again each time that it loses one.
+    Costs are stored, and decremented if an elimination adds no edge. Otherwise the cost of a variable with
+    thousands of neighbours would be recomputed each time it loses one.
     """
 
     def __init__(self, structure: Structure, rule: str, last: Iterable[int]) -> None:
@@ -171,7 +171,7 @@ class _State:
         self._fill = [self._count_fill(v) if self._by_fill else 0 for v in variables]
 
     def cost(self, v: int) -> tuple:
-        """The key that the rule compares; smaller goes first."""
+        """The sort key of the rule; the smallest is eliminated first."""
         return (v in self._kept, self._fill[v], round(self._weight[v], 9), v)
 
     def _count_weight(self, v: int) -> float:
@@ -183,7 +183,7 @@ class _State:
         return len(around) * (len(around) - 1) // 2 - edges
 
     def remove(self, v: int) -> set[int]:
-        """Join the neighbours of a variable, take it out, and return those whose cost changed."""
+        """Connect the neighbours of a variable, remove it, and return the variables whose cost changed."""
         around = self.near[v]
         filled = False
         for u in around:
@@ -192,7 +192,7 @@ class _State:
             self.near[u] -= {u, v}
             if len(self.near[u]) == before - 1:
                 self._weight[u] -= self._logs[v]
-                if self._by_fill:  # the pairs of v with those neighbours of u that were not its own
+                if self._by_fill:  # pairs of v and a neighbour of u that is not a neighbour of v
                     self._fill[u] -= before - len(around)
             else:
                 filled = True
@@ -206,9 +206,9 @@ class _State:
 
 
 def maximal_cliques(elimination: Elimination) -> list[Variables]:
-    """Elimination cliques that no other one contains.
+    """Elimination cliques that are contained in no other.
 
-    The clique of a step can only be contained in one made by an earlier step.
+    The clique of a step can only be contained in the clique of an earlier step.
     """
     found: list[Variables] = []
     holding: dict[int, list[set[int]]] = {}
@@ -222,16 +222,16 @@ def maximal_cliques(elimination: Elimination) -> list[Variables]:
 
 
 def best_elimination(structure: Structure, last: Iterable[int] = ()) -> Elimination:
-    """The order, of both rules, whose cliques together have the fewest cells.
+    """The order, of both rules, whose maximal cliques have the fewest cells in total.
 
-    Where the first rule adds no edge the second is not tried.
+    If the first rule adds no edge, the second is not tried.
     """
     last = tuple(last)
     first, *others = RULES
     found = [eliminate(structure, first, last)]
     edges = sum(len(near) for near in structure.neighbours()) // 2
     if sum(len(c) - 1 for c in found[0].cliques) == edges:
-        return found[0]  # no edge was added: nothing can be smaller
+        return found[0]  # no edge was added, so this is optimal
     return min(
         (*found, *(eliminate(structure, rule, last) for rule in others)),
         key=lambda e: sum(structure.cells(c) for c in maximal_cliques(e)),
@@ -239,7 +239,7 @@ def best_elimination(structure: Structure, last: Iterable[int] = ()) -> Eliminat
 
 
 def total_cells(sizes: Sequence[int], cliques: Iterable[Sequence[int]]) -> int:
-    """Cells that a junction tree of these cliques holds, over the better of both rules.
+    """Cells of a junction tree of these cliques, by the better of both rules.
 
     Args:
         sizes: size of each variable.

@@ -1,24 +1,24 @@
-"""Level trees: junction trees whose nodes all look alike, grouped into a few shapes and scheduled.
+"""Level trees: junction trees with nodes of uniform structure, grouped into a few shapes and scheduled.
 
 A node has one separator above, one below and at most one measured clique, so that message passing is one
-small program run for every node. Three rewritings bring a junction tree there (`build`), none of which
-changes the distribution:
+small program that runs for every node. A junction tree is brought into this form (`build`) by three
+transformations, none of which changes the distribution:
 
-- the tree is rooted at its centre, at a separator that is peeled down to one variable, so that sweeps
-  are short and no node near the root has an odd shape;
-- a node whose children ask for different separators gets *lifts*: nodes without a potential that
-  spread the messages over a smaller separator to a larger one;
-- where more children share a separator than a node takes messages, *adders* collect some of them.
+- The tree is rooted at its centre, at a separator that is reduced to one variable step by step, so that
+  sweeps are short and no node near the root has an unusual shape.
+- A node whose children have different separators gets *lifts*: nodes without a potential that extend
+  messages over a smaller separator to a larger one.
+- If more children share a separator than a node can receive messages, *adders* combine some of them.
 
-A clique measured beside the one that fills a node becomes a child of its own.
+Other measured cliques assigned to the same node become separate children.
 
-`classify` pads the nodes to a few shapes. The variables of a node fall into four groups: shared with the
-parent only, with parent and children, with the children only, with neither. Its table has one axis for each
-group. Messages then need no transposing: the one to the parent sums the last two axes out, the one to
-the children the first and the last. Nodes of similar shape form a class and are padded to its shape, so that
-the number of compiled operations depends on the number of classes alone.
+`classify` pads the nodes to a few shapes. The variables of a node are divided into four groups: shared with
+the parent only, with parent and children, with the children only, with neither. Its table has one axis for
+each group. Messages then need no transposing: the message to the parent sums out the last two axes, the
+message to the children the first and the last. Nodes of similar shape form a class and are padded to its
+shape, so the number of compiled operations depends only on the number of classes.
 
-`schedule` says when each node is visited: a list schedule with a fixed width for each class.
+`schedule` assigns nodes to steps, by a list schedule with a fixed width for each class.
 
 References:
     Hu, Parallel sequencing and assembly line problems (1961): highest level first.
@@ -44,8 +44,8 @@ Shape = tuple[int, int, int, int]
 Groups = tuple[Variables, Variables, Variables, Variables]
 
 MOST_CLASSES = 4
-# What one class more costs in each step, in cells that could be computed meanwhile, and how much
-# padding is accepted to save one.
+# The cost of an additional class per step, as the number of cells that could be computed in the same time,
+# and the relative amount of padding accepted to save a class.
 CELLS_A_STEP = 4000
 PADDING = 0.5
 
@@ -55,12 +55,12 @@ class Node:
     """One node of the tree.
 
     Attributes:
-        variables: what its table is over.
+        variables: variables of its table.
         above: variables shared with the parent.
         parent: index of the parent, -1 for a root.
         clique: index of the measured clique that is its potential, -1 for none.
         below: variables shared with its children, the same for all of them.
-        children: their indices.
+        children: indices of its children.
     """
 
     variables: Variables
@@ -72,7 +72,7 @@ class Node:
 
     @property
     def is_adder(self) -> bool:
-        """True if it only adds up messages over one separator."""
+        """True if it only adds messages over one separator."""
         return self.clique < 0 and self.above == self.below and len(self.variables) == len(self.above)
 
 
@@ -83,7 +83,7 @@ class LevelTree:
     Attributes:
         structure: the model.
         nodes: in no particular order.
-        fan_in: no node has more children than this.
+        fan_in: maximum number of children of a node.
     """
 
     structure: Structure
@@ -91,7 +91,7 @@ class LevelTree:
     fan_in: int
 
     def heights(self) -> list[int]:
-        """For each node the longest way down to a leaf, in edges."""
+        """Number of edges of the longest path from each node down to a leaf."""
         heights = [0] * len(self.nodes)
         for i in reversed(_downwards(self.nodes)):
             parent = self.nodes[i].parent
@@ -107,7 +107,7 @@ def build(structure: Structure) -> LevelTree:
     _attach_measured(nodes, structure, tree.home)
     for i in _downwards(_linked(nodes)):
         node = nodes[i]
-        # a separator that the parent shares with its own parent can hang on that one
+        # if the parent shares the separator with its own parent, attach the node there
         while node.parent >= 0 and node.above <= nodes[node.parent].above:
             node.parent = nodes[node.parent].parent
     _linked(nodes)
@@ -121,7 +121,7 @@ def build(structure: Structure) -> LevelTree:
 
 
 def _rooted(structure: Structure, tree: junction_tree.JunctionTree) -> list[Node]:
-    """The tree cliques first, by their own index, then the path to each component's root."""
+    """Nodes of the rooted tree: tree cliques first, by their index, then the nodes above them."""
     members = [frozenset(c) for c in tree.cliques]
     near: list[list[int]] = [[] for _ in members]
     for i, j in enumerate(tree.parent):
@@ -157,7 +157,7 @@ def _longest_path(near: list[list[int]], first: int) -> list[int]:
     def farthest(start: int) -> tuple[int, dict[int, int]]:
         came = {start: -1}
         order = [start]
-        for i in order:  # grows while it is read
+        for i in order:  # grows during iteration
             for j in near[i]:
                 if j not in came:
                     came[j] = i
@@ -173,7 +173,7 @@ def _longest_path(near: list[list[int]], first: int) -> list[int]:
 
 
 def _peel(structure: Structure, nodes: list[Node], shared: Separator) -> int:
-    """Add nodes over one variable, two variables, ... up to those given; return the last one's index."""
+    """Add nodes over one variable, two variables, and so on up to all of `shared`; return the last index."""
     above, parent = NOTHING, -1
     for v in sorted(shared, key=lambda v: (structure.sizes[v], v)):
         nodes.append(Node((*sorted(above), v), above, parent))
@@ -191,7 +191,7 @@ def _attach_measured(nodes: list[Node], structure: Structure, home: Sequence[int
 
 
 def _linked(nodes: list[Node]) -> list[Node]:
-    """Set every node's children from the parents."""
+    """Set the children of all nodes from their parents."""
     for node in nodes:
         node.children = []
     for i, node in enumerate(nodes):
@@ -202,13 +202,13 @@ def _linked(nodes: list[Node]) -> list[Node]:
 
 def _downwards(nodes: list[Node]) -> list[int]:
     order = [i for i, node in enumerate(nodes) if node.parent < 0]
-    for i in order:  # grows while it is read
+    for i in order:  # grows during iteration
         order.extend(nodes[i].children)
     return order
 
 
 def _insert(nodes: list[Node], parent: int, above: Separator, below: Separator, children: list[int]) -> int:
-    """Put a node without a potential between a parent and some of its children."""
+    """Insert a node without a potential between a parent and some of its children."""
     nodes.append(Node(tuple(sorted(above)), above, parent, -1, below, children))
     for child in children:
         nodes[child].parent = len(nodes) - 1
@@ -216,7 +216,7 @@ def _insert(nodes: list[Node], parent: int, above: Separator, below: Separator, 
 
 
 def _lift(structure: Structure, nodes: list[Node], i: int) -> None:
-    """Bring all children of a node to one separator, by the smallest unions first."""
+    """Bring all children of a node to one separator, by joining the smallest unions first."""
     groups: dict[Separator, list[int]] = {}
     for child in nodes[i].children:
         groups.setdefault(nodes[child].above, []).append(child)
@@ -242,7 +242,7 @@ def _lift(structure: Structure, nodes: list[Node], i: int) -> None:
 
 
 def _fan_in(nodes: list[Node]) -> int:
-    """Return the number of messages a node takes: as few as keep adders rare."""
+    """Return the number of messages a node receives: the smallest that keeps adders rare."""
     counts = [len(node.children) for node in nodes]
     if max(counts, default=0) <= 1:
         return 1
@@ -253,7 +253,7 @@ def _fan_in(nodes: list[Node]) -> int:
 
 
 def _add_up(nodes: list[Node], heights: list[int], i: int, fan_in: int) -> None:
-    """Collect the lowest children in adders until the fan-in holds."""
+    """Combine the lowest children by adders until there are no more than `fan_in`."""
     queue = [(heights[child], child) for child in nodes[i].children]
     if len(queue) <= fan_in:
         return
@@ -272,8 +272,8 @@ class Classes:
     """The class of each node.
 
     Attributes:
-        groups: for each node its variables by axis; an adder's stand on two axes.
-        of: for each node the index of its class.
+        groups: variables of each node by axis; those of an adder may be on two axes.
+        of: index of the class of each node.
         shapes: padded shape of each class.
     """
 
@@ -283,7 +283,7 @@ class Classes:
 
 
 def round_up(number: int, steps: int = 4) -> int:
-    """The least number of the form (steps + k) 2^j, 0 <= k < steps, that is not smaller.
+    """The smallest number of the form (steps + k) 2^j, 0 <= k < steps, that is not below `number`.
 
     Example:
         >>> [round_up(n) for n in (3, 9, 11, 100)]
@@ -316,7 +316,7 @@ def classify(tree: LevelTree) -> Classes:
 
 
 def _groups(node: Node) -> Groups:
-    if not node.children:  # a leaf may put what it shares on either axis: as most inner nodes do
+    if not node.children:  # a leaf may put shared variables on either axis: as most inner nodes do
         shared = tuple(v for v in node.variables if v in node.above)
         return shared[:1], shared[1:], tuple(v for v in node.variables if v not in node.above), ()
     above, below = node.above, node.below
@@ -338,9 +338,9 @@ def _fits_any(shape: Shape, others: Counter[Shape]) -> bool:
 
 
 def _merge(counts: list[tuple[Shape, int]], depth: int) -> list[tuple[Shape, list[Shape]]]:
-    """Merge shapes while that adds little padding, or while there are too many."""
+    """Merge shapes as long as that adds little padding, or while there are too many."""
     members = [[shape] for shape, _ in counts]
-    # floats: products of unions pass what int64 holds
+    # floats, as products of unions may overflow int64
     shapes = np.array([shape for shape, _ in counts], dtype=np.float64).reshape(-1, 4)
     number = np.array([n for _, n in counts], dtype=np.float64)
     shapes, number, members = _coarse(shapes, number, members)
@@ -362,7 +362,7 @@ def _merge(counts: list[tuple[Shape, int]], depth: int) -> list[tuple[Shape, lis
 def _coarse(
     shapes: np.ndarray, number: np.ndarray, members: list[list[Shape]], most: int = 64
 ) -> tuple[np.ndarray, np.ndarray, list[list[Shape]]]:
-    """Join shapes of about the same axes until there are few enough to compare all pairs."""
+    """Join shapes with similar axes until there are few enough to compare all pairs."""
     octave = 0.5
     while len(shapes) > most:
         keys: dict[tuple[int, ...], list[int]] = {}
@@ -377,7 +377,7 @@ def _coarse(
 
 
 def _padded(members: list[Shape]) -> Shape:
-    """The least shape that holds all; rounded up where they differ, so that similar models agree."""
+    """The smallest shape that contains all; rounded up if they differ, so that similar models agree."""
     if len(members) == 1:
         return members[0]
     a, b, c, d = (round_up(max(axis)) for axis in zip(*members, strict=True))
@@ -386,13 +386,13 @@ def _padded(members: list[Shape]) -> Shape:
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """The position of each node.
+    """The step and place of each node.
 
     Attributes:
-        steps: steps of a sweep, rounded up.
-        widths: for each class, how many of its nodes a step takes.
-        step: for each node its step on the way up: children stand in earlier ones.
-        place: for each node its place among those of its class in the step.
+        steps: number of steps of a sweep, rounded up.
+        widths: number of nodes per step of each class.
+        step: step of each node in the upward sweep; children are in earlier steps.
+        place: place of each node among those of its class in the step.
     """
 
     steps: int
@@ -402,7 +402,7 @@ class Schedule:
 
 
 def schedule(tree: LevelTree, classes: Classes) -> Schedule:
-    """Choose widths and steps that waste least, and place every node."""
+    """Choose widths and steps of least cost, and place every node."""
     heights = tree.heights()
     depth = round_up(max(heights, default=0) + 1)
     counts = [classes.of.count(k) for k in range(len(classes.shapes))]
@@ -425,7 +425,7 @@ def schedule(tree: LevelTree, classes: Classes) -> Schedule:
 
 
 def _place(tree: LevelTree, classes: Classes, heights: list[int], widths: tuple[int, ...]) -> Schedule:
-    """Visit from the roots down, those with the longest way below them first."""
+    """Place nodes from the roots down, those with the longest path below them first."""
     nodes, of = tree.nodes, classes.of
     ready: list[list[tuple[int, int]]] = [[] for _ in widths]
     for i, node in enumerate(nodes):

@@ -1,9 +1,9 @@
 """Message passing by levels as index maps: one small program for any number of cliques.
 
-The nodes of a level tree are padded to a few classes and placed in steps. What is left of the
-structure are maps of integers: where in the flat vector of potentials each cell of each node's table
-comes from, where in the messages sent so far each node finds those for it, and where each clique's
-cells end up. A compiled program depends on `LevelSizes` alone, the maps are its arguments.
+The nodes of a level tree are padded to a few classes and assigned to steps. The rest of the structure is
+stored as integer maps: the position in the flat vector of potentials of each cell of each node's table, the
+positions of a node's incoming messages among those sent so far, and the position of each clique's cells in
+the result. A compiled program depends only on `LevelSizes`; the maps are its arguments.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from pgmjax.inference.plan.forecast import Forecast, ModelTooLargeError
 from pgmjax.inference.plan.level_tree import Groups, Shape, round_up
 from pgmjax.inference.plan.structure import Structure
 
-# Entries of the map from the flat vector into the tables that are no position in it.
+# Entries of the map from the flat vector to the tables that are not positions.
 IMPOSSIBLE, NEUTRAL = -1, -2
 FAR_TOO_MANY = 2**40  # cells of all nodes: beyond any memory
-Parts = tuple[tuple[tuple[int, int], ...], ...]  # for each axis the (size, stride) of its variables
+Parts = tuple[tuple[tuple[int, int], ...], ...]  # for each axis, the (size, stride) of its variables
 
-OPERATIONS = 120  # compiled for each shape, whatever the number of cliques
+OPERATIONS = 120  # compiled operations per shape, independent of the number of cliques
 
 
 @dataclasses.dataclass(frozen=True)
 class LevelSizes:
-    """All that a compiled program depends on.
+    """The sizes that determine a compiled program.
 
     Attributes:
-        steps: steps of one sweep.
-        fan_in: messages that a node takes from below.
-        shapes: table of a node of each class.
-        widths: nodes of each class in a step.
-        length: numbers in a flat vector.
+        steps: number of steps of a sweep.
+        fan_in: number of messages that a node receives from below.
+        shapes: shape of the table of a node of each class.
+        widths: number of nodes of each class in a step.
+        length: length of a flat vector.
     """
 
     steps: int
@@ -52,12 +52,12 @@ class LevelSizes:
 
     @property
     def sent_up(self) -> int:
-        """Numbers that one step sends towards the root."""
+        """Message entries that one step sends towards the root."""
         return sum(w * s[0] * s[1] for w, s in zip(self.widths, self.shapes, strict=True))
 
     @property
     def sent_down(self) -> int:
-        """Numbers that one step sends towards the leaves."""
+        """Message entries that one step sends towards the leaves."""
         return sum(w * s[1] * s[2] for w, s in zip(self.widths, self.shapes, strict=True))
 
 
@@ -67,10 +67,10 @@ class ClassMaps:
 
     Attributes:
         tables: position in the flat vector of each cell, or IMPOSSIBLE or NEUTRAL [steps, width, cells].
-        up: position among all messages sent up of those that each node takes, and after the last of them
-            where there is none [steps, width, fan-in, cells of the separator below].
-        down: position among all messages sent down of the one that each node takes [steps, width, cells
-            of the separator above]; the first position after them for roots, the second in padding.
+        up: positions of each node's incoming messages among all messages sent up, or the position after the
+            last one if there is no message [steps, width, fan-in, cells of the separator below].
+        down: positions of each node's incoming message among all messages sent down [steps, width, cells
+            of the separator above]; the first position after them for roots, the second for padding.
     """
 
     tables: np.ndarray
@@ -80,7 +80,7 @@ class ClassMaps:
 
 @dataclasses.dataclass(frozen=True)
 class Arrangement:
-    """A level tree with its classes and schedule; no large array."""
+    """A level tree with its classes and schedule, without index maps."""
 
     tree: level_tree.LevelTree
     classes: level_tree.Classes
@@ -112,10 +112,10 @@ class Arrangement:
 
 
 def arrange(structure: Structure) -> Arrangement:
-    """Lay a structure out in levels, without its index maps: cheap however large the tables are.
+    """Arrange a structure in levels, without index maps, which is cheap even for large tables.
 
     Raises:
-        ModelTooLargeError: tables far beyond any memory, of which classes of shapes are not made.
+        ModelTooLargeError: the tables have at least 2**40 cells, far beyond any memory.
     """
     tree = level_tree.build(structure)
     cells = sum(structure.cells(node.variables) for node in tree.nodes)
@@ -132,10 +132,10 @@ def arrange(structure: Structure) -> Arrangement:
 
 
 def index_maps(arrangement: Arrangement) -> tuple[tuple[ClassMaps, ...], np.ndarray]:
-    """The maps of every class, and for each number of a flat vector its position among all beliefs.
+    """The maps of every class, and the position among all beliefs of each entry of a flat vector.
 
-    The beliefs are those of the first class [steps, width, cells], flat, then those of the next; in the
-    padding of the flat vector there is IMPOSSIBLE.
+    The beliefs are those of the first class [steps, width, cells], flattened, then those of the next. Padding
+    of the flat vector is marked IMPOSSIBLE.
 
     Raises:
         ValueError: more cells than an int32 can number.
@@ -152,12 +152,12 @@ def index_maps(arrangement: Arrangement) -> tuple[tuple[ClassMaps, ...], np.ndar
 
 
 def _inverse(tables: Sequence[np.ndarray], length: int, chunk: int = 1 << 18) -> np.ndarray:
-    """For each number of the flat vector its place among the cells of all tables."""
-    # cells that are no number of the vector are written to its last two places, and cut off
+    """Position among the cells of all tables of each entry of the flat vector."""
+    # cells that are not in the vector are written to two extra entries at its end, which are cut off
     out = np.full(length - min(IMPOSSIBLE, NEUTRAL), IMPOSSIBLE, np.int32)
     first = 0
     for flat in tables:
-        for start in range(0, flat.size, chunk):  # in parts that stay in the cache
+        for start in range(0, flat.size, chunk):  # in parts that fit in the cache
             part = flat[start : start + chunk]
             out[part] = np.arange(first + start, first + start + part.size, dtype=np.int32)
         first += flat.size
@@ -165,7 +165,7 @@ def _inverse(tables: Sequence[np.ndarray], length: int, chunk: int = 1 << 18) ->
 
 
 class _Writer:
-    """Writes index maps, one pattern at a time for all nodes that share it."""
+    """Builds index maps, one pattern at a time for all nodes that share it."""
 
     def __init__(self, arrangement: Arrangement) -> None:
         self.sizes = arrangement.sizes
@@ -185,7 +185,7 @@ class _Writer:
             self.members[k].append(i)
 
     def _bases(self, schedule: level_tree.Schedule, a_step: int, axis: int) -> list[int]:
-        """Return the start of each node's message, sent by axes `axis` and `axis + 1`."""
+        """Return the start of each node's message, which is over axes `axis` and `axis + 1`."""
         each = [shape[axis] * shape[axis + 1] for shape in self.sizes.shapes]
         first = [0, *np.cumsum([w * n for w, n in zip(self.sizes.widths, each, strict=True)]).tolist()]
         places = zip(schedule.step, schedule.place, self.of, strict=True)
@@ -204,10 +204,10 @@ class _Writer:
         return stride
 
     def tables(self, k: int) -> np.ndarray:
-        """Sources of the cells of a class's tables."""
+        """Positions in the flat vector of the cells of a class's tables."""
         shape, sizes = self.sizes.shapes[k], self.sizes
         found = np.full((sizes.steps * sizes.widths[k], math.prod(shape)), IMPOSSIBLE, np.int32)
-        found[:, 0] = NEUTRAL  # so that places without a node send zeros
+        found[:, 0] = NEUTRAL  # so that slots without a node send zeros
         patterns: dict[tuple[Parts, bool, bool], list[int]] = {}
         for i in self.members[k]:
             node, groups = self.nodes[i], self.groups[i]
@@ -253,7 +253,7 @@ class _Writer:
         (a, b, _, _), sizes = self.sizes.shapes[k], self.sizes
         certain = sizes.steps * sizes.sent_down
         found = np.full((sizes.steps * sizes.widths[k], a * b), certain + 1, np.int32)
-        found[:, 0] = certain  # roots, and places without a node
+        found[:, 0] = certain  # roots, and slots without a node
         patterns: dict[Parts, list[tuple[int, int]]] = {}
         for i in self.members[k]:
             above = self.nodes[i].parent
@@ -269,12 +269,12 @@ class _Writer:
 
 
 def _doubled(groups: Groups) -> bool:
-    """Return whether the same variables stand on two axes, which only the diagonal then connects."""
+    """Return whether the same variables are on two axes, so that only the diagonal is possible."""
     return bool(groups[0]) and groups[0] == groups[2]
 
 
 def _offsets(parts: Parts, shape: tuple[int, ...]) -> np.ndarray:
-    """Sum of index times stride for every cell of a padded shape, flat; IMPOSSIBLE in the padding."""
+    """Sum of index times stride for every cell of a padded shape, flattened; IMPOSSIBLE for padding."""
     total = np.zeros((), np.int64)
     for axis, length in zip(parts, shape, strict=True):
         offsets = np.zeros(1, np.int64)

@@ -1,8 +1,8 @@
 """Contraction paths as plain data: steps over labelled tables.
 
-Each step adds two tables in log space (or takes one alone) and reduces the variables that nothing
-later needs. Variables that one table alone holds are reduced before it meets another, so every
-step of two tables is a batched product in the semiring: batch, left, summed and right variables.
+Each step adds two tables in log space (or takes a single one) and reduces the variables that are not
+needed later. Variables that occur in one table only are reduced before it is combined with another, so
+every step of two tables is a batched product in the semiring: batch, left, summed and right variables.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Step:
     """Combine tables `operands` and reduce.
 
     Attributes:
-        operands: one or two indices of tables; inputs come first, then a table for each step.
-        union: variables of the combined table, those that stay before those that go.
-        kept: the variables that stay: the leading ones of `union`, in the order of the result's axes.
+        operands: one or two indices of tables; inputs come first, then one table for each step.
+        union: variables of the combined table, kept ones before reduced ones.
+        kept: the kept variables: the leading ones of `union`, in the order of the result's axes.
     """
 
     operands: tuple[int, ...]
@@ -33,7 +33,7 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class MatrixProduct:
-    """Variables of a step of two tables, as those of a batched matrix product.
+    """Variables of a step of two tables, grouped as in a batched matrix product.
 
     Attributes:
         batch: in both tables and the result.
@@ -53,10 +53,10 @@ class ContractionPath:
     """All steps of a contraction.
 
     Attributes:
-        structure: the tables that enter.
-        output: variables left open, in the order of the result's axes.
-        steps: the last one leaves the result.
-        method: what found the path.
+        structure: the input tables.
+        output: variables of the result, in the order of its axes.
+        steps: the steps; the last one gives the result.
+        method: name of the search method.
     """
 
     structure: Structure
@@ -69,7 +69,7 @@ class ContractionPath:
 
     @functools.cached_property
     def _hash(self) -> int:
-        """Kept, since every call of a compiled function asks for it."""
+        """Cached, since every call of a compiled function needs it."""
         return hash((self.structure, self.output, self.steps))
 
     @property
@@ -85,7 +85,7 @@ class ContractionPath:
 
     @property
     def merges(self) -> Merges:
-        """Pairs of tables that are multiplied: inputs by number, then one for each product."""
+        """Pairs of tables that are multiplied, numbered: inputs first, then one for each product."""
         first = len(self.structure.cliques)
         name = {i: i for i in range(first)}  # number of a table here -> its number among merges
         found: Merges = []
@@ -98,12 +98,12 @@ class ContractionPath:
         return found
 
     def variables(self, table: int) -> Variables:
-        """Variables of a table, by its number among inputs and results, in the order of its axes."""
+        """Variables of a table in the order of its axes; inputs are numbered first, then results."""
         inputs = self.structure.cliques
         return inputs[table] if table < len(inputs) else self.steps[table - len(inputs)].kept
 
     def product(self, step: Step) -> MatrixProduct | None:
-        """The form of a step of two tables; None for a step that reduces one."""
+        """The matrix product of a step of two tables; None for a step that reduces a single table."""
         if len(step.operands) == 1:
             return None
         left, right = (frozenset(self.variables(i)) for i in step.operands)
@@ -122,10 +122,10 @@ def build(
 
     Args:
         structure: the tables.
-        output: variables to keep open.
-        merges: pairs of tables, by number: the inputs, then one for each merge. Tables that no pair
-            takes are multiplied at the end, small ones first.
-        method: what found them.
+        output: variables to keep.
+        merges: pairs of tables, by number: the inputs, then one for each merge. Remaining tables are
+            multiplied at the end, small ones first.
+        method: name of the search method.
     """
     output = tuple(output)
     builder = _Builder(structure, frozenset(output))
@@ -138,7 +138,7 @@ def build(
 
 
 class _Builder:
-    """Appends steps, reducing every variable as soon as one table alone holds it."""
+    """Appends steps, reducing every variable as soon as it occurs in one table only."""
 
     def __init__(self, structure: Structure, wanted: frozenset[int]):
         self.structure, self.wanted = structure, wanted
@@ -163,7 +163,7 @@ class _Builder:
         return new
 
     def _reduced(self, i: int) -> int:
-        """The table without what only it holds: products with it are smaller so."""
+        """The table without variables that occur in no other table, which makes products smaller."""
         alone = any(self.uses[v] == 1 and v not in self.wanted for v in self.tables[i])
         return self._add((i,)) if alone else i
 
@@ -183,11 +183,11 @@ class _Builder:
 
 
 def _with_axes(structure: Structure, output: Variables, steps: list[Step]) -> tuple[Step, ...]:
-    """Give every result the axes in the order in which its reader wants them.
+    """Order the axes of every result as the step that reads it needs them.
 
     A product reads its left table as (batch, left, summed) and its right one as (batch, summed,
-    right), a reduction reads (kept, reduced): so only inputs are ever transposed before they are
-    read, and a result at most once, while it is written.
+    right); a reduction reads (kept, reduced). Hence only inputs are ever transposed before they are
+    read, and a result at most once, when it is written.
     """
     first = len(structure.cliques)
     kept = {first + len(steps) - 1: output}

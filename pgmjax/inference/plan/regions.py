@@ -1,24 +1,23 @@
 """Region graphs, their counting numbers and their index maps: the plan of approximate inference.
 
-The largest cliques are the outer regions, their intersections (or single attributes) the inner ones.
-Every inner region has an edge to each outer region that contains it, and tables over outer regions count
-as consistent when they agree on every inner one. Memory is that of the outer regions, whatever loops there
-are.
+The maximal cliques are the outer regions, and their intersections (or single attributes) the inner regions.
+Every inner region has an edge to each outer region that contains it. Tables over outer regions are
+consistent if they agree on every inner region. Memory is that of the outer regions, whatever loops there are.
 
 Counting numbers approximate the entropy of a distribution by a sum over regions, sum_r c_r H(b_r):
 
-- `one_per_attribute`: every region counts once altogether (Bethe, Kikuchi): exact where the regions form a
-  junction tree, neither concave nor a bound elsewhere.
+- `one_per_attribute`: the numbers of each region and of all regions that contain it sum to 1 (Bethe,
+  Kikuchi). Exact if the regions form a junction tree, otherwise neither concave nor a bound.
 - `trees`: the mean over chains of conditional entropies H(region | a part of it that came before), each
   of which bounds the entropy from above. Concave, exact on junction trees.
-- `cover`: outer regions alone, with weights that cover each attribute once. Concave, and a bound from
-  above too, by Shearer's lemma. Not exact on trees, but its messages always converge.
+- `cover`: outer regions only, with weights that cover each attribute at least once. Concave, and an upper
+  bound by Shearer's lemma. Not exact on trees, but its messages always converge.
 
-`index_maps` lays a graph out in vectors. One vector holds the tables of all outer regions. Messages of inner
-regions that share no outer region touch different cells, so that such regions form a colour and are done in
-one operation; colours of about the same size are padded to one shape and form a block, through which a
-scan goes. The number of compiled operations so depends on the number of blocks, which goes with the
-logarithm of how much colours differ in size, and not on the number of regions.
+`index_maps` lays a graph out in vectors. One vector contains the tables of all outer regions. Messages of
+inner regions that share no outer region touch different cells, so such regions form a colour and are
+processed in one operation. Colours of similar size are padded to one shape and form a block, which is
+processed by a scan. The number of compiled operations therefore depends on the number of blocks, which grows
+with the logarithm of the ratio of colour sizes, not on the number of regions.
 
 References:
     Yedidia, Freeman and Weiss (2005), Constructing free-energy approximations and generalized belief
@@ -42,21 +41,21 @@ from pgmjax.inference.plan.structure import Structure, Variables
 
 INNER = ("intersections", "attributes")
 
-# how index maps are laid out
-RATIO = 4  # colours within such a factor of one another's size are padded to one shape
-LEAST = 4096  # cells below which size no longer tells in time
+# layout of index maps
+RATIO = 4  # colours whose sizes differ by at most this factor are padded to one shape
+LEAST = 4096  # cells below which the size has no effect on the time
 
 
 @dataclasses.dataclass(frozen=True)
 class RegionGraph:
-    """Outer regions, inner regions and which contains which.
+    """Outer regions, inner regions and their containment.
 
     Attributes:
         structure: the model's sizes and cliques.
-        outer: variables of each outer region: the cliques that lie within no other.
+        outer: variables of each outer region (the maximal cliques).
         inner: variables of each inner region, ascending.
-        holder: for each clique of the structure the number of the outer region that it lies within.
-        above: for each inner region the numbers of the outer regions that contain it, two or more.
+        holder: for each clique of the structure, the number of an outer region that contains it.
+        above: for each inner region, the numbers of the outer regions that contain it, two or more.
     """
 
     structure: Structure
@@ -67,7 +66,7 @@ class RegionGraph:
 
     @functools.cached_property
     def below(self) -> tuple[tuple[int, ...], ...]:
-        """For each outer region the numbers of the inner regions within it."""
+        """For each outer region, the numbers of the inner regions within it."""
         found: list[list[int]] = [[] for _ in self.outer]
         for number, holders in enumerate(self.above):
             for holder in holders:
@@ -80,7 +79,7 @@ class RegionGraph:
         return sum(map(self.structure.cells, self.outer))
 
     def summary(self) -> str:
-        """The region graph in a line.
+        """The region graph in one line of text.
 
         Example:
             >>> print(region_graph(Structure((2, 3, 2), ((0, 1), (1, 2), (2, 0)))).summary())
@@ -98,11 +97,11 @@ def region_graph(structure: Structure, inner: str = "intersections") -> RegionGr
 
     Args:
         structure: sizes and cliques.
-        inner: `intersections` of outer regions, of any number of them (the cluster variation method), or
-            single `attributes` (Bethe's form: weaker where cliques share more than one attribute).
+        inner: `intersections` of two or more outer regions (the cluster variation method), or single
+            `attributes` (Bethe's form, which is weaker if cliques share more than one attribute).
 
     Raises:
-        ValueError: another word for `inner`.
+        ValueError: an unknown value of `inner`.
 
     Example:
         >>> graph = region_graph(Structure((2, 2, 2, 2), ((0, 1, 2), (1, 2, 3), (3, 0), (1,))))
@@ -128,7 +127,7 @@ def region_graph(structure: Structure, inner: str = "intersections") -> RegionGr
 
 
 def _maximal(cliques: Sequence[Variables]) -> tuple[Variables, ...]:
-    """The cliques that lie within no other, the first of those over the same variables."""
+    """The maximal cliques; of cliques over the same variables, the first."""
     first: dict[frozenset[int], Variables] = {}
     for clique in cliques:
         first.setdefault(frozenset(clique), clique)
@@ -144,14 +143,14 @@ def _maximal(cliques: Sequence[Variables]) -> tuple[Variables, ...]:
 
 
 def _containing(part: Sequence[int], near: dict[int, set[int]]) -> set[int]:
-    """The outer regions that contain some variables; all of them for none."""
+    """The outer regions that contain some variables; all outer regions if `part` is empty."""
     if not part:
         return set().union(*near.values())
     return set.intersection(*(near[v] for v in part))
 
 
 def _intersections(sets: Sequence[frozenset[int]], near: dict[int, set[int]]) -> list[Variables]:
-    """All intersections of two or more outer regions that are not empty."""
+    """All non-empty intersections of two or more outer regions."""
     found: set[frozenset[int]] = set()
     waiting = list(sets)
     while waiting:
@@ -170,8 +169,8 @@ class CountingNumbers:
     Attributes:
         outer: of each outer region, > 0.
         inner: of each inner region, of any sign.
-        conditional: for each inner region and each outer one above it how often the entropy of the second
-            given the first is among them; None where the numbers are not made of such.
+        conditional: for each inner region and each outer region above it, the weight of the outer region's
+            entropy given the inner one; None if the numbers are not a sum of conditional entropies.
     """
 
     outer: np.ndarray
@@ -185,7 +184,7 @@ class CountingNumbers:
 
 
 def one_per_attribute(graph: RegionGraph) -> CountingNumbers:
-    """Bethe's and Kikuchi's numbers: 1 for outer regions, 1 less those of all regions above for inner ones.
+    """Bethe's and Kikuchi's numbers: 1 for outer regions, 1 minus those of all regions above for inner ones.
 
     Example:
         >>> from pgmjax.inference.plan.regions import Structure, region_graph
@@ -201,10 +200,10 @@ def one_per_attribute(graph: RegionGraph) -> CountingNumbers:
 
 
 def cover(graph: RegionGraph) -> CountingNumbers:
-    """Weights of outer regions that add up to 1 or more on every attribute.
+    """Weights of outer regions that sum to at least 1 on every attribute.
 
-    Each region gets the largest share that one of its attributes needs, an attribute's being one over the
-    number of regions with it.
+    The share of an attribute is 1 divided by the number of regions that contain it. The weight of a region is
+    the largest share of its attributes.
 
     Example:
         >>> from pgmjax.inference.plan.regions import Structure, region_graph
@@ -220,10 +219,10 @@ def cover(graph: RegionGraph) -> CountingNumbers:
 
 
 def trees(graph: RegionGraph) -> CountingNumbers:
-    """The mean over enough chains that each outer region is in one of them.
+    """The mean over chains of conditional entropies, enough for each outer region to be in one of them.
 
-    A chain goes through regions in an order in which each brings something new: the entropy is at most the
-    sum of those of each region given what it shares with those before, or given any part of that. Parts
+    A chain is a sequence of regions, each with at least one new attribute. The entropy is at most the sum of
+    the entropies of each region given what it shares with the previous ones, or given any part of that. Parts
     are inner regions.
 
     Example:
@@ -247,7 +246,7 @@ def trees(graph: RegionGraph) -> CountingNumbers:
 
 
 def _chain(graph: RegionGraph, used: np.ndarray) -> Iterator[tuple[int, int | None]]:
-    """A chain: outer regions that together have all variables, with the part that each is given."""
+    """A chain: outer regions that together contain all variables, each with the part it is given."""
     sets = [frozenset(region) for region in graph.outer]
     parts = [frozenset(part) for part in graph.inner]
     near: dict[int, list[int]] = {}
@@ -258,7 +257,7 @@ def _chain(graph: RegionGraph, used: np.ndarray) -> Iterator[tuple[int, int | No
     before = used.copy()
 
     def offer(number: int) -> tuple:
-        """Regions that share just an inner region come first, then those used less."""
+        """Sort key: regions that share exactly an inner region come first, then the least used ones."""
         shared = sets[number] & known
         fitting = [j for j in graph.below[number] if parts[j] <= shared]
         part = max(fitting, key=lambda j: graph.structure.cells(parts[j]), default=None)
@@ -271,7 +270,7 @@ def _chain(graph: RegionGraph, used: np.ndarray) -> Iterator[tuple[int, int | No
         _, _, number, shared, part = heapq.heappop(heap)
         now = len(sets[number] & known)
         if now == len(sets[number]) or shared != now:
-            continue  # nothing new in it, or offered again since
+            continue  # no new variables, or an outdated entry
         yield number, part
         fresh = sets[number] - known
         known |= fresh
@@ -282,18 +281,18 @@ def _chain(graph: RegionGraph, used: np.ndarray) -> Iterator[tuple[int, int | No
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Block:
-    """Colours of about the same size; an edge's cells are the cells of its inner region.
+    """Colours of similar size; an edge's cells are the cells of its inner region.
 
     Attributes:
-        cells: positions in the vector of what the colour touches, by edge and by the edge's cell
-            [colours, cells]; the vector's length where there is no more.
-        of: number of the edge's cell that each belongs to [colours, cells].
-        region: number of the inner region's cell that each edge's cell is [colours, edge cells].
-        edge: number of the edge of each of its cells [colours, edge cells].
+        cells: positions in the vector of the cells that the colour touches, sorted by edge and by the edge's
+            cell [colours, cells]; the vector's length for padding.
+        of: number of the edge's cell that contains each of `cells` [colours, cells].
+        region: number of the inner region's cell for each edge cell [colours, edge cells].
+        edge: number of the edge of each edge cell [colours, edge cells].
         weight: counting number of the edge's outer region, 0 for padding [colours, edge cells].
         number: counting number of each inner cell's region [colours, inner cells].
-        conditional: how often the edge's conditional entropy counts [colours, edge cells].
-        sizes: numbers of edge cells, inner cells and edges of a colour, with one for padding each.
+        conditional: weight of the edge's conditional entropy [colours, edge cells].
+        sizes: numbers of edge cells, inner cells and edges of a colour, each including one for padding.
     """
 
     cells: np.ndarray
@@ -311,14 +310,14 @@ class RegionMaps:
     """Index maps of a region graph.
 
     Attributes:
-        length: numbers in a vector of all outer tables.
-        table: the number of the table that each belongs to [length].
+        length: length of the vector of all outer tables.
+        table: number of the table of each entry [length].
         weight: counting number of each table [tables].
         source: position in the vector of all potentials of each term of the outer tables [terms].
-        target: position in the vector of outer tables of the same [terms].
-        own: for each number of the vector of outer tables its position in that of all potentials, in
-            the table of the clique with just these attributes [length].
-        blocks: what sweeps go through, in this order.
+        target: position in the vector of outer tables of the same terms [terms].
+        own: for each entry of the vector of outer tables, its position in the vector of all potentials, in
+            the table of the clique with exactly these attributes [length].
+        blocks: the blocks, in the order of a sweep.
     """
 
     length: int
@@ -331,7 +330,7 @@ class RegionMaps:
 
 
 def index_maps(graph: RegionGraph, numbers: CountingNumbers) -> RegionMaps:
-    """Lay a region graph out in vectors."""
+    """Make the index maps of a region graph."""
     structure = graph.structure
     sizes = [structure.cells(region) for region in graph.outer]
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -364,7 +363,7 @@ def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _cells(shape: tuple[int, ...], region: Variables, part: Variables) -> np.ndarray:
-    """For each cell of a region, row-major, the number of the cell of a part that it lies in."""
+    """For each cell of a region, row-major, the number of the cell of a part that contains it."""
     result = np.zeros(shape, np.int64)
     step = 1
     for variable in reversed(part):
@@ -376,7 +375,7 @@ def _cells(shape: tuple[int, ...], region: Variables, part: Variables) -> np.nda
 
 
 def _implied(graph: RegionGraph, number: int) -> bool:
-    """Return whether agreement on larger inner regions makes all outer regions above this one agree on it."""
+    """Return whether agreement on larger inner regions implies agreement on this one."""
     part = set(graph.inner[number])
     reached = {graph.above[number][0]}
     waiting = list(reached)
@@ -394,7 +393,7 @@ def _size(graph: RegionGraph, number: int) -> int:
 
 
 def _colours(graph: RegionGraph, used: Sequence[int]) -> list[list[int]]:
-    """Groups of inner regions of which no two lie within one outer region, the larger ones first."""
+    """Groups of inner regions, no two in the same outer region; larger regions are assigned first."""
     taken: list[set[int]] = []
     colours: list[list[int]] = []
     for number in sorted(used, key=lambda i: (-_size(graph, i), i)):
@@ -440,7 +439,7 @@ def _block(
 
 
 def _colour(graph: RegionGraph, numbers: CountingNumbers, starts: np.ndarray, colour: Sequence[int]) -> tuple:
-    """The rows of `Block`, not padded, and how many edge cells, inner cells and edges there are."""
+    """The rows of `Block`, not padded, and the numbers of edge cells, inner cells and edges."""
     structure = graph.structure
     parts: list[list[np.ndarray]] = [[] for _ in range(7)]
     edge_cells = inner_cells = edges = 0

@@ -1,9 +1,9 @@
 """Search for contraction paths: elimination orders, opt_einsum, cotengra, exhaustive and local search.
 
 `optimal_merges` finds the cheapest tree of products over a few tables by dynamic programming over their
-subsets. Only subsets that can be part of a tree cheaper than a known one are ever held; with a good known
+subsets. Only subsets that can be part of a tree cheaper than a known one are stored. With a good known
 tree they are few (about a thousand of 32,768 for fifteen three-way marginals of Adult). `refined_merges`
-improves a tree locally: it rebuilds parts of a few tables at least weight, until none gains.
+improves a tree locally: it re-optimises subtrees of a few tables, in several passes at most.
 
 References:
     Pfeifer, Haegeman and Verstraete, Faster identification of optimal contraction sequences for
@@ -29,23 +29,23 @@ from pgmjax.inference.plan.structure import Structure, Variables
 QUICK_TABLES = 12
 EXHAUSTIVE_TABLES = 17
 REFINED_TABLES = 64
-WORTHWHILE = 1e6  # weight of a path below which no time goes into a better one
+WORTHWHILE = 1e6  # weight below which a path is not improved further
 COTENGRA_TRIALS = 64
 
 # limits of the exhaustive search
-LIMIT = 62  # tables, and variables that differ in where they occur: bits of an integer
-MAX_PAIRS = 2_000_000  # of subsets of tables, after which the whole search gives up
+LIMIT = 62  # most tables, and groups of variables with equal occurrences: bits of an integer
+MAX_PAIRS = 2_000_000  # pairs of subsets of tables, after which the whole search gives up
 _BITS = 12
 
 # limits of the local search
 PART = 9  # tables of a part
 PASSES = 3
-NEGLIGIBLE = 0.01  # parts that weigh less of the whole are left alone
-LOCAL_MAX_PAIRS = 100_000  # the same, where a part is rebuilt: many are
+NEGLIGIBLE = 0.01  # parts with a smaller share of the weight are left unchanged
+LOCAL_MAX_PAIRS = 100_000  # as MAX_PAIRS, for a part; lower, since many parts are rebuilt
 
 
 def from_elimination(structure: Structure, elimination: junction_tree.Elimination) -> Merges:
-    """Merges that a bucket elimination makes: for each variable its tables two by two, small first."""
+    """Merges of a bucket elimination: for each variable, its tables in pairs, small ones first."""
     tables = {i: frozenset(c) for i, c in enumerate(structure.cliques)}
     where: dict[int, set[int]] = {}
     for i, members in tables.items():
@@ -72,7 +72,7 @@ def from_elimination(structure: Structure, elimination: junction_tree.Eliminatio
 
 
 def from_opt_einsum(structure: Structure, output: Variables) -> Merges:
-    """Merges of opt_einsum's own choice among its methods."""
+    """Merges found by opt_einsum's automatic choice of method."""
     letters = [opt_einsum.get_symbol(v) for v in range(len(structure.sizes))]
     words = ["".join(letters[v] for v in c) for c in structure.cliques]
     equation = ",".join(words) + "->" + "".join(letters[v] for v in output)
@@ -85,8 +85,8 @@ def from_cotengra(structure: Structure, output: Variables, trials: int = COTENGR
 
     Args:
         structure: the tables.
-        output: variables to keep open.
-        trials: paths to try.
+        output: variables to keep.
+        trials: number of paths to try.
 
     Raises:
         ImportError: cotengra is not installed.
@@ -108,14 +108,14 @@ def from_cotengra(structure: Structure, output: Variables, trials: int = COTENGR
 
 
 def _numbered(path: Iterable[Sequence[int]], count: int) -> Merges:
-    """Positions among the tables that are left, as opt_einsum has them -> numbers of tables."""
+    """Convert positions among the remaining tables, as used by opt_einsum, to numbers of tables."""
     alive = list(range(count))
     merges: Merges = []
     for positions in path:
         chosen = [alive[p] for p in positions]
         for p in sorted(positions, reverse=True):
             del alive[p]
-        while len(chosen) > 1:  # its last step may take several tables at once
+        while len(chosen) > 1:  # the last step may take several tables at once
             merges.append((chosen[0], chosen[1]))
             chosen = [*chosen[2:], count]
             count += 1
@@ -126,20 +126,20 @@ def _numbered(path: Iterable[Sequence[int]], count: int) -> Merges:
 def absorbed(
     tables: Sequence[frozenset[int]], outside: frozenset[int]
 ) -> tuple[Merges, dict[int, frozenset[int]]]:
-    """Multiply tables into tables that hold all their variables: fewer are left to search over.
+    """Merge tables into tables that contain all their variables, which leaves fewer tables to search over.
 
     Args:
         tables: variables of each table.
         outside: variables that are never summed.
 
     Returns:
-        Merges, and the tables that are left with their variables.
+        Merges, and the variables of the remaining tables.
     """
     left = dict(enumerate(tables))
     uses = Counter(v for t in tables for v in t)
     merges: Merges = []
     waiting = sorted(left, key=lambda i: len(left[i]))
-    for i in waiting:  # grows while it is read
+    for i in waiting:  # grows during iteration
         if i not in left:
             continue
         small = left[i]
@@ -158,17 +158,17 @@ def absorbed(
 
 
 def improved(paths: Sequence[ContractionPath], weights: CellCosts) -> tuple[Merges, str]:
-    """The best of some paths, made better where that is quick and worth it.
+    """The best of some paths, improved further if that is fast and worthwhile.
 
-    Up to `EXHAUSTIVE_TABLES` tables the best path bounds an exhaustive search; where that gives up,
-    or there are more, up to `REFINED_TABLES`, each path is improved locally.
+    With up to `EXHAUSTIVE_TABLES` tables, the best path is the bound of an exhaustive search. If the search
+    finds nothing, or with more tables, up to `REFINED_TABLES`, each path is improved locally.
 
     Args:
-        paths: paths of one connected structure whose every variable is open or in two tables.
+        paths: paths of one connected structure, in which each variable is an output or in two tables.
         weights: the weight of a product.
 
     Returns:
-        Merges, and the name of what found them.
+        Merges, and the name of the method that found them.
     """
     best = min(paths, key=lambda path: weight(path, weights))
     structure, outside = best.structure, frozenset(best.output)
@@ -205,8 +205,8 @@ class CellCosts:
     """The cost of a product, in any unit.
 
     Attributes:
-        union: of a cell of the combined table.
-        stored: of a cell of the result.
+        union: cost of a cell of the combined table.
+        stored: cost of a cell of the result.
     """
 
     union: float
@@ -221,21 +221,21 @@ def optimal_merges(
     bound: float,
     max_pairs: int = MAX_PAIRS,
 ) -> tuple[float, list[tuple[int, int]]] | None:
-    """Find the pairwise products of least weight, all orders considered, outer products included.
+    """Find the pairwise products of least weight among all orders, outer products included.
 
-    A variable is summed in the product after which no other table holds it.
+    A variable is summed in the product after which it occurs in no other table.
 
     Args:
         tables: variables of each table, at least one.
-        outside: variables that something else needs: never summed.
+        outside: variables that are needed elsewhere and never summed.
         sizes: size of each variable.
         weights: the weight of a product.
-        bound: only what is cheaper than this is looked for; the closer, the faster.
-        max_pairs: give up after so many pairs of subsets.
+        bound: upper bound on the weight; the tighter, the faster.
+        max_pairs: maximum number of pairs of subsets to try.
 
     Returns:
-        The weight and the merges (pairs of numbers: tables, then one for each merge), or None: there
-        is none below the bound, too many tables, or too many pairs.
+        The weight and the merges (pairs of numbers: tables, then one for each merge). None if none exists
+        below the bound, or if there are too many tables or pairs.
     """
     groups = _groups(tables, outside, sizes)
     if not groups or max(len(tables), len(groups)) > LIMIT:
@@ -246,7 +246,7 @@ def optimal_merges(
 def _groups(
     tables: Sequence[frozenset[int]], outside: frozenset[int], sizes: Sequence[int]
 ) -> list[tuple[int, bool, int]]:
-    """Variables that occur in the same tables, as one: those tables as bits, whether open, size."""
+    """Variables that occur in the same tables, as one group: tables as bits, whether in `outside`, size."""
     found: dict[tuple[int, bool], int] = {}
     for v in sorted(frozenset().union(*tables)):
         key = (sum(1 << i for i, t in enumerate(tables) if v in t), v in outside)
@@ -255,7 +255,7 @@ def _groups(
 
 
 class _Search:
-    """Costs of all subsets that can be part of a tree within the bound, small ones first."""
+    """Costs of all subsets that can be part of a tree below the bound, small ones first."""
 
     def __init__(
         self,
@@ -274,7 +274,7 @@ class _Search:
             ((single & members) != 0).astype(np.int64) << g for g, (members, _, _) in enumerate(groups)
         )
         none = np.zeros(count, np.int64)
-        # by number of tables: the subsets, the variables they hold open, their cost, and one part of each
+        # by number of tables: the subsets, their open variables, their cost, and one of the two parts of each
         self.levels = [(none[:0],) * 4, (single, held, np.zeros(count), none)]
 
     def cells(self, bits: np.ndarray) -> np.ndarray:
@@ -296,7 +296,7 @@ class _Search:
         return (float(cost[0]), self._merges(int(subsets[0]))) if subsets.size else None
 
     def _join(self, small: int, large: int) -> tuple[np.ndarray, ...]:
-        """All products of a subset of one size with a disjoint one of another, within the bound."""
+        """All products of two disjoint subsets of given sizes, below the bound."""
         (a, a_open, a_cost, _), (b, b_open, b_cost, _) = self.levels[small], self.levels[large]
         self.pairs_left -= a.size * b.size
         if self.pairs_left < 0:
@@ -309,7 +309,7 @@ class _Search:
         return a[i][keep] | b[j][keep], union[keep], cost[keep], a[i][keep]
 
     def _cheapest(self, subset: np.ndarray, union: np.ndarray, cost: np.ndarray, part: np.ndarray):  # type: ignore[no-untyped-def]
-        """For each subset its cheapest product, if what must follow stays within the bound."""
+        """The cheapest product of each subset, if a lower bound on the total cost is below the bound."""
         order = np.lexsort((cost, subset))
         first = np.ones(order.size, bool)
         first[1:] = subset[order][1:] != subset[order][:-1]
@@ -341,7 +341,7 @@ class _Search:
 
 
 def _products(sizes: Sequence[float]) -> np.ndarray:
-    """Product of the sizes of each subset, subsets as bits."""
+    """Product of the sizes in each subset, with subsets as bits."""
     table = np.ones(1 << len(sizes))
     for i, size in enumerate(sizes):
         table[1 << i : 2 << i] = table[: 1 << i] * size
@@ -355,7 +355,7 @@ def refined_merges(
     found: Sequence[tuple[int, int]],
     weights: CellCosts,
 ) -> list[tuple[int, int]]:
-    """Rebuild parts of a tree of products that joins all tables.
+    """Improve a tree of products of all tables by rebuilding parts of it.
 
     Args:
         tables: variables of each table.
@@ -365,7 +365,7 @@ def refined_merges(
         weights: the weight of a product.
 
     Returns:
-        Merges of at most the same weight.
+        Merges whose weight is at most that of `found`.
     """
     tree = _Tree(tables, outside, sizes, found, weights)
     for _ in range(PASSES):
@@ -379,7 +379,7 @@ def refined_merges(
 
 
 class _Tree:
-    """A binary tree of products whose parts can be exchanged."""
+    """A binary tree of products whose parts can be replaced."""
 
     def __init__(
         self,
@@ -424,7 +424,7 @@ class _Tree:
         return sum(map(self.own, self.children))
 
     def rebuild(self, node: int) -> None:
-        """Exchange the products right below a node for the cheapest ones."""
+        """Replace the products directly below a node by the cheapest ones."""
         inner, leaves = [node], list(self.children[node])
         while len(leaves) < PART:
             heaviest = max((n for n in leaves if n in self.children), key=self.own, default=None)

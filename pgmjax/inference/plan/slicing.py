@@ -1,8 +1,8 @@
 """Slicing: run a contraction several times over parts of some variables, so that it fits in memory.
 
-The sum over all joint states is the sum over slices, each of which fixes a few variables to a part of
-their values; every table that holds one shrinks. What does not hold one is computed again in each
-slice: that is the price. A part is a run of values whose length divides the variable's size.
+The sum over all joint states is the sum over slices, each of which restricts a few variables to a part of
+their values. Tables over a sliced variable become smaller, but tables without one are recomputed in each
+slice. A part is a range of values whose length divides the variable's size.
 
 References:
     Chen, Zhang, Huang, Newman and Shi, Classical simulation of intermediate-size quantum circuits,
@@ -25,8 +25,8 @@ from pgmjax.inference.plan.path import ContractionPath
 from pgmjax.inference.plan.search import CellCosts
 from pgmjax.inference.plan.structure import Structure, Variables
 
-MAX_WORK = 10**13  # combined cells of all slices: minutes a call
-# Beside the planner's own weights, paths that store less are tried: they may need fewer slices.
+MAX_WORK = 10**13  # combined cells of all slices: minutes per call
+# Besides the planner's own weights, paths that store less are tried, as they may need fewer slices.
 _WEIGHTS = (contraction.WEIGHTS, CellCosts(union=1.0, stored=2000.0))
 _TABLES = 3
 
@@ -37,11 +37,11 @@ class SlicedPath:
 
     Attributes:
         structure: the whole model.
-        variables: the sliced ones; none where all fits at once.
-        widths: how many values of each of them one slice holds, a divisor of the variable's size.
-        path: the contraction of one slice: the same cliques, the sizes of sliced variables their widths.
-        cost: of all slices together; `peak` counts the whole inputs and gradients beside one slice.
-        overhead: combined cells of all slices over those of the path that runs at once.
+        variables: the sliced variables; empty if everything fits at once.
+        widths: number of values of each sliced variable in a slice, a divisor of the variable's size.
+        path: the contraction of one slice: the same cliques, with widths as the sizes of sliced variables.
+        cost: cost of all slices together; `peak` includes the full inputs and gradients and one slice.
+        overhead: combined cells of all slices divided by those of the unsliced path.
     """
 
     structure: Structure
@@ -53,7 +53,7 @@ class SlicedPath:
 
     @property
     def parts(self) -> tuple[int, ...]:
-        """Into how many parts each sliced variable falls."""
+        """Number of parts of each sliced variable."""
         return tuple(self.structure.sizes[v] // w for v, w in zip(self.variables, self.widths, strict=True))
 
     @property
@@ -63,10 +63,10 @@ class SlicedPath:
 
     @property
     def axes(self) -> tuple[tuple[tuple[int, int], ...], ...]:
-        """For each clique its sliced axes: the axis, and the place of its variable in `variables`.
+        """Sliced axes of each clique: the axis, and the index of its variable in `variables`.
 
-        Slice `i` of a clique's table starts at `starts(i)` there and is `widths` long; the marginal of
-        a clique without sliced axes is the sum over all slices.
+        Along these axes, slice `i` of a clique's table starts at `starts(i)` and has length `widths`. The
+        marginal of a clique without sliced axes is the sum over all slices.
         """
         place = {v: n for n, v in enumerate(self.variables)}
         return tuple(
@@ -75,7 +75,7 @@ class SlicedPath:
         )
 
     def starts(self, index: int) -> tuple[int, ...]:
-        """First value of each sliced variable in a slice; the last variable runs fastest."""
+        """First value of each sliced variable in a slice; the last variable varies fastest."""
         found: list[int] = []
         for parts, width in zip(reversed(self.parts), reversed(self.widths), strict=True):
             index, part = divmod(index, parts)
@@ -86,7 +86,7 @@ class SlicedPath:
         """The plan as lines of text.
 
         Args:
-            itemsize: bytes of a cell.
+            itemsize: bytes per cell.
             names: attribute name of each variable.
 
         Example:
@@ -113,23 +113,23 @@ def plan(
     find: str = "auto",
     names: Sequence[str] | None = None,
 ) -> SlicedPath:
-    """Plan a contraction that fits in memory, in as few and cheap slices as greedy search finds.
+    """Plan a contraction that fits in memory, with slices chosen by greedy search.
 
     Args:
         structure: the tables.
         max_bytes: memory that one call may take, inputs and their gradients included.
-        itemsize: bytes of a cell.
-        output: variables to keep open; they are never sliced.
-        min_slices: slice at least so often (to share slices between devices).
-        max_work: most combined cells that all slices together may have.
-        find: where paths come from, as in `inference.plan.contraction.plan`.
-        names: attribute name of each variable, for the message of a refusal.
+        itemsize: bytes per cell.
+        output: variables to keep; they are never sliced.
+        min_slices: minimum number of slices (to share slices between devices).
+        max_work: maximum number of combined cells of all slices together.
+        find: search method for paths, as in `inference.plan.contraction.plan`.
+        names: attribute name of each variable, for error messages.
 
     Returns:
-        The plan of least forecast time among those that fit; one slice where nothing need be sliced.
+        The plan with the shortest forecast time among those that fit; one slice if no slicing is needed.
 
     Raises:
-        ModelTooLargeError: no slicing fits, or only one with too much work; the message has the figures.
+        ModelTooLargeError: no slicing fits, or only one with too much work; the message gives the figures.
     """
     max_bytes = checks.integer("max_bytes", max_bytes, low=1)
     itemsize = checks.integer("itemsize", itemsize, low=1)
@@ -159,7 +159,7 @@ def _plan(
         if not tried:
             tried.append(search.sliced(whole, {}))
             if 2 * search.inputs > max_cells:
-                break  # whatever is sliced, the whole potentials and marginals stay
+                break  # slicing does not reduce the memory of the potentials and marginals
         tried.extend(search.run(whole))
         if any(_fits(s, max_cells, min_slices) and s.slices == 1 for s in tried):
             break
@@ -174,7 +174,7 @@ def _fits(sliced: SlicedPath, max_cells: int, min_slices: int) -> bool:
 
 
 class _Search:
-    """Greedy choice of what to slice, for one path and again for the path of what is left."""
+    """Greedy choice of sliced variables, for one path and then for a path replanned for the slices."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class _Search:
         self.inputs = sum(map(structure.cells, structure.cliques))
 
     def run(self, whole: ContractionPath) -> list[SlicedPath]:
-        """The last plans of the search on the path itself, and with a path made for its slices."""
+        """The final plans of the search on the path itself, and on a path replanned for its slices."""
         first = self.widened(self.narrowed(self.sliced(whole, {})))
         widths = dict(zip(first.variables, first.widths, strict=True))
         if not widths:
@@ -205,7 +205,7 @@ class _Search:
         return _fits(sliced, self.max_cells, self.min_slices)
 
     def narrowed(self, now: SlicedPath) -> SlicedPath:
-        """Slice on, each time where the peak falls most for the time that it adds, until all fits."""
+        """Slice further until it fits, each time by the best reduction of the peak per added time."""
         while not self.fits(now) and now.cost.exponentials <= self.max_work:
             widths = dict(zip(now.variables, now.widths, strict=True))
             options = [
@@ -219,7 +219,7 @@ class _Search:
         return now
 
     def widened(self, now: SlicedPath) -> SlicedPath:
-        """Undo what later choices made superfluous."""
+        """Undo slicing that later choices made unnecessary."""
         if not self.fits(now):
             return now
         for v, width in zip(now.variables, now.widths, strict=True):
@@ -233,7 +233,7 @@ class _Search:
         return now
 
     def candidates(self, path: ContractionPath) -> list[int]:
-        """Variables of the largest tables: those whose slicing lowers the peak."""
+        """Variables of the largest tables, whose slicing reduces the peak."""
         sizes = path.structure.sizes
         tables = sorted((s.kept for s in path.steps), key=lambda kept: -path.structure.cells(kept))
         found = {v for kept in tables[:_TABLES] for v in kept if sizes[v] > 1} - set(self.output)
@@ -241,7 +241,7 @@ class _Search:
         return sorted(found or everything)
 
     def sliced(self, path: ContractionPath, widths: dict[int, int]) -> SlicedPath:
-        """A path with some variables narrowed, and what all slices cost."""
+        """A path with some variables sliced, and the cost of all slices."""
         sizes = list(self.structure.sizes)
         for v, width in widths.items():
             sizes[v] = width
@@ -254,7 +254,7 @@ class _Search:
         return SlicedPath(self.structure, variables, kept, inner, whole, whole.exponentials / self.base)
 
     def all_slices(self, one: cost.Cost, slices: int) -> cost.Cost:
-        """Every slice reads its part of the inputs and adds to the gradients."""
+        """Cost of all slices; each reads its part of the inputs and adds to the gradients."""
         return dataclasses.replace(
             one,
             exponentials=slices * one.exponentials,
@@ -267,12 +267,12 @@ class _Search:
 
 
 def _narrower(size: int, width: int) -> int:
-    """The next smaller divisor; 0 where there is none."""
+    """The next smaller divisor of `size`; 0 if none exists."""
     return next((w for w in range(width - 1, 0, -1) if size % w == 0), 0)
 
 
 def _score(now: SlicedPath, option: SlicedPath) -> float:
-    """By what power of the added time the peak falls."""
+    """Reduction of the log of the peak per increase of the log of the time."""
     gain = math.log(now.cost.peak / option.cost.peak)
     return gain / max(math.log(option.cost.seconds() / now.cost.seconds()), 1e-3)
 

@@ -1,6 +1,6 @@
 """The structure of a model without names: sizes of variables and cliques of integers.
 
-Plans, and so compiled programs, depend on a structure alone: two domains that differ in their
+Plans, and therefore compiled programs, depend only on the structure: two domains that differ in their
 attribute names share both.
 """
 
@@ -33,7 +33,7 @@ class Structure:
         """Number the attributes of the cliques by first appearance.
 
         Args:
-            sizes: size of each attribute (more than the cliques mention is fine).
+            sizes: size of each attribute; may include attributes that are in no clique.
             cliques: attribute names of each clique.
 
         Returns:
@@ -62,7 +62,7 @@ class Structure:
         return tuple(self.shape(clique) for clique in self.cliques)
 
     def neighbours(self) -> list[set[int]]:
-        """For each variable the others that share a clique with it."""
+        """For each variable, the other variables that share a clique with it."""
         near: list[set[int]] = [set() for _ in self.sizes]
         for clique in self.cliques:
             for v in clique:

@@ -1,7 +1,7 @@
 """Noise calibration: the least noise with which a set of queries meets an (epsilon, delta) target.
 
-It is planned before anything is spent. Where the account has a closed form, the noise follows from it; a
-sharper account is searched for the largest budget whose cost stays within the target, by growing and halving.
+Calibration happens before anything is spent. If the account has a closed form, the noise follows from it.
+Otherwise the largest budget whose cost stays within the target is found by growing and bisection.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _DIGITS = 12
 @renamed(laws="distributions")
 @dataclasses.dataclass(frozen=True)
 class Calibration:
-    """Noise for each query, and what all of it costs.
+    """Noise for each query, and its total cost.
 
     Attributes:
-        distributions: the noise of each query, with the float scales that are drawn with.
-        events: what each answer costs, with the same scales.
-        plan: the events under the relation.
-        loss: their cost, at most the target.
+        distributions: the noise of each query, with the float scales used for drawing.
+        events: the cost of each query, with the same scales.
+        plan: the composition of the events under the relation.
+        loss: the total cost, at most the target.
     """
 
     distributions: tuple[DiscreteNoise, ...]
@@ -85,27 +85,27 @@ def calibrate(
     """Return the least noise for which all answers together are (epsilon, delta)-DP.
 
     Args:
-        queries: what will be asked, integral, all of it decided beforehand.
+        queries: integral queries, all fixed in advance.
         domain: the domain of the table.
-        relation: which tables are neighbours; no default.
+        relation: the neighbouring relation; required.
         epsilon: the target, > 0.
         delta: 0 for pure DP, which divides epsilon exactly and needs Laplace noise.
-        noise: "laplace", "gaussian", or "auto": Laplace at delta 0, otherwise that with the smaller
-            summed variance of all answers.
-        weights: one a query, > 0: the shares of the budget (epsilon for Laplace, rho for Gaussian);
-            None for equal shares.
+        noise: "laplace", "gaussian", or "auto": Laplace at delta 0, otherwise the one with the smaller
+            total variance of all answers.
+        weights: one per query, > 0: the shares of the budget (epsilon for Laplace, rho for Gaussian).
+            Default: equal shares.
         max_weight: for weighted data the largest weight of a record (public); None without weights.
-        accountant: for delta > 0: "zcdp", "rdp", or "pld" (least noise; seconds).
+        accountant: for delta > 0: "zcdp", "rdp", or "pld" (least noise; takes seconds).
 
     Raises:
-        TypeError: an argument of a wrong type.
-        ValueError: a bad number, a query that is not integral, noise that cannot meet the target, or
-            an accountant that does not apply to the queries.
+        TypeError: an argument has the wrong type.
+        ValueError: a number is invalid, a query is not integral, the noise cannot meet the target, or
+            the accountant does not apply to the queries.
 
     Guarantees:
-        `loss.epsilon <= epsilon` is checked for the float scales that are returned. Sensitivities and
-        shifts are computed from the queries. Answers drawn by the distributions are (epsilon, delta)-DP
-        together.
+        `loss.epsilon <= epsilon` is checked for the returned float scales. Sensitivities and shifts are
+        computed from the queries. Answers with noise from the distributions are together
+        (epsilon, delta)-DP.
 
     Example:
         >>> from pgmjax.queries import marginal
@@ -226,15 +226,15 @@ def _variance(one: Calibration, asked: Sequence[_Asked]) -> float:
 def largest(
     at: Callable[[Fraction], _Found | None], low: Fraction, tolerance: Fraction = _TOLERANCE
 ) -> _Found | None:
-    """Return what a function gives at the largest number where it gives something.
+    """Return the function's result at the largest number for which it is not None.
 
     Args:
-        at: gives None from some number on.
-        low: where to begin, > 0; numbers tried above have 13 digits.
-        tolerance: relative distance of the result from a number where it gives None.
+        at: function that returns None from some number on.
+        low: starting point, > 0; larger numbers tried have 13 digits.
+        tolerance: relative distance from the result's number to one where the function returns None.
 
     Returns:
-        the result at the largest number tried that has one; None if there is none at `low`.
+        The result at the largest number tried for which there is one; None if `at(low)` is None.
 
     Example:
         >>> largest(lambda x: float(x) if x * x <= 2 else None, Fraction(1), Fraction(1, 1000))

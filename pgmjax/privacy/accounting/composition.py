@@ -28,10 +28,10 @@ class Guarantee:
     """The cost of accesses together: they are (epsilon, delta)-DP.
 
     Attributes:
-        epsilon: an exact fraction for the plain sum, otherwise a float that was rounded up.
+        epsilon: an exact fraction for the plain sum, otherwise a float rounded up.
         delta: exact.
-        method: the account that gave it: "basic" (the sum), "zcdp", "rdp" or "pld".
-        note: what else was tried and could not be used, or nothing.
+        method: the account used: "basic" (the sum), "zcdp", "rdp" or "pld".
+        note: why another account did not apply, or "".
     """
 
     epsilon: Fraction | float
@@ -49,16 +49,16 @@ class Guarantee:
 class Composition:
     """Accesses whose costs are all fixed before the first answer.
 
-    What is asked may depend on earlier answers; how many accesses there are and what each costs may
-    not. For costs chosen on the way use a `Budget`, or a `RenyiAccount` against a cap.
+    Queries may depend on earlier answers; the number of accesses and their costs may not. For costs chosen
+    adaptively use a `Budget`, or a `RenyiAccount` against a cap.
 
     Args:
         events: events, or pairs (event, count).
-        relation: which tables are neighbours; all events must hold under it.
+        relation: the neighbouring relation; all events must hold under it.
 
     Raises:
-        TypeError: no sequence, or something in it that is no event.
-        ValueError: no event, a count below 1, or an event of the other relation.
+        TypeError: `events` is not a sequence, or an element is not an event.
+        ValueError: there is no event, a count is below 1, or an event holds only under the other relation.
 
     Example:
         >>> from pgmjax.privacy.accounting.events import LaplaceEvent, Selection
@@ -91,7 +91,7 @@ class Composition:
         return sum(count for _, count in self.events)
 
     def epsilon_pure(self) -> Fraction | None:
-        """Return the exact sum of the events' epsilons, None where one has none."""
+        """Return the exact sum of the events' epsilons; None if an event has none."""
         parts = [(event.epsilon, count) for event, count in self.events]
         total = Fraction(0)
         for epsilon, count in parts:
@@ -105,16 +105,16 @@ class Composition:
         return sum((event.rho * count for event, count in self.events), Fraction(0))
 
     def epsilon(self, delta: Any = 0, method: str = "best") -> Guarantee:
-        """Return what all accesses cost together.
+        """Return the total cost of all accesses.
 
         Args:
-            delta: in [0, 1); 0 asks for pure DP.
-            method: "basic", the sum of epsilons; "zcdp", the sum of rhos converted; "rdp", Renyi
+            delta: in [0, 1); 0 for pure DP.
+            method: "basic", the sum of epsilons; "zcdp", the converted sum of rhos; "rdp", Renyi
                 divergences summed at each of 3401 orders; "pld", privacy loss distributions; "best",
-                the least of those that apply. The last two may take seconds.
+                the smallest of those that apply. The last two may take seconds.
 
         Raises:
-            ValueError: a bad delta, or the account that was asked for does not apply.
+            ValueError: delta is invalid, or the requested account does not apply.
 
         Guarantees:
             All accesses together are (epsilon, delta)-DP under the plan's relation; every account
@@ -128,7 +128,7 @@ class Composition:
         return _loss(self, exact_delta(delta), method)
 
     def statement(self, delta: Any = 0) -> str:
-        """Return what the plan promises, in a sentence or two.
+        """Return the plan's cost as a sentence.
 
         Example:
             >>> from pgmjax.privacy.accounting.events import LaplaceEvent

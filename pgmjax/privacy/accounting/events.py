@@ -1,19 +1,19 @@
-"""Privacy events: what one access to a table costs, in every currency that an account may count in.
+"""Privacy events: the cost of one access to a table, in every unit that an account may use.
 
-An event is what was done, in public terms; it knows its pure epsilon, its rho and its Renyi divergence at
-any order, each an upper bound. Accounts add these up; none is ever typed by hand. Of `Pure` and
-`Concentrated` one parameter is known and nothing else; `LaplaceEvent`, `GaussianEvent` and `StaircaseEvent`
-are discrete noise on integer answers, `Selection` a choice by noisy scores, `Response` randomised response.
+An event describes an access in public terms, with upper bounds on its pure epsilon, its rho and its Renyi
+divergence at any order. Accounts add these up; none is ever entered by hand. `Pure` and `Concentrated` have
+one known parameter and nothing else; `LaplaceEvent`, `GaussianEvent` and `StaircaseEvent` are discrete noise
+on integer answers, `Selection` a choice by noisy scores, `Response` randomised response.
 
 The Renyi divergences of discrete Laplace noise have a closed form. For noise P(k) proportional to
-exp(-h abs(k)) and a move by m, the sum of P(k)^a P(k - m)^(1 - a) over all integers is, cut at 0 and m and
-summed as three geometric series,
+exp(-h abs(k)) and a shift by m, the sum of P(k)^a P(k - m)^(1 - a) over all integers, split at 0 and m and
+summed as three geometric series, is
 
     S(m) = A exp((a - 1) h m) + B exp(-a h m),    A + B = 1,
     A = (1 - q r) / ((1 + q) (1 - r)),    q = exp(-h),    r = exp(-(2 a - 1) h),
 
-and the divergence of order a is log S(m) / (a - 1). A and B are positive, so that log S is convex in m
-with S(0) = 1: a move split over several answers costs at most what one answer carrying all of it costs.
+and the divergence of order a is log S(m) / (a - 1). A and B are positive, so log S is convex in m with
+S(0) = 1: a shift split over several answers costs at most as much as the whole shift of one answer.
 With h = epsilon and m = 1 this is binary randomised response, the worst case of pure DP.
 """
 
@@ -54,7 +54,7 @@ class Event(Protocol):
 
     Attributes:
         kind: a word for the records.
-        only: the one relation under which the event says anything, None for either.
+        only: the one relation under which the event holds; None for both.
     """
 
     kind: ClassVar[str]
@@ -62,7 +62,7 @@ class Event(Protocol):
 
     @property
     def epsilon(self) -> Fraction | None:
-        """The pure epsilon, None where there is no pure guarantee."""
+        """The pure epsilon; None if there is no pure guarantee."""
         ...
 
     @property
@@ -160,19 +160,19 @@ class LaplaceEvent(Record):
 
     Args:
         epsilon: > 0, at least (L1 sensitivity) / scale.
-        shifts: the largest moves, whole numbers >= 1, of single answers that one neighbouring change
-            makes: every change moves the answers by at most these, in some order. One 1 for a marginal
-            under ADD_REMOVE, two under REPLACE_ONE. None where unknown; see `shifts_of`.
-        scale: the float that was drawn with, None where unknown.
+        shifts: integers >= 1 that bound the changes of single answers between neighbours: every
+            neighbouring change moves the answers by at most these, in some order. (1,) for a marginal
+            under ADD_REMOVE, (1, 1) under REPLACE_ONE. None if unknown; see `shifts_of`.
+        scale: the sampler's scale, a float; None if unknown.
 
     Raises:
-        TypeError: shifts that are no sequence, or a number of a wrong type.
-        ValueError: a bad number, or an epsilon too small for the shifts at this scale.
+        TypeError: shifts are not a sequence, or a number has the wrong type.
+        ValueError: a number is invalid, or epsilon is too small for the shifts at this scale.
 
     Guarantees:
-        epsilon-DP. With shifts, divergences are the exact sums over the moved answers; without, of
-        one answer that carries all of the move, which of all splits costs the most (the head of this
-        file says why), and without a scale those of pure DP.
+        epsilon-DP. With shifts, divergences are the exact sums over the moved answers. Without shifts,
+        they are those of one answer with the whole shift, the most costly split (see the module
+        docstring); without a scale either, those of pure DP.
 
     Example:
         >>> LaplaceEvent(1, shifts=(1, 1)).rho, LaplaceEvent(1).rho
@@ -203,13 +203,13 @@ class LaplaceEvent(Record):
 
     @property
     def step(self) -> float | None:
-        """1 / scale, rounded up; None where neither scale nor shifts tell."""
+        """1 / scale, rounded up; None if neither scale nor shifts are known."""
         if self.scale is not None:
             return ceil_float(1 / Fraction(self.scale))
         return None if self.shifts is None else ceil_float(self.epsilon / sum(self.shifts))
 
     def renyi(self, orders: np.ndarray) -> np.ndarray:
-        """Return upper bounds of the divergence of the distribution that was drawn."""
+        """Return upper bounds on the divergence of the noise distribution."""
         bound = pure_divergence(ceil_float(self.epsilon), orders)
         if self.step is None:
             return bound
@@ -230,7 +230,7 @@ class GaussianEvent(Record):
     Args:
         rho: > 0, at least (squared L2 sensitivity) / (2 scale^2).
         shifts: as for `LaplaceEvent`.
-        scale: the float that was drawn with, None where unknown.
+        scale: the sampler's scale, a float; None if unknown.
 
     Raises:
         TypeError: shifts that are no sequence, or a number of a wrong type.
@@ -270,7 +270,7 @@ class GaussianEvent(Record):
 
     @property
     def sigma(self) -> float | None:
-        """A scale that is not above the one drawn with; None where neither scale nor shifts tell."""
+        """A lower bound on the sampler's scale; None if neither scale nor shifts are known."""
         if self.scale is not None or self.shifts is None:
             return self.scale
         return math.nextafter(ceil_sqrt(Fraction(self.squares) / (2 * self.rho)), 0.0)
@@ -286,17 +286,17 @@ class StaircaseEvent(Record):
 
     Args:
         epsilon: > 0, at least (the sum of ceil(move / width) over the answers) / scale.
-        width: of a stair, the move that costs 1 / scale.
-        shifts: as for `LaplaceEvent`, but known: their number of stairs does not follow from their sum.
-        scale: the float that was drawn with, None where unknown.
+        width: width of a stair, the shift that costs 1 / scale.
+        shifts: as for `LaplaceEvent`, but required: their number of stairs does not follow from their sum.
+        scale: the sampler's scale, a float; None if unknown.
 
     Raises:
         TypeError: shifts that are no sequence, or a number of a wrong type.
         ValueError: a bad number, or an epsilon too small for the shifts at this scale.
 
     Guarantees:
-        epsilon-DP: an answer that moves by m loses at most ceil(m / width) / scale. Divergences are at most
-        the sum of those of pure DP over the moved answers.
+        epsilon-DP: an answer that moves by m has privacy loss at most ceil(m / width) / scale. Divergences
+        are at most the sum of those of pure DP over the moved answers.
 
     References:
         Geng and Viswanath 2016, "The optimal noise-adding mechanism in differential privacy".
@@ -352,7 +352,7 @@ class Selection(Record):
 
     Guarantees:
         The exponential mechanism with epsilon has bounded range epsilon, hence is epsilon^2/8-zCDP.
-        Of permute-and-flip only epsilon-DP is used.
+        For permute-and-flip only epsilon-DP is used.
 
     References:
         Cesar and Rogers 2021, "Bounding, concentrating, and truncating";
@@ -389,7 +389,7 @@ class Response(Pure):
         epsilon: > 0, the logarithm of the largest ratio of two probabilities of one answer.
 
     Guarantees:
-        As `Pure`, for neighbours under REPLACE_ONE only: adding a record adds an answer.
+        As for `Pure`, but only under REPLACE_ONE: adding a record adds an answer.
 
     Example:
         >>> check_relation(Response(1), Relation.REPLACE_ONE)
@@ -409,8 +409,8 @@ def read_event(record: Mapping[str, Any]) -> Event:
     """Return the event that `to_dict` wrote down.
 
     Raises:
-        TypeError: not a mapping, or a field of a wrong type.
-        ValueError: an unknown kind, a field too many or too few, a number outside its range.
+        TypeError: the record is not a mapping, or a field has the wrong type.
+        ValueError: unknown kind, unexpected or missing field, or a number out of range.
 
     Example:
         >>> read_event({"kind": "pure", "epsilon": "1/3"})
@@ -440,11 +440,11 @@ def read_event(record: Mapping[str, Any]) -> Event:
 
 
 def check_relation(event: Event, relation: Relation) -> None:
-    """Refuse what is no event, and an event that says nothing under a neighbouring relation.
+    """Refuse an event that does not hold under a neighbouring relation.
 
     Raises:
-        TypeError: not an event.
-        ValueError: the event holds under the other relation only.
+        TypeError: the argument is not an event.
+        ValueError: the event holds only under the other relation.
     """
     if not isinstance(event, Record):
         raise TypeError(
@@ -458,11 +458,11 @@ def check_relation(event: Event, relation: Relation) -> None:
 
 
 def laplace_divergence(step: float, shift: int, orders: np.ndarray) -> np.ndarray:
-    """Return upper bounds of the divergence of discrete Laplace noise from itself moved.
+    """Return upper bounds on the divergence of discrete Laplace noise from its shifted copy.
 
     Args:
         step: 1 / scale of the noise, > 0.
-        shift: by how much one integer answer moves, >= 1; more for more.
+        shift: shift of one integer answer, >= 1; the divergence increases with it.
         orders: [orders], each > 1.
 
     Returns:
@@ -497,8 +497,8 @@ def pure_divergence(epsilon: float, orders: np.ndarray) -> np.ndarray:
         orders: [orders], each > 1.
 
     Guarantees:
-        Binary randomised response has these divergences and every epsilon-DP release at most them;
-        they are below epsilon and below order * epsilon^2 / 2.
+        Binary randomised response attains these divergences, which bound every epsilon-DP release; they
+        are below epsilon and below order * epsilon^2 / 2.
 
     References:
         Bun and Steinke 2016, "Concentrated differential privacy", Proposition 3.3 and its proof.

@@ -36,18 +36,18 @@ def epsilon(events: Counted, delta: Fraction) -> float:
     """Return an epsilon for which events together are (epsilon, delta)-DP, from their losses' distributions.
 
     Args:
-        events: pairs (event, count), all costs fixed beforehand.
+        events: pairs (event, count), all costs fixed in advance.
         delta: > 0.
 
     Raises:
-        UnsupportedError: Gaussian noise without shifts, an event known by its rho alone, noise of a scale
-            too large to list, losses beyond float64, or a delta below what its transforms can tell.
+        UnsupportedError: Gaussian noise without shifts, an event with only rho known, a noise scale too
+            large to enumerate, losses beyond float64, or a delta below the precision of the transforms.
 
     Guarantees:
-        An upper bound: Laplace and Gaussian events with shifts by the exact discrete distribution of each
-        moved answer, any other pure event by binary randomised response, which dominates; discretised
-        outwards. Takes milliseconds for a few kinds of events, about 6 ms for each further kind, a
-        second for 10^5 equal events, two for a Gaussian scale of 10^4.
+        An upper bound. Laplace and Gaussian events with shifts use the exact discrete distribution of each
+        moved answer; other pure events use binary randomised response, which dominates them. Discretised
+        outwards. Takes milliseconds for a few kinds of events, about 6 ms per further kind, one second for
+        10^5 equal events, two for a Gaussian scale of 10^4.
 
     References:
         Doroshenko et al. 2022, "Connect the dots: tighter discrete approximations of privacy loss
@@ -83,7 +83,7 @@ def epsilon(events: Counted, delta: Fraction) -> float:
 
 
 _Part = tuple[str, float, int]
-"""A kind of noise, 1 / scale for Laplace or the scale for Gaussian, and the move of one answer."""
+"""A kind of noise, 1 / scale for Laplace or the scale for Gaussian, and the shift of one answer."""
 
 
 def _parts(events: Counted) -> collections.Counter[_Part]:
@@ -116,7 +116,7 @@ def _rho(part: _Part) -> float:
 
 
 def _interval(parts: collections.Counter[_Part]) -> float:
-    """Return the width of a cell: fine beside a typical loss, and few cells in all."""
+    """Return the cell width: small compared with a typical loss, with a bounded number of cells."""
     rho = sum(count * _rho(part) for part, count in parts.items())
     width = 2 * (rho + 2 * math.sqrt(40 * rho))
     if not (sys.float_info.min <= rho and width <= sys.float_info.max):

@@ -1,7 +1,7 @@
-"""Renyi divergences of many accesses added up order by order, and what they mean as (epsilon, delta).
+"""Renyi divergences of many accesses added up order by order, and their conversion to (epsilon, delta).
 
-Upper bounds of the divergence at one order add up, whatever the accesses were and whatever later ones
-were chosen by. One public grid of orders serves every account, so that stored sums stay comparable.
+Upper bounds on the divergence at one order add up for any accesses, including adaptively chosen ones. All
+accounts share one public grid of orders, so that stored sums stay comparable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SUM = 2.0**-51
 
 
 def _grid() -> np.ndarray:
-    """Return orders 1 + m * 10^e with m of three digits: 10 a decade, 32 between 2 and 1001."""
+    """Return orders 1 + m * 10^e with m of three digits: 10 per decade, 32 between 2 and 1001."""
     decades = [(-1, 10), (0, 32), (1, 32), (2, 32), (3, 10), (4, 10), (5, 10)]
     steps = [float(f"{10 ** (i / parts):.2f}e{e}") for e, parts in decades for i in range(parts)]
     orders = np.round(1.0 + np.array([*steps, 1e6]), 3)
@@ -32,8 +32,8 @@ def _grid() -> np.ndarray:
 ORDERS = _grid()
 """The orders of every account, float64 [137], 1.1 to 1000001, increasing and read-only.
 
-A sum of Gaussians whose best order is between 2 and 1001 converts to an epsilon at most 0.1 %
-above that over all orders; outside it was at most 2 % above.
+For a sum of Gaussians whose best order is between 2 and 1001, the converted epsilon is at most 0.1 % above
+the minimum over all orders; outside that range it was at most 2 % above.
 """
 
 
@@ -47,7 +47,7 @@ def _positive_delta(delta: Any) -> float:
 
 
 def _terms(orders: np.ndarray, delta: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return what a conversion adds to the divergence, and a bound of its rounding."""
+    """Return the term a conversion adds to the divergence, and a bound on its rounding error."""
     first = np.log1p(-1.0 / orders)
     second = -(math.log(delta) + np.log(orders)) / (orders - 1.0)
     sizes = np.abs(first) + (abs(math.log(delta)) + np.log(orders)) / (orders - 1.0)
@@ -65,17 +65,18 @@ def epsilon_at(renyi_values: Any, orders: Any, delta: Any) -> float:
     """Return the least epsilon that divergences at several orders allow at a delta, rounded up.
 
     Args:
-        renyi_values: [orders], upper bounds of the Renyi divergence, >= 0; infinite where unknown.
+        renyi_values: [orders], upper bounds on the Renyi divergence, >= 0; infinite if unknown.
         orders: [orders], each > 1.
         delta: in (0, 1).
 
     Raises:
-        ValueError: shapes that differ, NaN, a negative divergence, an order not above 1, a bad delta.
+        ValueError: shapes differ, a divergence is NaN or negative, an order is not above 1, or delta is
+            invalid.
 
     Guarantees:
-        What has these divergences between all neighbours, in both directions, is
-        (epsilon, delta)-DP. The accesses and their costs must not have been chosen by earlier
-        answers: for that see `filter_order`.
+        A release with these divergences between all neighbours, in both directions, is
+        (epsilon, delta)-DP. The accesses and their costs must not depend on earlier answers; for that
+        see `filter_order`.
 
     References:
         Canonne, Kamath and Steinke 2020, Proposition 12.
@@ -106,9 +107,9 @@ def caps(epsilon: Any, delta: Any, orders: Any = ORDERS) -> np.ndarray:
         float64 [orders], >= 0; 0 where the order allows nothing.
 
     Guarantees:
-        A total below the cap at one order is (epsilon, delta)-DP, if that order was fixed before the
-        first answer or no cost was chosen by an earlier answer. For costs chosen on the way, taking
-        whichever order happens to hold is not covered by the proof: use `filter_order`.
+        A total below the cap at one order is (epsilon, delta)-DP if that order was fixed before the
+        first answer or no cost depends on an earlier answer. For adaptively chosen costs, picking the
+        order afterwards is not covered by the proof; use `filter_order`.
 
     Example:
         >>> bool(caps(1, "1e-9", [20.0])[0] < caps(2, "1e-9", [20.0])[0])
@@ -121,18 +122,17 @@ def caps(epsilon: Any, delta: Any, orders: Any = ORDERS) -> np.ndarray:
 
 
 def filter_order(epsilon: Any, delta: Any, orders: np.ndarray = ORDERS) -> int:
-    """Return the index of the one order at which to stop accesses whose costs earlier answers chose.
+    """Return the index of the one order to use as a filter for adaptively chosen costs.
 
-    It is the order that allows the most Gaussian noise-adding, a public function of the cap.
+    It is the order that allows the largest rho of Gaussian noise, a public function of the cap.
 
     Raises:
-        ValueError: no order allows anything under so small an epsilon and delta.
+        ValueError: no order allows any access under so small an epsilon and delta.
 
     Guarantees:
-        Accesses that are made only while their summed divergence at this order stays below its cap
-        are together (epsilon, delta)-DP, however they and their costs were chosen. With several
-        orders of which any may hold, each way through the answers could end at another one, and
-        their deltas would add.
+        Accesses made only while their summed divergence at this order stays below its cap are together
+        (epsilon, delta)-DP, even if they and their costs were chosen adaptively. With several orders of
+        which any may hold, the order could depend on the answers, and the deltas would add up.
 
     References:
         Feldman and Zrnic 2021, "Individual privacy accounting via a Renyi filter".
@@ -153,7 +153,7 @@ class RenyiAccount:
     """A running sum of Renyi divergences on the grid `ORDERS`.
 
     Args:
-        relation: which tables are neighbours; all events must hold under it.
+        relation: the neighbouring relation; all events must hold under it.
 
     Example:
         >>> from pgmjax.privacy.accounting.events import Concentrated, Pure
@@ -186,15 +186,15 @@ class RenyiAccount:
         self._total = self._with(event, count)
 
     def epsilon(self, delta: Any) -> float:
-        """Return the epsilon at a delta in (0, 1) of all that was added; see `epsilon_at`."""
+        """Return the epsilon of all added accesses at a delta in (0, 1); see `epsilon_at`."""
         return epsilon_at(self._total, ORDERS, delta)
 
     def would_exceed(self, event: Event, epsilon: Any, delta: Any, count: int = 1) -> bool:
-        """Return whether an access would pass the cap (epsilon, delta); nothing is added.
+        """Return whether an access would exceed the cap (epsilon, delta); nothing is added.
 
         Guarantees:
-            Accesses added only where this said False for one and the same cap are together
-            (epsilon, delta)-DP, however they were chosen: the sum is held against `filter_order`.
+            Accesses added only after this returned False, always for the same cap, are together
+            (epsilon, delta)-DP, even if chosen adaptively: the sum is checked at `filter_order`.
         """
         order = filter_order(epsilon, delta)
         return bool(self._with(event, count)[order] > caps(epsilon, delta)[order])

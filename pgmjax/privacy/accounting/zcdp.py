@@ -86,7 +86,7 @@ def _rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def _truncate(value: float) -> str:
-    """Return a float's decimal with its last digits cut off, so that records stay readable."""
+    """Return a float as a decimal truncated to 12 significant digits, so that records stay readable."""
     digits, exponent = f"{value:.{_DIGITS + 5}e}".split("e")
     return f"{digits[: _DIGITS + 1]}e{exponent}"
 

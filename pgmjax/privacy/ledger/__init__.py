@@ -1,9 +1,9 @@
 """The durable account of what was spent on tables, across runs, processes and crashes.
 
-`ledger.Ledger` is the way in; `journal` keeps a mechanism's run in it. `account` is what it says about a
-table, in the units of `meter`. `reserve` checks and records a charge, which `charge` then asks for its
-answers. `database` is the file: its place, tables, connections and transactions. `chain` seals the rows,
-`verify` looks for damage, and `errors` says what went wrong.
+`ledger.Ledger` is the entry point; `journal` keeps a mechanism's run in it. `account` holds the budget and
+charges of a table, in the units of `meter`. `reserve` checks and records a charge, and `charge` computes and
+stores its answers. `database` is the SQLite file: location, tables, connections and transactions. `chain`
+seals the rows, `verify` looks for damage, and `errors` defines the exceptions.
 """
 
 from pgmjax._internal.moved import serve_old_names

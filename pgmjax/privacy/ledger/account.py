@@ -1,6 +1,6 @@
-"""A ledger's accounts: the budget of each table and the charges made to it, as the file holds them.
+"""A ledger's accounts: the budget of each table and the charges made to it, as stored in the file.
 
-What is promised about a table is checked before it is written down, see `budget_row`.
+The promise for a table is checked before it is recorded, see `budget_row`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax.data.definition import TableDefinition
+from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon
+from pgmjax.privacy.ledger import database
 from pgmjax.privacy.ledger.meter import Meter
 
 _BUDGET = (
@@ -37,19 +40,22 @@ class Account:
     """The budget of one table, as it stood when it was asked for.
 
     Attributes:
-        name: what the operator calls it.
+        name: the account's name.
         measure: "pure" (epsilons are added), "zcdp" (rhos) or "renyi" (divergences at several orders).
         relation: which tables are neighbours.
-        epsilon: what is promised about all releases together.
-        delta: the same; 0 with the measure "pure".
-        cap: all that may be charged, in epsilon (pure), rho (zcdp) or Renyi divergence at `order`.
-        spent: all that has been charged, in the same unit.
-        order: the order of a Renyi account of which most is left; None otherwise.
-        research: whether noise that protects nobody is let in.
-        max_attempts: how often a charge may be tried without an answer.
+        epsilon: the epsilon promised for all releases together.
+        delta: the delta of the same promise; 0 with the measure "pure".
+        cap: the total that may be charged, in epsilon (pure), rho (zcdp) or Renyi divergence at `order`.
+        spent: the total charged so far, in the same unit.
+        order: for a Renyi account, the order with the largest remaining share of its cap; otherwise None.
+        research: whether insecure (repeatable) noise is accepted.
+        max_attempts: number of attempts allowed for a charge without a new answer.
         charges: the number of charges.
         digest: the keyed digest of the table.
         created: when it was registered, UTC.
+        definition: the table's, by its holder; None in accounts of 0.1.0 and until `Ledger.set_domain`.
+        unit: what one record is of, such as "person", for the records; "" if nobody said.
+        versions: digests of further tables of the same people.
     """
 
     name: str
@@ -65,6 +71,9 @@ class Account:
     charges: int
     digest: str
     created: str
+    definition: TableDefinition | None = None
+    unit: str = ""
+    versions: tuple[str, ...] = ()
 
     @property
     def remaining(self) -> Fraction:
@@ -72,7 +81,7 @@ class Account:
         return self.cap - self.spent
 
     def statement(self) -> str:
-        """Return sentences for somebody who answers for the data."""
+        """Return the promise and the spending as sentences, for whoever is responsible for the data."""
         promise = f"epsilon = {as_text(self.epsilon)}"
         if self.delta:
             promise += f" and delta = {as_text(self.delta)}"
@@ -84,6 +93,8 @@ class Account:
             f"{', up to delta' if self.delta else ''}. Of {self._counted()} {as_text(self.cap)}, "
             f"{as_text(self.spent)} is spent, in {times}, and {as_text(self.remaining)} is left."
         )
+        if self.unit:
+            said += f" One record is of one {self.unit}."
         if self.research:
             said += " For research: noise that can be repeated is let in, and such releases protect nobody."
         return said
@@ -95,7 +106,9 @@ class Account:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the account with exact numbers as text, for JSON."""
-        record = dataclasses.asdict(self)
+        record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        record["definition"] = None if self.definition is None else self.definition.to_dict()
+        record["versions"] = list(self.versions)
         exact_numbers = ("epsilon", "delta", "cap", "spent")
         texts = {name: as_text(getattr(self, name)) for name in exact_numbers}
         left = {"remaining": as_text(self.remaining), "statement": self.statement()}
@@ -104,20 +117,20 @@ class Account:
 
 @dataclasses.dataclass(frozen=True)
 class ChargeRecord:
-    """A charge in the books.
+    """A recorded charge.
 
     Attributes:
         id: its number in the ledger.
-        account: whose it is.
+        account: name of the account.
         number: its number in the account, from 1.
         key: the idempotency key.
-        events: what was done to the table.
-        secure: whether the noise protects.
-        cost: what it cost, in the account's unit.
-        total: all that was spent after it.
-        created: when, UTC.
-        attempts: how often it was tried.
-        answers: how many answers are stored.
+        events: the events charged, as `Event.to_dict` gives them.
+        secure: whether the noise is secure.
+        cost: its cost, in the account's unit.
+        total: the account's total including this charge, in the same unit.
+        created: time of the charge, UTC.
+        attempts: number of attempts.
+        answers: number of stored answers.
     """
 
     id: int
@@ -148,15 +161,29 @@ def accounts(
     """Return the accounts, with their meters, in the order of their registration.
 
     Args:
-        connection: in a transaction.
-        where: a column that must have a value, or "" for all.
-        value: the value.
+        connection: a connection in a transaction.
+        where: name of the column to filter by, or "" for all accounts.
+        value: the value that column must have.
     """
-    condition = f" WHERE budget.{where} = ?" if where else ""
-    rows = connection.execute(
-        f"{_BUDGET}{condition} ORDER BY budget.id", (value,) if where else ()
-    ).fetchall()
-    return [_account(row) for row in rows]
+    today = database.format_of(connection) > 1
+    condition = f" WHERE budget.{where} = :value" if where else ""
+    if where == "digest" and today:
+        condition += " OR budget.account IN (SELECT account FROM version WHERE digest = :value)"
+    found = connection.execute(f"{_BUDGET}{condition} ORDER BY budget.id", {"value": value}).fetchall()
+    return [_account(row, *(_holding(connection, row[0]) if today else ())) for row in found]
+
+
+def _holding(
+    connection: sqlite3.Connection, account: str
+) -> tuple[TableDefinition | None, str, tuple[str, ...]]:
+    """Return an account's definition, unit and further versions."""
+    query = "SELECT definition, unit FROM definition WHERE account = ?"
+    row = connection.execute(query, (account,)).fetchone()
+    query = "SELECT digest FROM version WHERE account = ? ORDER BY id"
+    versions = tuple(digest for (digest,) in connection.execute(query, (account,)))
+    if row is None:
+        return None, "", versions
+    return TableDefinition.from_dict(json.loads(row[0])), row[1], versions
 
 
 def charges(connection: sqlite3.Connection, meter: Meter, account: str) -> list[ChargeRecord]:
@@ -166,14 +193,19 @@ def charges(connection: sqlite3.Connection, meter: Meter, account: str) -> list[
 
 
 def totals_of(connection: sqlite3.Connection, account: str, meter: Meter) -> tuple[int, tuple[int, ...]]:
-    """Return how many charges an account has, and their sums."""
+    """Return the number of charges of an account, and their sums."""
     row = connection.execute(
         "SELECT number, totals FROM charge WHERE account = ? ORDER BY number DESC LIMIT 1", (account,)
     ).fetchone()
     return (0, (0,) * len(meter.caps)) if row is None else (row[0], tuple(json.loads(row[1])))
 
 
-def _account(row: tuple[Any, ...]) -> tuple[Account, Meter]:
+def _account(
+    row: tuple[Any, ...],
+    definition: TableDefinition | None = None,
+    unit: str = "",
+    versions: tuple[str, ...] = (),
+) -> tuple[Account, Meter]:
     name, measure, relation, epsilon, delta, places, orders, caps, digest, research, tries, created = row[:12]
     meter = Meter(measure, places, tuple(json.loads(orders)), tuple(json.loads(caps)))
     totals = (0,) * len(meter.caps) if row[12] is None else tuple(json.loads(row[12]))
@@ -192,6 +224,9 @@ def _account(row: tuple[Any, ...]) -> tuple[Account, Meter]:
         charges=row[13],
         digest=digest,
         created=created,
+        definition=definition,
+        unit=unit,
+        versions=versions,
     )
     return account, meter
 
@@ -224,11 +259,11 @@ def budget_row(
     research: bool = False,
     max_attempts: int = 10,
 ) -> dict[str, Any]:
-    """Return the row of a table's budget, all but its digest and time; see `Ledger.register`.
+    """Return the row of a table's budget without its digest and time; see `Ledger.register`.
 
     Raises:
-        TypeError: an argument of the wrong type.
-        ValueError: numbers out of range, or a measure and a delta that do not go together.
+        TypeError: an argument has the wrong type.
+        ValueError: a number is out of range, or the measure and delta are inconsistent.
     """
     cap, risk = exact_epsilon(epsilon), exact_delta(delta)
     meter = Meter.for_promise(measure if measure is not None else "zcdp" if risk else "pure", cap, risk)
@@ -246,8 +281,29 @@ def budget_row(
     }
 
 
+def definition_row(account: str, domain: Any, unit: Any, relation: Relation) -> dict[str, Any]:
+    """Return the row of a table's definition, all but its time; see `Ledger.set_domain`.
+
+    Raises:
+        TypeError: neither a domain nor a definition, or a unit that is no string.
+        ValueError: a definition that does not go with the relation.
+    """
+    definition = TableDefinition(domain) if isinstance(domain, Domain) else domain
+    if not isinstance(definition, TableDefinition):
+        raise TypeError(
+            f"domain must be a pgmjax.Domain or a privacy.TableDefinition, got {type(domain).__name__}."
+        )
+    if definition.rows_outside == "drop" and relation is Relation.REPLACE_ONE:
+        raise ValueError(
+            'rows_outside "drop" makes the number of records private, and replace-one makes it public: take '
+            '"missing" or "clip", or the relation add-remove.'
+        )
+    text = json.dumps(definition.to_dict())
+    return {"account": account, "definition": text, "unit": "" if unit is None else word("unit", unit)}
+
+
 def word(name: str, value: Any) -> str:
-    """Return a name for the books: printable text on one line."""
+    """Return a checked name: printable text on one line."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, got {type(value).__name__}.")
     if not (value.isprintable() and value.strip() == value and 1 <= len(value) <= _LONGEST):
@@ -259,7 +315,7 @@ def word(name: str, value: Any) -> str:
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return a bool; what only looks like one is refused."""
+    """Return a checked bool; any other type raises TypeError."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be a bool, got {type(value).__name__}.")
     return value

@@ -1,15 +1,17 @@
 """The hash chain of a ledger, and the key with which its tables are recognised.
 
-Each row that is added is sealed together with all before it. Whoever changes a row must recompute every
-later link, and then the last one, the head, is another than the one noted elsewhere.
+Each added row is sealed together with all before it, under the ledger's key. Whoever changes a row needs the
+key to seal it again, and then the last link, the head, differs from the one noted elsewhere. In ledgers of
+0.1.0 the links have no key up to the row of kind `upgrade`, which comes before the first new row.
 
-The ledger holds a digest of each table under a key that lies beside it. Who reads the ledger without the
-key cannot test a guess of a table against it.
+The ledger stores a digest of each table, keyed by a secret in the file next to it. A reader of the ledger
+without the key cannot test a guess of a table against its digest.
 """
 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import hashlib
 import hmac
 import json
@@ -20,6 +22,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from pgmjax.privacy.ledger import database
 from pgmjax.privacy.ledger.errors import LedgerError, told
 
 BEGINNING = hashlib.sha256(b"pgmjax ledger 1").hexdigest()
@@ -29,7 +32,7 @@ _OTHERS = 0o077
 
 
 def text_of(value: Any) -> str:
-    """Return JSON of which equal values have equal text; NaN and infinities are refused."""
+    """Return canonical JSON: equal values give equal text; NaN and infinities are refused."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
@@ -37,8 +40,8 @@ def digest_of(name: str, value: Any) -> str:
     """Return the SHA-256 of `text_of` a value.
 
     Raises:
-        TypeError: the value, called `name`, holds something that JSON has no form for.
-        ValueError: it holds a number that is not finite, or itself.
+        TypeError: the value, called `name` in the message, contains something JSON cannot represent.
+        ValueError: the value contains a non-finite number or itself.
     """
     try:
         text = text_of(value)
@@ -54,13 +57,23 @@ def digest_of(name: str, value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def link(previous: str, kind: str, row: Mapping[str, Any]) -> str:
-    """Return the hash that seals a row after `previous`; bytes count by their own hash."""
+def link(previous: str, kind: str, row: Mapping[str, Any], key: bytes | None = None) -> str:
+    """Return the hash that seals a row after `previous`; bytes count by their own hash.
+
+    Args:
+        previous: the link before.
+        kind: the table.
+        row: its columns.
+        key: the ledger's key; None gives the links of 0.1.0, which have none.
+    """
     plain = {
         name: {"sha256": hashlib.sha256(value).hexdigest()} if isinstance(value, bytes) else value
         for name, value in row.items()
     }
-    return hashlib.sha256(f"{previous}\n{kind}\n{text_of(plain)}".encode()).hexdigest()
+    text = f"{previous}\n{kind}\n{text_of(plain)}".encode()
+    if key is None:
+        return hashlib.sha256(text).hexdigest()
+    return hmac.new(key, b"pgmjax ledger link\n" + text, hashlib.sha256).hexdigest()
 
 
 def head(connection: sqlite3.Connection) -> str:
@@ -69,14 +82,31 @@ def head(connection: sqlite3.Connection) -> str:
     return BEGINNING if row is None else row[0]
 
 
-def add(connection: sqlite3.Connection, kind: str, row: Mapping[str, Any]) -> int:
+def add(connection: Any, kind: str, row: Mapping[str, Any]) -> int:
     """Insert a row and its link, inside the caller's transaction, and return the row's id.
 
+    A ledger of 0.1.0 gets the tables of today first, in the same transaction.
+
     Args:
-        connection: in a transaction.
+        connection: a `database.Connection`, in a transaction.
         kind: the table.
         row: its columns but `id`; text, integers and bytes.
+
+    Raises:
+        LedgerError: the key cannot be read.
     """
+    if connection.key is None:
+        (check,) = connection.execute("SELECT key_check FROM ledger").fetchone()
+        connection.key = read_key(connection.owner.path, check)
+    if database.format_of(connection) < database.FORMAT:
+        for statement in database.statements(database.ADDED):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {database.FORMAT}")
+        _insert(connection, "upgrade", {"format": database.FORMAT, "created": now()})
+    return _insert(connection, kind, row)
+
+
+def _insert(connection: Any, kind: str, row: Mapping[str, Any]) -> int:
     names = ", ".join(row)
     marks = ", ".join("?" * len(row))
     cursor = connection.execute(f"INSERT INTO {kind} ({names}) VALUES ({marks})", tuple(row.values()))
@@ -84,13 +114,18 @@ def add(connection: sqlite3.Connection, kind: str, row: Mapping[str, Any]) -> in
     previous = head(connection)
     connection.execute(
         "INSERT INTO chain (kind, row, previous, hash) VALUES (?, ?, ?, ?)",
-        (kind, identifier, previous, link(previous, kind, {"id": identifier, **row})),
+        (kind, identifier, previous, link(previous, kind, {"id": identifier, **row}, connection.key)),
     )
     return identifier
 
 
+def now() -> str:
+    """Return the time for the records, UTC."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
+
+
 def key_path(ledger: pathlib.Path) -> pathlib.Path:
-    """Return where the key of a ledger lies: FILE.key."""
+    """Return the path of a ledger's key: FILE.key."""
     return ledger.with_name(ledger.name + ".key")
 
 
@@ -98,7 +133,7 @@ def create_key(ledger: pathlib.Path) -> bytes:
     """Write a new key that only the owner may read, and return it.
 
     Raises:
-        LedgerError: there is one already, or it cannot be written.
+        LedgerError: the key file already exists or cannot be written.
     """
     path = key_path(ledger)
     if os.path.lexists(path):
@@ -123,10 +158,10 @@ def read_key(ledger: pathlib.Path, check: str) -> bytes:
 
     Args:
         ledger: the ledger's path.
-        check: what `key_check` gave for its key.
+        check: the result of `key_check` for its key.
 
     Raises:
-        LedgerError: it is not there, not this ledger's, or others may read it.
+        LedgerError: the key is missing, belongs to another ledger, or is readable by others.
     """
     path = key_path(ledger)
     if not path.is_file():
@@ -146,5 +181,5 @@ def read_key(ledger: pathlib.Path, check: str) -> bytes:
 
 
 def key_check(key: bytes) -> str:
-    """Return what tells one key from another and does not tell the key."""
+    """Return a value that identifies a key without revealing it."""
     return hmac.new(key, b"pgmjax ledger key check", hashlib.sha256).hexdigest()

@@ -1,12 +1,11 @@
-"""A charge: paid for, and asked for its answers.
+"""A charge that was granted, and its stored answers.
 
-An answer is stored before anybody sees it, and there is one for each step of a charge. So a step can
-be computed again after a crash, and a run of many steps be resumed, at no further cost.
+Each step of a charge has one answer, stored before it is returned. A step can therefore be computed again
+after a crash, and a run of many steps resumed, at no further cost.
 """
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import sqlite3
 import threading
@@ -16,6 +15,7 @@ from typing import Any
 
 from pgmjax._internal import checks
 from pgmjax.privacy.ledger import chain
+from pgmjax.privacy.ledger.chain import now
 from pgmjax.privacy.ledger.database import LedgerFile
 from pgmjax.privacy.ledger.errors import AttemptsExhausted, IdempotencyConflict
 
@@ -30,11 +30,11 @@ class Charge:
         id: its number in the ledger.
         account: the account it is charged to.
         key: the idempotency key.
-        cost: what it costs, in the account's unit.
-        total: all that was spent with it.
+        cost: its cost, in the account's unit.
+        total: the account's total including this charge, in the same unit.
 
     Guarantees:
-        For every step at most one answer is ever shown, by whichever process.
+        At most one answer is ever shown for each step, across all processes.
     """
 
     def __init__(
@@ -66,21 +66,21 @@ class Charge:
             return answers_of(connection, self.id)
 
     def answer(self, step: int, request: Mapping[str, Any], compute: Callable[[], bytes]) -> bytes:
-        """Return the answer of a step: the stored one, or what is computed now, once it is stored.
+        """Return the answer of a step: the stored one, or else the result of `compute`, once stored.
 
         Args:
             step: the number of the step, from 0.
-            request: what the step asks for, public and JSON-able; a stored answer is given for the
-                same request only.
-            compute: returns the answer, noise included. It runs outside of every transaction and may
-                fail: then nothing is stored and nothing was shown.
+            request: what the step asks for, public and JSON-able; a stored answer is returned only for
+                the same request.
+            compute: returns the answer, noise included. It runs outside any transaction; if it fails,
+                nothing is stored or shown.
 
         Raises:
-            TypeError: an argument of the wrong type, or a request that is not JSON-able.
-            ValueError: a step out of range, or a request with a number that is not finite.
-            IdempotencyConflict: the stored answer of the step is one to another request.
+            TypeError: an argument has the wrong type, or the request is not JSON-able.
+            ValueError: the step is out of range, or the request contains a non-finite number.
+            IdempotencyConflict: the stored answer of the step is for another request.
             AttemptsExhausted: the charge was tried too often without a new answer.
-            LedgerError: the answer could not be stored, and is not shown.
+            LedgerError: the answer could not be stored; it is not shown.
         """
         step = checks.integer("step", step, low=0, high=_LARGEST_STEP)
         asked = chain.digest_of("request", request)
@@ -105,7 +105,7 @@ class Charge:
         return payload if stored is None else stored
 
     def holds(self, step: int, request: Mapping[str, Any]) -> bool:
-        """Return whether a step has a stored answer, and to this request."""
+        """Return whether a step has a stored answer to this request."""
         asked = chain.digest_of("request", request)
         with self._file.reading() as connection:
             try:
@@ -114,19 +114,19 @@ class Charge:
                 return False
 
     def record(self, step: int, payload: bytes) -> bool:
-        """Store something public as a step, beside the answers: no attempt, since no table is read for it.
+        """Store public data as a step. No attempt is recorded, since no table is read for it.
 
         Args:
             step: the number of the step, from 0.
-            payload: what to store.
+            payload: the data to store.
 
         Returns:
-            Whether it was stored: False where the step holds something already, which stays.
+            True if it was stored; False if the step already has content, which is kept.
 
         Raises:
-            TypeError: an argument of the wrong type.
-            ValueError: a step out of range.
-            LedgerError: it could not be stored.
+            TypeError: an argument has the wrong type.
+            ValueError: the step is out of range.
+            LedgerError: the data could not be stored.
         """
         step = checks.integer("step", step, low=0, high=_LARGEST_STEP)
         if not isinstance(payload, bytes):
@@ -141,7 +141,7 @@ class Charge:
         return True
 
     def stored(self, first: int = 0) -> list[tuple[int, bytes]]:
-        """Return number and contents of the steps that are stored, from number `first` on, in order."""
+        """Return (step, contents) of each stored step from number `first` on, in order."""
         query = "SELECT step, payload FROM answer WHERE charge = ? AND step >= ? ORDER BY step"
         with self._file.reading() as connection:
             rows = connection.execute(query, (self.id, first)).fetchall()
@@ -161,7 +161,7 @@ class Charge:
         return bytes(row[1])
 
     def _begin(self) -> None:
-        """Use up an attempt, and record a new one if none is at hand, before anything is computed."""
+        """Use up the recorded attempt, or record a new one, before anything is computed."""
         with self._lock:
             permitted, self._permitted = self._permitted, False
         if not permitted:
@@ -173,7 +173,7 @@ def attempt(connection: sqlite3.Connection, charge: int, key: str, most: int) ->
     """Record an attempt at a charge, inside the caller's transaction.
 
     Raises:
-        AttemptsExhausted: there were `most` since its last answer.
+        AttemptsExhausted: there were already `most` attempts since its last answer.
     """
     answered = answers_of(connection, charge)
     (tried,) = connection.execute(
@@ -189,10 +189,5 @@ def attempt(connection: sqlite3.Connection, charge: int, key: str, most: int) ->
 
 
 def answers_of(connection: sqlite3.Connection, charge: int) -> int:
-    """Return how many answers of a charge are stored."""
+    """Return the number of stored answers of a charge."""
     return int(connection.execute("SELECT COUNT(*) FROM answer WHERE charge = ?", (charge,)).fetchone()[0])
-
-
-def now() -> str:
-    """Return the time for the records, UTC."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")

@@ -1,17 +1,17 @@
-"""A ledger's SQLite file: where it may lie, its tables and their rules, its connections and transactions.
+"""A ledger's SQLite file: its location, its tables and triggers, its connections and transactions.
 
-Each thread of each process has a connection of its own. None is carried across a fork: SQLite counts
-locks by process, so that a child which opens the file beside an inherited connection holds no lock at
-all, and what it commits is lost when the parent closes. All are closed before a fork, and opened again
-when next used. A transaction is on disk when it ends.
+Each thread of each process has its own connection. No connection survives a fork: SQLite's locks are per
+process, so a child that opens the file while it has an inherited connection holds no lock at all, and its
+commits are lost when the parent closes. All connections are closed before a fork and reopened on next use.
+A transaction is on disk when it ends.
 
-Rows are only ever added. Triggers refuse to change, delete or replace one, and refuse a charge that
-does not add up or passes the cap, whoever writes to the file; the code checks all that too, and `verify`
-afterwards. Amounts are whole numbers of an account's unit, in JSON lists: one number for pure epsilon
-and rho, one for each order of a Renyi account.
+Rows are only ever added. Triggers refuse to change, delete or replace a row, and refuse a charge that does
+not add up or exceeds the cap, even if written by another program; the code checks the same, and so does
+`verify` afterwards. Amounts are integers in an account's unit, in JSON lists: one number for pure epsilon
+and rho, one per order for a Renyi account.
 
-A ledger in memory forgets, and SQLite's write-ahead log does not work across network mounts, where two
-machines would each see a budget of their own: hence a file of its own, on a disk of this machine.
+An in-memory ledger would be lost with the process, and SQLite's write-ahead log does not work across network
+mounts, where two machines would each see their own budget. A ledger is therefore a file on a local disk.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LOG_BYTES = 1 << 22  # or when it has grown by this
 _PATIENCE = 1000  # milliseconds to wait for readers of what is written back
 
 APPLICATION_ID = 0x50474D4C  # "PGML"
-FORMAT = 1
+FORMAT = 2
 LIMIT = 1 << 61  # caps stay below it; sums end at it, fit no cap, and two of them add up in 64 bits
 
 _TABLES = """
@@ -72,7 +72,19 @@ CREATE TABLE chain(
     hash TEXT NOT NULL UNIQUE, UNIQUE(kind, row)) STRICT;
 """
 
-KINDS = ("ledger", "budget", "charge", "attempt", "answer")
+_TABLES_2 = """
+CREATE TABLE upgrade(
+    id INTEGER PRIMARY KEY CHECK(id = 1), format INTEGER NOT NULL, created TEXT NOT NULL) STRICT;
+CREATE TABLE definition(
+    id INTEGER PRIMARY KEY, account TEXT NOT NULL UNIQUE REFERENCES budget(account),
+    definition TEXT NOT NULL, unit TEXT NOT NULL, created TEXT NOT NULL) STRICT;
+CREATE TABLE version(
+    id INTEGER PRIMARY KEY, account TEXT NOT NULL REFERENCES budget(account),
+    digest TEXT NOT NULL UNIQUE, created TEXT NOT NULL) STRICT;
+"""
+
+KINDS_1 = ("ledger", "budget", "charge", "attempt", "answer")
+KINDS = (*KINDS_1, "upgrade", "definition", "version")
 
 # INSERT OR REPLACE deletes without a DELETE trigger, so that what it would replace is looked for here
 _UNIQUE = {
@@ -82,6 +94,11 @@ _UNIQUE = {
     "attempt": "id = NEW.id",
     "answer": "id = NEW.id OR (charge = NEW.charge AND step = NEW.step)",
     "chain": "seq = NEW.seq OR hash = NEW.hash OR (kind = NEW.kind AND row = NEW.row)",
+}
+_UNIQUE_2 = {
+    "upgrade": "1",
+    "definition": "id = NEW.id OR account = NEW.account",
+    "version": "id = NEW.id OR digest = NEW.digest",
 }
 
 _KEPT = """
@@ -118,9 +135,14 @@ WHEN NEW.secure = 0 AND NOT EXISTS (SELECT 1 FROM budget WHERE account = NEW.acc
 BEGIN SELECT RAISE(ABORT, 'noise that protects nobody'); END;
 """
 
-SCHEMA = (
-    _TABLES + "".join(_KEPT.format(table=table, unique=unique) for table, unique in _UNIQUE.items()) + _RULES
-)
+
+def _kept(unique: dict[str, str]) -> str:
+    return "".join(_KEPT.format(table=table, unique=columns) for table, columns in unique.items())
+
+
+SCHEMA_1 = _TABLES + _kept(_UNIQUE) + _RULES
+ADDED = _TABLES_2 + _kept(_UNIQUE_2)
+SCHEMA = SCHEMA_1 + ADDED
 
 MOUNTS = pathlib.Path("/proc/mounts")
 _NETWORK = re.compile(
@@ -146,11 +168,11 @@ class LedgerFile:
 
     @contextlib.contextmanager
     def writing(self, doing: str, outcome: str) -> Iterator[sqlite3.Connection]:
-        """Run the block as one transaction, alone among writers; it is on disk when the block has ended.
+        """Run the block as one exclusive write transaction, on disk when the block has ended.
 
         Args:
-            doing: what is done, in words: "charged".
-            outcome: what a failure means for whoever asked.
+            doing: the operation as a participle for messages, such as "charged".
+            outcome: the consequence of a failure for the caller, for messages.
 
         Raises:
             LedgerError: SQLite or the system failed.
@@ -162,7 +184,7 @@ class LedgerFile:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Run the block on one state of the ledger, whatever others write meanwhile.
+        """Run the block on a snapshot of the ledger, unaffected by concurrent writes.
 
         Raises:
             LedgerError: SQLite or the system failed.
@@ -182,7 +204,7 @@ class LedgerFile:
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[Connection]:
-        """Hold this thread's connection, so that no fork and no `close` comes between."""
+        """Hold this thread's connection, so that neither a fork nor `close` interrupts its use."""
         while True:
             connection = self._connection()
             with connection.busy:
@@ -221,11 +243,11 @@ class LedgerFile:
             )
 
     def _tidy(self, connection: Connection) -> None:
-        """Write the log back from time to time, with other writers held off.
+        """Checkpoint the write-ahead log from time to time, with other writers blocked.
 
-        SQLite would do it by itself, but before 3.51.3 its way can lose commits if another process
-        commits meanwhile ("WAL-reset bug"); FULL takes the writers' lock. The log's file keeps its size
-        and is written over, since a commit that need not make a file longer is several times faster.
+        SQLite's automatic checkpoints can, before 3.51.3, lose commits made meanwhile by another process
+        ("WAL-reset bug"); FULL takes the write lock. The log file keeps its size and is overwritten,
+        since a commit that does not extend a file is several times faster.
         """
         connection.commits += 1
         log = self.path.with_name(self.path.name + "-wal")
@@ -253,14 +275,15 @@ def _transaction(connection: Connection, begin: str) -> Iterator[None]:
 
 
 class Connection(sqlite3.Connection):
-    """A connection that knows whose it is.
+    """A connection that records its owner and process.
 
     Attributes:
         owner: the `LedgerFile` it was made for.
-        process: the process that made it.
+        process: id of the process that made it.
         identity: device and inode of the file.
-        busy: held while it is used; a re-entrant lock, so that a signal's handler fails and does not hang.
+        busy: a lock held during use; re-entrant, so that a signal handler fails instead of hanging.
         closed: whether it was closed.
+        key: the secret that seals the chain, once it was read.
         commits: how many transactions it has written.
         log_size: bytes of the write-ahead log when it last wrote that back.
     """
@@ -270,11 +293,12 @@ class Connection(sqlite3.Connection):
     identity: tuple[int, int]
     busy: Any
     closed = False
+    key: bytes | None = None
     commits = 0
     log_size = 0
 
     def close(self) -> None:
-        """Close it, for good."""
+        """Close the connection and mark it closed."""
         self.closed = True
         super().close()
 
@@ -284,16 +308,16 @@ class Connection(sqlite3.Connection):
 
 
 def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False) -> Connection:
-    """Return a connection for the calling thread; it must be used in it only.
+    """Return a connection to be used by the calling thread only.
 
     Args:
         path: an existing file.
         timeout: seconds to wait for other writers.
-        owner: whose it is, for `close_all`.
-        new: the file is to become a ledger and is still empty.
+        owner: the owner, for `close_all`.
+        new: whether the file is a still empty one that is to become a ledger.
 
     Raises:
-        LedgerError: not a ledger, one of a later format, or a setting that SQLite does not take here.
+        LedgerError: the file is not a ledger, has a later format, or SQLite rejects a required setting.
     """
     if sqlite3.sqlite_version_info < _OLDEST:
         raise LedgerError(
@@ -326,7 +350,7 @@ def connect(path: pathlib.Path, timeout: float, owner: object, new: bool = False
 
 
 def close_all(owner: object) -> None:
-    """Close the connections of an owner, each when its thread has finished what it is doing."""
+    """Close the connections of an owner, each as soon as its thread is not using it."""
     with _ALL_LOCK:
         for connection in [each for each in _ALL if each.owner is owner]:
             with connection.busy:
@@ -334,15 +358,15 @@ def close_all(owner: object) -> None:
 
 
 def identity(path: pathlib.Path) -> tuple[int, int]:
-    """Return device and inode of a file."""
+    """Return the device and inode of a file."""
     found = os.stat(path)
     return found.st_dev, found.st_ino
 
 
 def _check_format(connection: sqlite3.Connection, path: pathlib.Path) -> None:
-    """Refuse other files before anything is changed in them."""
+    """Refuse a file that is not a ledger, or has a later format, before anything is changed in it."""
     (found,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    version = format_of(connection)
     if found != APPLICATION_ID:
         raise LedgerError(f"{path} is not a ledger of pgmjax: name another file, or make one there.")
     if version > FORMAT:
@@ -350,6 +374,11 @@ def _check_format(connection: sqlite3.Connection, path: pathlib.Path) -> None:
             f"{path} is a ledger of format {version}, and this pgmjax knows formats up to "
             f"{FORMAT}: use the pgmjax that wrote it, or a later one."
         )
+
+
+def format_of(connection: sqlite3.Connection) -> int:
+    """Return the format of a ledger's file."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _configure(connection: sqlite3.Connection, path: pathlib.Path) -> None:
@@ -391,10 +420,10 @@ def _after_fork() -> None:
     _ALL_LOCK.release()
 
 
-def statements() -> list[str]:
-    """Return the schema statement by statement, to be run in one transaction."""
+def statements(schema: str = SCHEMA) -> list[str]:
+    """Return a schema statement by statement, to be run in one transaction."""
     found, rest = [], ""
-    for piece in SCHEMA.split(";"):
+    for piece in schema.split(";"):
         rest += piece + ";"
         if sqlite3.complete_statement(rest):
             found.append(rest.strip())
@@ -402,28 +431,32 @@ def statements() -> list[str]:
     return found
 
 
-def expected() -> dict[str, str]:
-    """Return what the schema of a ledger must hold: the SQL of every table, index and trigger by name."""
+def expected(version: int = FORMAT) -> dict[str, str]:
+    """Return what the schema of a ledger must hold: the SQL of every table, index and trigger by name.
+
+    Args:
+        version: the format of the file.
+    """
     connection = sqlite3.connect(":memory:")
     try:
-        connection.executescript(SCHEMA)
+        connection.executescript(SCHEMA if version > 1 else SCHEMA_1)
         return present(connection)
     finally:
         connection.close()
 
 
 def present(connection: sqlite3.Connection) -> dict[str, str]:
-    """Return what the schema of a file holds, by name."""
+    """Return the schema of a file: the SQL of every table, index and trigger by name."""
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
     return dict(rows.fetchall())
 
 
 def resolve(path: str | os.PathLike[str]) -> pathlib.Path:
-    """Return the absolute path of a ledger, its links followed.
+    """Return the absolute path of a ledger, with symbolic links resolved.
 
     Raises:
-        TypeError: no path.
-        LedgerError: a place where budgets would not be kept.
+        TypeError: the argument is not a path.
+        LedgerError: a ledger cannot be kept at this location.
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"A ledger's path must be a string or a path, got {type(path).__name__}.")
@@ -449,10 +482,10 @@ def resolve(path: str | os.PathLike[str]) -> pathlib.Path:
 
 
 def require_writable(place: pathlib.Path) -> None:
-    """Refuse a ledger that cannot be written, before anything is asked of it.
+    """Refuse a ledger that cannot be written.
 
     Raises:
-        LedgerError: no such file, no file of its own, or a read-only one.
+        LedgerError: the file is missing, not a plain file, hard-linked or read-only.
     """
     if not place.exists():
         raise LedgerError(f"There is no ledger {place}: make one with `pgmjax ledger init` or Ledger.create.")
@@ -471,7 +504,7 @@ def require_writable(place: pathlib.Path) -> None:
 
 
 def file_system(place: pathlib.Path) -> str | None:
-    """Return the type of the file system that a path lies on, None where the system does not tell."""
+    """Return the type of the file system of a path; None if unknown."""
     if str(place).startswith(("\\\\", "//")):
         return "smbfs"  # a UNC path
     try:
@@ -490,7 +523,7 @@ def file_system(place: pathlib.Path) -> str | None:
 
 
 def is_remote(kind: str) -> bool:
-    """Tell whether a type of file system is a network's, or a program's of which nothing is known."""
+    """Return whether a file system type is a network's, or a FUSE type not known to be local."""
     return bool(_NETWORK.fullmatch(kind.lower())) or (kind.startswith("fuse") and kind not in _LOCAL_FUSE)
 
 

@@ -1,4 +1,4 @@
-"""Errors of a ledger, in words that say what was granted and what to do."""
+"""Errors of a ledger, with messages that say what was granted and what to do."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pgmjax._internal.errors import Error
 
 
 class LedgerError(Error, RuntimeError):
-    """The ledger could not be read or written, or is not to be trusted. Nothing was shown."""
+    """The ledger could not be read or written, or cannot be trusted. Nothing was shown."""
 
 
 class IdempotencyConflict(Error, ValueError):
-    """A key that stands for one request was used for another. Nothing was charged or shown."""
+    """A key was used again for a different request. Nothing was charged or shown."""
 
 
 class AttemptsExhausted(Error, RuntimeError):
-    """A charge was tried as often as its account allows, and gave no answer. It stays spent."""
+    """A charge was tried as often as its account allows without an answer. It stays spent."""
 
 
 _BUSY, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 5, 8, 10, 11, 13, 14, 26
@@ -48,12 +48,12 @@ def reason(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def told(path: str | os.PathLike[str], doing: str, outcome: str) -> Iterator[None]:
-    """Turn every fault of SQLite or of the system inside the block into a `LedgerError`.
+    """Turn every SQLite or system error raised in the block into a `LedgerError`.
 
     Args:
         path: the ledger, for the message.
-        doing: what was being done, such as "charged".
-        outcome: what that means for whoever asked.
+        doing: the operation as a participle for the message, such as "charged".
+        outcome: the consequence for the caller, for the message.
     """
     try:
         yield

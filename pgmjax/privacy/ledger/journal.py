@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import json
@@ -20,20 +21,79 @@ from pgmjax.privacy.ledger.charge import Charge
 from pgmjax.privacy.ledger.ledger import Ledger
 
 
+@dataclasses.dataclass(frozen=True)
+class HeldTable:
+    """A table that a ledger knows, as its holder defined it.
+
+    Attributes:
+        account: the table's.
+        data: the table, to be read by its definition.
+        version: what a request says of it: nothing of the table that was registered first.
+    """
+
+    account: Account
+    data: Dataset | Ratings
+    version: dict[str, int]
+
+    @classmethod
+    def of(cls, ledger: Ledger, data: Dataset | Ratings, key: str) -> HeldTable:
+        """Find a table's account, and check what is asked against the table's definition.
+
+        Args:
+            ledger: where the table's budget is kept.
+            data: the private table, or ratings.
+            key: the run's name. A run of that name that was begun before its account had a definition goes on
+                as it was.
+
+        Raises:
+            ValueError: the ledger has no account for this table, or an account without a definition; or the
+                domain or the weights do not follow from it. No message depends on the records.
+            LedgerError: the ledger or its key cannot be read.
+        """
+        found = ledger.find_table(data)
+        if found is None:
+            raise ValueError(
+                f"The ledger {ledger.path} has no account for this table, or the table's file was changed. "
+                "Nothing was spent. The table's holder adds it to the account of the same people (pgmjax "
+                "ledger add-version, Ledger.add_version) or registers it (ledger init, Ledger.register)."
+            )
+        account, digest = found
+        if isinstance(data, Dataset):
+            if account.definition is not None:
+                data = data.under(account.definition)
+            elif all(charge.key != key for charge in ledger.charges(account.name)):
+                raise ValueError(
+                    f"Account {account.name!r} has no domain yet, and takes no new run. Nothing was spent. "
+                    f"The holder of the table completes it: pgmjax ledger set-domain {ledger.path} "
+                    f"{account.name} TABLE --domain FILE, or Ledger.set_domain."
+                )
+        known = account.versions.index(digest) + 2 if digest in account.versions else 1
+        return cls(account, data, {} if known == 1 else {"version": known})
+
+
 class LedgerJournal:
     """Keeps a run's charge and its answers in a ledger.
 
-    A run that was interrupted goes on where it stopped: steps that are stored are played back, free of
-    charge, and only the others are computed.
+    An interrupted run resumes where it stopped: stored steps are played back at no cost, and only the
+    others are computed.
 
     Args:
-        ledger: where the table's budget is kept.
+        ledger: the ledger with the table's budget.
         account: the table's account in it.
         key: the run's name: the same key and request are the same run.
         request: what the run is, in public terms; another request under the same key is refused.
+        data: the table as its holder defined it, which the run reads; None where it was not looked for.
     """
 
-    def __init__(self, ledger: Ledger, account: Account, key: str, request: Mapping[str, Any]):
+    def __init__(
+        self,
+        ledger: Ledger,
+        account: Account,
+        key: str,
+        request: Mapping[str, Any],
+        data: Dataset | Ratings | None = None,
+    ):
+        self.data = data
         self._ledger = ledger
         self._account = account
         self._key = key
@@ -49,33 +109,28 @@ class LedgerJournal:
         """Return the journal of a run on a table, which the ledger recognises by its fingerprint.
 
         Args:
-            ledger: where the table's budget is kept.
+            ledger: the ledger with the table's budget.
             data: the private table, or ratings.
-            key: the run's name; None names it by its request.
-            request: what the run is, in public terms.
+            key: the run's name. Default: the mechanism and a hash of the request.
+            request: public description of the run; needs an entry "mechanism" if `key` is None.
 
         Raises:
-            ValueError: the ledger has no account for this table.
+            ValueError: see `HeldTable.of`.
             LedgerError: the ledger or its key cannot be read.
         """
-        account = ledger.find(ledger.digest_of(data))
-        if account is None:
-            raise ValueError(
-                f"The ledger {ledger.path} has no account for this table, or the table's file was changed. "
-                "Nothing was spent. Register it first: pgmjax ledger init, or Ledger.register."
-            )
         if key is None:
             text = json.dumps(request, sort_keys=True)
             key = f"{request['mechanism']}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-        return cls(ledger, account, key, request)
+        held = HeldTable.of(ledger, data, key)
+        return cls(ledger, held.account, key, {**request, **held.version}, held.data)
 
     @property
     def charge(self) -> Charge | None:
-        """The ledger's charge, once there is one."""
+        """The ledger's charge; None before `begin`."""
         return self._charge
 
     def receipt(self) -> dict[str, Any]:
-        """Return what a release says of its ledger: account, key, number of the charge, head of the chain."""
+        """Return the ledger's part of a release: account, key, number of the charge, head of the chain."""
         number = None if self._charge is None else self._charge.id
         return {
             "account": self._account.name,
@@ -88,14 +143,14 @@ class LedgerJournal:
         """Reserve the whole budget in the ledger, durably.
 
         Args:
-            run: whose journal this is: the first `PrivateTable` that begins, and no other.
-            budget: what the run may spend.
-            relation: which tables are neighbours.
-            secure: whether its noise is.
+            run: the owner of the journal: the first object to call `begin`, and no other afterwards.
+            budget: the run's budget.
+            relation: the neighbouring relation.
+            secure: whether its noise is secure.
 
         Raises:
-            ValueError: another run's journal, or a budget that no single cost stands for.
-            BudgetExceeded: the table's cap would be passed; nothing was charged.
+            ValueError: the journal belongs to another run, or the budget has unit "renyi".
+            BudgetExceeded: the table's cap would be exceeded; nothing was charged.
             LedgerError: the ledger refuses or cannot be written; nothing was charged.
         """
         if self._run is None:
@@ -117,7 +172,7 @@ class LedgerJournal:
             )
 
     def answer(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
-        """Return the next step's answer, from the ledger if it is there, else computed and stored.
+        """Return the next step's answer, from the ledger if stored there, otherwise computed and stored.
 
         Raises:
             LedgerError: the answer could not be stored; it is not shown.
@@ -127,7 +182,7 @@ class LedgerJournal:
         return _unpacked(self._charge.answer(step, request, lambda: _packed(compute())))
 
     def holds(self, request: Mapping[str, Any]) -> bool:
-        """Return whether the next step's answer is in the ledger, and is one to this request."""
+        """Return whether the ledger has the next step's answer to this request."""
         return self._charge is not None and self._charge.holds(self._step, request)
 
 

@@ -1,8 +1,8 @@
 """The ledger: a durable account of what was spent on tables, across runs, processes and crashes.
 
-A release goes through five steps: reserve the budget, which is on disk before the table is touched;
-compute; store the answer, which is on disk before anybody sees it; show it. A crash at any moment
-leaves a charge without an answer at worst, and never an answer without a charge.
+A release reserves its budget, which is on disk before the table is read; computes the answer; stores it on
+disk; and only then shows it. A crash at any point leaves at worst a charge without an answer, never an
+answer without a charge.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from typing import Any
 
 from pgmjax._internal import checks, files
 from pgmjax.data import fingerprint
+from pgmjax.data.definition import TableDefinition
+from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.accounting.events import Event
 from pgmjax.privacy.ledger import account as ledger_account
 from pgmjax.privacy.ledger import chain, database, verify
-from pgmjax.privacy.ledger.account import Account, ChargeRecord, budget_row, word
+from pgmjax.privacy.ledger.account import Account, ChargeRecord, budget_row, definition_row, flag, word
 from pgmjax.privacy.ledger.charge import Charge, now
 from pgmjax.privacy.ledger.database import LedgerFile
 from pgmjax.privacy.ledger.errors import LedgerError, told
@@ -32,11 +34,11 @@ from pgmjax.privacy.ledger.verify import Verification
 class Ledger:
     """An append-only file of budgets, charges and answers, for many threads and processes at once.
 
-    Make one with `create`, use one with `open`. Beside FILE lies FILE.key, a secret with which tables
-    are recognised; keep a copy of both, never put an old copy back, and note `head` elsewhere.
+    Create one with `create` and open an existing one with `open`. Next to FILE is FILE.key, the secret used
+    to recognise tables. Back up both, never restore an old copy, and note `head` elsewhere.
 
     Guarantees:
-        What is released for the charges of one account is together private as its promise says.
+        All releases for the charges of one account together satisfy its privacy promise.
         Every charge is on disk before its answer is computed, every answer before it is returned.
 
     Example:
@@ -45,7 +47,8 @@ class Ledger:
         >>> folder = tempfile.TemporaryDirectory()
         >>> ledger = Ledger.create(pathlib.Path(folder.name) / "budgets.ledger")
         >>> digest = ledger.digest_of({"age": [0, 1, 1]})
-        >>> account = ledger.register("survey", epsilon=1, relation="add-remove", digest=digest)
+        >>> promise = {"epsilon": 1, "relation": "add-remove", "domain": Domain({"age": 3})}
+        >>> account = ledger.register("survey", digest=digest, **promise)
         >>> events, asked = [Pure("0.3")], {"ask": "age"}
         >>> charge = ledger.reserve("survey", "run 1", asked, events, relation="add-remove", secure=True)
         >>> charge.answer(0, asked, lambda: b"1 3")
@@ -62,14 +65,14 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], *, timeout: float = 30.0) -> Ledger:
-        """Make a ledger and its key, and open it.
+        """Create a ledger and its key, and open it.
 
         Args:
-            path: a file that does not exist, on a disk of this machine.
+            path: a file that does not exist, on a local disk.
             timeout: seconds to wait for other writers.
 
         Raises:
-            LedgerError: the file exists, or budgets could not be kept there.
+            LedgerError: the file exists, or a ledger cannot be kept there.
         """
         place = database.resolve(path)
         make_file(place, checks.number("timeout", timeout, above=0))
@@ -80,7 +83,7 @@ class Ledger:
         """Open a ledger.
 
         Raises:
-            LedgerError: no ledger, one of a later format, or one that cannot be written safely.
+            LedgerError: the file is not a ledger, has a later format, or cannot be written safely.
         """
         ledger = cls(LedgerFile(database.resolve(path), checks.number("timeout", timeout, above=0)))
         with ledger._file.reading() as connection:
@@ -93,7 +96,7 @@ class Ledger:
         return self._file.path
 
     def close(self) -> None:
-        """Close it; nothing is lost if this is never called."""
+        """Close the ledger; nothing is lost if this is never called."""
         self._file.close()
 
     def __enter__(self) -> Ledger:
@@ -109,21 +112,21 @@ class Ledger:
         """Return the keyed digest of a table, by which it is registered and found.
 
         Args:
-            table: a path of a file or folder, a mapping from name to integer codes [rows], or a
-                `Dataset`.
+            table: path of a file or folder, a mapping from name to integer codes [rows], or a `Dataset`
+                or other object with a `fingerprint` method.
 
         Raises:
-            TypeError: no table, a name that is no string, or codes that are not integers.
-            ValueError: a column that is not one-dimensional.
-            LedgerError: the key is missing, not this ledger's, or open to others.
+            TypeError: the argument is not a table, a name is not a string, or codes are not integers.
+            ValueError: a column is not one-dimensional.
+            LedgerError: the key is missing, belongs to another ledger, or is readable by others.
         """
-        with self._file.reading() as connection:
-            (check,) = connection.execute("SELECT key_check FROM ledger").fetchone()
-        key = chain.read_key(self.path, check)
+        key = self._key()
         if isinstance(table, Mapping):
             return fingerprint.of_columns(table, key)
         if isinstance(table, str | os.PathLike):
             return fingerprint.of_path(table, key)
+        if hasattr(table, "identity"):
+            return str(table.identity(key))
         if hasattr(table, "fingerprint"):
             return str(table.fingerprint(key))
         raise TypeError(f"A table must be a path, columns or a Dataset, got {type(table).__name__}.")
@@ -139,8 +142,13 @@ class Ledger:
         measure: str | None = None,
         research: bool = False,
         max_attempts: int = 10,
+        domain: Domain | TableDefinition | None = None,
+        unit: str | None = None,
+        other_people: bool = False,
     ) -> Account:
-        """Give a table its budget, for good: it can be neither raised nor given again.
+        """Register a table with a permanent budget, which can be neither raised nor registered again.
+
+        This is an act of the table's holder, who has checked its records: `Dataset.validate`.
 
         Args:
             name: what to call the account.
@@ -152,10 +160,16 @@ class Ledger:
                 which wastes less where releases are of several kinds or few and large.
             research: let in noise that can be repeated and protects nobody.
             max_attempts: how often a charge may be tried without an answer.
+            domain: the widest domain that may be asked about, or the whole definition of the table, with its
+                weights and what happens to rows outside. Without one the account waits for `set_domain`.
+            unit: what one record is of, such as "person", for the records.
+            other_people: the holder's word that this table is of other people than those of all accounts in
+                this ledger. A table of the same people is another version of theirs: see `add_version`.
 
         Raises:
             TypeError: an argument of the wrong type.
-            ValueError: numbers out of range, or the name or the table has an account.
+            ValueError: numbers out of range, the name or the table has an account, or there are other
+                accounts and nobody said that the people are others.
         """
         row = budget_row(
             name,
@@ -167,6 +181,9 @@ class Ledger:
             max_attempts=max_attempts,
         )
         row |= {"digest": word("digest", digest), "created": now()}
+        defined = None
+        if domain is not None:
+            defined = definition_row(row["account"], domain, unit, Relation.parse(relation))
         with self._file.writing("given the account", "Nothing was registered.") as connection:
             if ledger_account.accounts(connection, "account", name):
                 raise ValueError(
@@ -178,28 +195,96 @@ class Ledger:
                     f"This table has the account {other.name!r} already: one table has one budget, "
                     "whatever it is called."
                 )
+            others = [account.name for account, _ in ledger_account.accounts(connection)]
+            if others and not flag("other_people", other_people):
+                raise ValueError(
+                    f"This ledger keeps {', '.join(map(repr, others))} already. If the table is of the same "
+                    "people (an appended row, another file format, next month's export), add it to their "
+                    "account: pgmjax ledger add-version FILE NAME TABLE, or Ledger.add_version. If it is of "
+                    "other people, say so: --other-people, or other_people=True. Nothing was registered."
+                )
             chain.add(connection, "budget", row)
+            if defined is not None:
+                chain.add(connection, "definition", {**defined, "created": now()})
+        return self.account(name)
+
+    def set_domain(self, name: str, domain: Domain | TableDefinition, *, unit: str | None = None) -> Account:
+        """Complete an account that was registered without a domain, such as one of 0.1.0; for good.
+
+        This is an act of the table's holder, who has checked all its versions: `Dataset.validate`.
+
+        Args:
+            name: the account.
+            domain: as in `register`.
+            unit: as in `register`.
+
+        Raises:
+            TypeError: an argument of the wrong type.
+            ValueError: no such account, or one that has a domain.
+        """
+        row = definition_row(name, domain, unit, self.account(name).relation)
+        with self._file.writing("given the domain", "Nothing was changed.") as connection:
+            if self._account(connection, name)[0].definition is not None:
+                raise ValueError(
+                    f"Account {name!r} has a domain already, and it stays: what was released rests on it."
+                )
+            chain.add(connection, "definition", {**row, "created": now()})
+        return self.account(name)
+
+    def add_version(self, name: str, digest: str) -> Account:
+        """Add a table of the same people to an account; what is asked of any version is charged to it.
+
+        This is an act of the table's holder, who has checked it by the account's definition:
+        `Dataset.validate`.
+
+        Args:
+            name: the account.
+            digest: the table's, from `digest_of`.
+
+        Raises:
+            TypeError: a digest that is no string.
+            ValueError: no such account, or the table has an account.
+        """
+        with self._file.writing("given the table", "Nothing was changed.") as connection:
+            self._account(connection, name)
+            for other, _ in ledger_account.accounts(connection, "digest", word("digest", digest)):
+                raise ValueError(f"This table belongs to the account {other.name!r} already.")
+            chain.add(connection, "version", {"account": name, "digest": digest, "created": now()})
         return self.account(name)
 
     def account(self, name: str) -> Account:
-        """Return an account as it stands.
+        """Return the current state of an account.
 
         Raises:
-            ValueError: there is none of that name.
+            ValueError: no account has that name.
         """
         with self._file.reading() as connection:
             return self._account(connection, name)[0]
 
     def accounts(self) -> list[Account]:
-        """Return all accounts, in the order of their registration."""
+        """Return all accounts, in order of registration."""
         with self._file.reading() as connection:
             return [account for account, _ in ledger_account.accounts(connection)]
 
     def find(self, digest: str) -> Account | None:
-        """Return the account of a table with a digest, None if it has none."""
+        """Return the account of the table with a digest, or None."""
         with self._file.reading() as connection:
             found = ledger_account.accounts(connection, "digest", word("digest", digest))
         return found[0][0] if found else None
+
+    def find_table(self, table: Any) -> tuple[Account, str] | None:
+        """Return the account of a table and its digest there, None if it has none.
+
+        A dataset in memory is also found by the digest that 0.1.0 gave it, of its domain's columns alone.
+        """
+        digests = [self.digest_of(table)]
+        if hasattr(table, "identity"):
+            digests.append(str(table.fingerprint(self._key())))
+        for digest in dict.fromkeys(digests):
+            account = self.find(digest)
+            if account is not None:
+                return account, digest
+        return None
 
     def charges(self, name: str) -> list[ChargeRecord]:
         """Return the charges of an account, oldest first."""
@@ -216,32 +301,32 @@ class Ledger:
         relation: Relation | str,
         secure: bool,
     ) -> Charge:
-        """Charge an account; when this returns, the charge is on disk and stays, whatever happens then.
+        """Charge an account. When this returns, the charge is on disk and permanent.
 
-        The steps that the charge is then asked for are not held against its events: the ledger stores
-        what they answer and does not know what they do. That a run does no more than was charged is
-        kept by the run's own budget, as a `PrivateTable` with a `LedgerJournal` does.
+        The ledger stores the answers of the charge's steps but does not check them against its events. It
+        is the run's own budget that limits the run to what was charged, as in a `PrivateTable` with a
+        `LedgerJournal`.
 
         Args:
             account_name: the account.
-            key: names this run. A run that is repeated under the same key, after a crash or for its
+            key: name of the run. A run repeated under the same key, after a crash or to read its
                 answers, is not charged again.
-            request: what the run asks for: public, JSON-able, and the same in every repetition.
-            events: all that the run does to the table, in all of its steps.
-            relation: which tables are neighbours for these events; it must be the account's.
-            secure: whether the noise protects.
+            request: what the run asks for; public, JSON-able, and the same in every repetition.
+            events: everything the run does to the table, in all of its steps.
+            relation: the neighbouring relation of these events; must be the account's.
+            secure: whether the noise is secure.
 
         Returns:
-            The charge, to be asked for its answers.
+            The charge; its answers come from `Charge.answer`.
 
         Raises:
-            TypeError: an argument of the wrong type.
-            ValueError: no such account, another relation, insecure noise, or events that have no cost
-                in what the account counts.
-            BudgetExceeded: it would pass the cap; nothing was charged. Depends on public costs only.
-            IdempotencyConflict: the key stands for another request.
-            AttemptsExhausted: it was tried too often without an answer.
-            LedgerError: it could not be recorded; nothing was granted.
+            TypeError: an argument has the wrong type.
+            ValueError: no such account, another relation, insecure noise, or an event without a cost
+                in the account's unit.
+            BudgetExceeded: the cap would be exceeded; nothing was charged. Depends only on public costs.
+            IdempotencyConflict: the key was used for another request.
+            AttemptsExhausted: the charge was tried too often without an answer.
+            LedgerError: the charge could not be recorded; nothing was granted.
         """
         with self._file.reading() as connection:
             account, meter = self._account(connection, account_name)
@@ -249,10 +334,10 @@ class Ledger:
         return asked.make(self._file, meter)
 
     def charge(self, account_name: str, key: str) -> Charge:
-        """Return a charge that was made earlier, to be asked for what is stored under it.
+        """Return an earlier charge, to read its stored answers.
 
         Raises:
-            ValueError: no such account, or no charge of that key.
+            ValueError: no such account, or no charge with that key.
         """
         with self._file.reading() as connection:
             account, meter = self._account(connection, account_name)
@@ -272,7 +357,7 @@ class Ledger:
         raise ValueError(f"There is no charge of key {key!r} to account {account_name!r} in {self.path}.")
 
     def head(self) -> str:
-        """Return the last link of the chain, to be noted where a thief of the ledger cannot change it."""
+        """Return the last link of the chain, to be noted where writers of the ledger cannot change it."""
         with self._file.reading() as connection:
             return chain.head(connection)
 
@@ -280,10 +365,10 @@ class Ledger:
         """Look for damage, changed or missing rows and sums that do not add up.
 
         Args:
-            head: a head noted earlier; without one, an older copy put back is not noticed.
+            head: a head noted earlier. Without one, a restored older copy is not detected.
 
         Raises:
-            TypeError: a head that is no string.
+            TypeError: the head is not a string.
         """
         if head is not None and not isinstance(head, str):
             raise TypeError(
@@ -291,6 +376,11 @@ class Ledger:
             )
         with self._file.reading() as connection:
             return verify.verify(connection, head)
+
+    def _key(self) -> bytes:
+        with self._file.reading() as connection:
+            (check,) = connection.execute("SELECT key_check FROM ledger").fetchone()
+        return chain.read_key(self.path, check)
 
     def _account(self, connection: sqlite3.Connection, name: str) -> tuple[Account, Meter]:
         found = ledger_account.accounts(connection, "account", word("name", name))
@@ -301,15 +391,15 @@ class Ledger:
 
 
 def make_file(path: pathlib.Path, timeout: float) -> None:
-    """Make an empty ledger and its key; both are on disk when this returns.
+    """Create an empty ledger and its key; both are on disk when this returns.
 
     Args:
         path: as `database.resolve` returns it.
-        timeout: seconds to wait for others.
+        timeout: seconds to wait for other writers.
 
     Raises:
-        LedgerError: there is a file already, or one that belongs to an earlier ledger; or the disk
-            failed, and neither file is left.
+        LedgerError: the file, or a file of an earlier ledger of that name, exists; or the disk failed,
+            in which case neither file is left.
     """
     for suffix in ("", "-wal", "-shm", "-journal"):
         found = path.with_name(path.name + suffix)
@@ -335,7 +425,8 @@ def make_file(path: pathlib.Path, timeout: float) -> None:
         raise
 
 
-def _fill(connection: sqlite3.Connection, key: bytes) -> None:
+def _fill(connection: database.Connection, key: bytes) -> None:
+    connection.key = key
     connection.execute("BEGIN IMMEDIATE")
     for statement in database.statements():
         connection.execute(statement)

@@ -1,13 +1,13 @@
 """The unit of an account: whole numbers of a decimal unit, costs rounded up and caps rounded down.
 
 A pure account adds epsilons and a zCDP account adds rhos, each against one cap. A Renyi account adds
-the Renyi divergences at several orders, and a charge fits while one order is within its cap.
+the Renyi divergences at several orders, and a charge fits while at least one order is within its cap.
 
-At one order, Renyi divergences add up, also where later releases are chosen by earlier answers, and a
-fixed cap on the sum is a valid filter. Several orders are several filters: which of them ends up below
-its cap depends on the answers. So delta is divided among the orders, and the chance that the promise
-fails is at most the sum of the parts. The order that suits many small releases gets half of delta;
-those above it, for fewer and larger ones, share the rest.
+At one order, Renyi divergences add up even if later releases depend on earlier answers, and a fixed cap
+on the sum is a valid filter. Several orders are several filters, and which of them ends up below its cap
+depends on the answers. Delta is therefore divided among the orders, and the probability that the promise
+fails is at most the sum of the parts. The order that suits many small releases gets half of delta; the
+higher orders, for fewer and larger releases, share the rest.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Meter:
     Attributes:
         measure: "pure", "zcdp" or "renyi".
         places: the unit is 10^-places.
-        orders: the orders of a Renyi account, otherwise none.
-        caps: the cap in units, one number, or one for each order.
+        orders: the orders of a Renyi account, otherwise empty.
+        caps: the cap in units: one number, or one per order.
     """
 
     measure: str
@@ -54,7 +54,7 @@ class Meter:
         """Return the meter under which all charges together keep a promise of (epsilon, delta)-DP.
 
         Raises:
-            ValueError: a measure and a delta that do not go together, or amounts out of range.
+            ValueError: the measure and delta are inconsistent, or the cap is out of range.
         """
         if measure not in MEASURES:
             raise ValueError(f"measure must be one of {', '.join(map(repr, MEASURES))}, got {measure!r}.")
@@ -82,11 +82,11 @@ class Meter:
         return UNITS[self.measure]
 
     def costs(self, events: Sequence[Event]) -> tuple[int, ...]:
-        """Return what events cost together, in units, rounded up; never less than one unit.
+        """Return the total cost of events in units, rounded up and at least one unit.
 
         Raises:
-            ValueError: no events, one without a pure epsilon on a pure account, or one whose cost is
-                not a positive number.
+            ValueError: there are no events, an event has no pure epsilon on a pure account, or its cost
+                is not a positive number.
         """
         if not events:
             raise ValueError("A charge needs at least one event: say what is done to the table.")
@@ -120,15 +120,15 @@ class Meter:
         return tuple(LIMIT if k in endless else self._units(cost) for k, cost in enumerate(sums))
 
     def _units(self, cost: Fraction) -> int:
-        """Return a cost in units: at least one, and what is beyond counting is the limit."""
+        """Return a cost in units, rounded up and clipped to 1..LIMIT."""
         return min(max(math.ceil(cost * 10**self.places), 1), LIMIT)
 
     def fits(self, totals: Sequence[int]) -> bool:
-        """Tell whether totals keep within the cap, at one order at least; those beyond counting never do."""
+        """Return whether totals are within the cap at one order at least; a total of LIMIT never is."""
         return any(total <= cap and total < LIMIT for total, cap in zip(totals, self.caps, strict=True))
 
     def telling(self, totals: Sequence[int]) -> int:
-        """Return which of the numbers to tell: the order of which most is left."""
+        """Return the index of the number to report: the order with the largest remaining share."""
         return max(
             range(len(self.caps)), key=lambda k: Fraction(self.caps[k] - totals[k], max(self.caps[k], 1))
         )
@@ -139,7 +139,7 @@ class Meter:
 
 
 def _places(cap: Fraction) -> int:
-    """Return how fine the unit must be for a cap to be exact; 12 where none is."""
+    """Return the least number of places, from 12, that represents a cap exactly; 12 if none does."""
     for places in range(PLACES, _FINEST):
         if (cap * 10**places).denominator == 1:
             return places if cap * 10**places < LIMIT else PLACES
@@ -147,10 +147,10 @@ def _places(cap: Fraction) -> int:
 
 
 def orders_of(epsilon: Fraction, delta: Fraction) -> tuple[float, ...]:
-    """Return the orders of an account, rising; they depend on the promise and on nothing else.
+    """Return the orders of an account, increasing; they depend only on the promise.
 
     Raises:
-        ValueError: no order allows anything.
+        ValueError: no order allows any release.
 
     Example:
         >>> orders_of(Fraction(1), Fraction(1, 10**9))
@@ -166,8 +166,8 @@ def caps_of(orders: tuple[float, ...], epsilon: Fraction, delta: Fraction) -> tu
     """Return the largest sum at each order that keeps the promise with the order's part of delta.
 
     Guarantees:
-        Releases made only while the sum at one order at least, whichever that is, stays within its
-        cap are together (epsilon, delta)-DP, however they were chosen: the parts of delta sum to it.
+        Releases made only while the sum at one or more of the orders stays within its cap are together
+        (epsilon, delta)-DP, even if chosen adaptively: the parts of delta sum to it.
 
     References:
         Feldman and Zrnic 2021, "Individual privacy accounting via a Renyi filter", and Lecuyer 2021,

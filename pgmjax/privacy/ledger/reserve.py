@@ -1,4 +1,4 @@
-"""Reserving budget: what is asked for is checked against the books and charged, or found charged."""
+"""Reserving budget: a request is checked and charged, or its earlier charge is found."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Reservation:
     Attributes:
         account: the account.
         key: the idempotency key.
-        events: what is done to the table.
-        secure: whether the noise protects.
-        hash: of all that makes two runs the same: what is asked, what is done, how.
+        events: the events to charge.
+        secure: whether the noise is secure.
+        hash: digest of what identifies a run: the request, the events, the relation and `secure`.
     """
 
     account: Account
@@ -55,9 +55,9 @@ class Reservation:
         """Check everything that does not depend on what was spent.
 
         Raises:
-            TypeError: an argument of the wrong type.
-            ValueError: another relation than the account's, insecure noise, or a request with a number
-                that is not finite.
+            TypeError: an argument has the wrong type.
+            ValueError: the relation is not the account's, the noise is insecure, or the request contains
+                a non-finite number.
         """
         if not isinstance(request, Mapping):
             raise TypeError(f"request must be a mapping, got {type(request).__name__}.")
@@ -83,11 +83,11 @@ class Reservation:
         """Charge the account, or find the charge made earlier under the same key.
 
         Raises:
-            ValueError: events that have no cost in what the account counts.
-            BudgetExceeded: it would pass the cap.
-            IdempotencyConflict: the key stands for another request.
-            AttemptsExhausted: it was tried too often without an answer.
-            LedgerError: it could not be recorded.
+            ValueError: an event has no cost in the account's unit.
+            BudgetExceeded: the charge would exceed the cap.
+            IdempotencyConflict: the key was used for another request.
+            AttemptsExhausted: the charge was tried too often without an answer.
+            LedgerError: the charge could not be recorded.
         """
         costs = meter.costs(self.events)  # before the transaction, for which others wait
         with file.writing("charged", _OUTCOME) as connection:
@@ -143,7 +143,7 @@ class Reservation:
         return chain.add(connection, "charge", row), costs, totals
 
     def _refuse(self, meter: Meter, costs: Sequence[int], before: Sequence[int]) -> None:
-        """Say what is left, in public amounts only."""
+        """Raise `BudgetExceeded` with the remaining amount; the message uses public amounts only."""
         told = meter.telling(before)
         amounts = (costs[told], meter.caps[told], meter.caps[told] - before[told])
         asked, cap, left = (as_text(meter.amount(units)) for units in amounts)

@@ -1,4 +1,4 @@
-"""Looking for what is wrong with a ledger: damage, changed and missing rows, sums that do not add up."""
+"""Verification of a ledger: damage, changed and missing rows, sums that do not add up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pgmjax.privacy.ledger import chain, database
-from pgmjax.privacy.ledger.database import KINDS, LIMIT
+from pgmjax.privacy.ledger.database import KINDS, KINDS_1, LIMIT
 from pgmjax.privacy.ledger.errors import LedgerError, reason
 
 _NOT_DAMAGE = (5, 6, 7, 9)  # busy, locked, out of memory, interrupted
@@ -21,10 +21,10 @@ class Verification:
     """The findings of `Ledger.verify`.
 
     Attributes:
-        rows: how many rows were held against their links.
-        head: the last link, to be noted where nobody who can write the ledger can change it; "" if it
+        rows: number of rows checked against their links.
+        head: the last link, to be noted where nobody who can write to the ledger can change it; "" if it
             cannot be read.
-        faults: what is wrong, in words; empty if nothing was found.
+        faults: the faults found, as text; empty if none.
     """
 
     rows: int
@@ -33,16 +33,16 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """True if nothing was found."""
+        """True if no fault was found."""
         return not self.faults
 
     def raise_if_bad(self) -> None:
-        """Raise a `LedgerError` with the faults, if there are any."""
+        """Raise a `LedgerError` that lists the faults, if any."""
         if self.faults:
             raise LedgerError(f"The ledger is not to be trusted: {' '.join(self.faults)}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the outcome for JSON."""
+        """Return the findings as a JSON-able dict."""
         return {"ok": self.ok, "rows": self.rows, "head": self.head, "faults": list(self.faults)}
 
 
@@ -50,7 +50,7 @@ def verify(connection: sqlite3.Connection, head: str | None) -> Verification:
     """Check everything that can be checked, inside the caller's transaction.
 
     Args:
-        connection: in a reading transaction.
+        connection: a connection in a read transaction.
         head: a head noted earlier, which must be in the chain.
     """
     faults: list[str] = []
@@ -73,7 +73,7 @@ def verify(connection: sqlite3.Connection, head: str | None) -> Verification:
 
 
 def _faults(check: Callable[[], Iterator[str]]) -> list[str]:
-    """Run a check; that it cannot be run is a fault too."""
+    """Run a check and return its faults; a check that cannot run is a fault too."""
     found: list[str] = []
     try:
         found.extend(check())
@@ -95,7 +95,7 @@ def _pages(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _rules(connection: sqlite3.Connection) -> Iterator[str]:
-    wanted, present = database.expected(), database.present(connection)
+    wanted, present = database.expected(database.format_of(connection)), database.present(connection)
     for name in wanted:
         if name not in present:
             yield f"The rule or table {name} was removed."
@@ -108,6 +108,10 @@ def _rules(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str]:
     last, number = chain.BEGINNING, 0
+    key, keyed = _key(connection), connection.execute("SELECT format FROM ledger").fetchone()[0] > 1
+    if isinstance(key, str):
+        yield key
+        return
     for seq, kind, row, previous, found in connection.execute(
         "SELECT seq, kind, row, previous, hash FROM chain ORDER BY seq"
     ):
@@ -127,14 +131,24 @@ def _chain(connection: sqlite3.Connection, seen: dict[str, Any]) -> Iterator[str
             continue
         seen["rows"] += 1
         names = [column[0] for column in cursor.description]
-        if chain.link(previous, kind, dict(zip(names, values, strict=True))) != found:
+        keyed = keyed or kind == "upgrade"
+        if chain.link(previous, kind, dict(zip(names, values, strict=True)), key if keyed else None) != found:
             yield f"The {kind} {row} was changed after it was recorded."
     if not number:
         yield "The chain is empty: its first link was removed."
 
 
+def _key(connection: Any) -> bytes | str:
+    """Return the key of the ledger, or what is wrong with it."""
+    try:
+        (check,) = connection.execute("SELECT key_check FROM ledger").fetchone()
+        return chain.read_key(connection.owner.path, check)
+    except LedgerError as error:
+        return f"The chain cannot be verified. {error}"
+
+
 def _unsealed(connection: sqlite3.Connection) -> Iterator[str]:
-    for kind in KINDS:
+    for kind in KINDS if database.format_of(connection) > 1 else KINDS_1:
         for (row,) in connection.execute(
             f"SELECT id FROM {kind} WHERE id NOT IN (SELECT row FROM chain WHERE kind = ?)", (kind,)
         ):
@@ -142,7 +156,7 @@ def _unsealed(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _sums(connection: sqlite3.Connection) -> Iterator[str]:
-    """Add every account up again, from its costs."""
+    """Recompute the sums of every account from its costs."""
     for account, caps_text, research in connection.execute("SELECT account, caps, research FROM budget"):
         caps = json.loads(caps_text)
         sums, number = [0] * len(caps), 0

@@ -1,7 +1,7 @@
 """Scores of candidates for private selection, evaluated on exact integer tables inside the choke point.
 
-`base` is the interface, and how to write a score of one's own. `counts` scores by the counts themselves,
-`errors` by how far answers are from estimates, `bayes` the parents in a Bayesian network.
+`base` defines the interface and how to write a custom score. `counts` scores by the counts themselves,
+`errors` by the distance of answers from estimates, `bayes` the parents in a Bayesian network.
 """
 
 from pgmjax._internal.moved import serve_old_names

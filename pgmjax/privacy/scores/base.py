@@ -1,18 +1,18 @@
 """The interface of a score for private selection: integers about exact counts, of known sensitivity.
 
-A front-end that has to choose (a query, a clique, an attribute pair) says so by a score object and
-never sees its values: the choke point computes them, adds the selection's noise and hands out an index.
+A front-end that chooses a query, a clique or an attribute pair passes a score object and never sees its
+values: the choke point computes them, adds the selection noise and returns an index.
 
-A score of one's own is a frozen dataclass derived from `Score`, everything in it public, with
+A custom score is a frozen dataclass derived from `Score`, with only public content and
 
-* `kind`, `cliques`, `bits`, `candidates` and `to_dict`: what it is, in public terms;
-* `_values`: integers from exact int64 tables, int64 or Python's own where those could overflow
-  (`queries.integers` helps). A score that is real by nature is multiplied by `2**bits` and rounded. It must
-  not raise because of what the counts are: whether it does would tell about them;
+* `kind`, `cliques`, `bits`, `candidates` and `to_dict`: its public description;
+* `_values`: integers from exact int64 tables, int64 or Python integers where those could overflow
+  (`queries.integers` helps). A real-valued score is multiplied by `2**bits` and rounded. It must not
+  raise depending on the counts, since an error would reveal something about them;
 * `_sensitivity`: the largest distance of one candidate's value on neighbouring tables, as an integer,
   from a proof. Where `_values` rounds, it is the real score's sensitivity times `2**bits`, rounded up,
   plus one (half for each of the two values rounded), plus twice the error of floats before rounding;
-* `_check`, where a domain might not fit: it runs before any budget is spent.
+* `_check`, if a domain might not fit: it runs before any budget is spent.
 
 `Target` and `DyadicWeights` put a score's public numbers (estimates of answers, weights) on a dyadic grid.
 `tests/privacy/test_scores.py` compares declared and real sensitivities on all small tables.
@@ -67,20 +67,20 @@ class Score(abc.ABC):
     @property
     @abc.abstractmethod
     def bits(self) -> int:
-        """Values are `2**bits` times the score as it is meant, rounded."""
+        """Values are `2**bits` times the real score, rounded."""
 
     @abc.abstractmethod
     def candidates(self, domain: Domain) -> int:
-        """Return how many there are to choose from, at least one."""
+        """Return the number of candidates, at least one."""
 
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return a public description for the records, of what JSON can hold."""
+        """Return a public, JSON-able description for the records."""
 
     def is_monotone(self, domain: Domain, relation: Relation) -> bool:
-        """Return whether one of two neighbours has no score below the other's: records only raise them.
+        """Return whether of any two neighbours, one has all scores at least as large as the other.
 
-        Then a selection needs half the noise. False is always safe.
+        A selection then needs half the noise. False is always safe.
         """
         return False
 
@@ -94,25 +94,25 @@ class Score(abc.ABC):
     def _sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None) -> int: ...
 
     def check(self, domain: Domain) -> None:
-        """Refuse a domain that the score does not fit; to be called before any budget is spent.
+        """Refuse a domain that the score does not fit; called before any budget is spent.
 
         Raises:
-            ValueError: what was expected and what came.
+            ValueError: the domain does not fit, or there is no candidate.
         """
         self._check(domain)
         if self.candidates(domain) < 1:
             raise ValueError("a selection needs at least one candidate, got none.")
 
     def sensitivity(self, domain: Domain, relation: Relation, max_weight: int | None = None) -> Sensitivity:
-        """Return how far any one value can move between neighbouring tables (norm "linf").
+        """Return the largest change of any one value between neighbouring tables (norm "linf").
 
         Args:
             domain: the domain of the table.
-            relation: which tables are neighbours; no default.
+            relation: the neighbouring relation; required.
             max_weight: for weighted data the largest weight of a record (public); None without weights.
 
         Guarantees:
-            Never below the exact value; counted in the units of `values`, with their `2**bits`.
+            Never below the exact sensitivity; in the units of `values`, including the factor `2**bits`.
         """
         relation = Relation.parse(relation)
         self.check(domain)
@@ -125,10 +125,10 @@ class Score(abc.ABC):
             domain: the domain of the table.
             tables: the exact int64 table of each of `cliques`, [size of each attribute].
 
-        Values beyond 2^53 are moved there, which takes none of them farther apart.
+        Values beyond 2^53 are clipped, which moves no two of them farther apart.
 
         Raises:
-            TypeError: values that are no array [candidates] of integers.
+            TypeError: the values are not an integer array [candidates].
         """
         values = self._values(domain, tables)
         expected = (self.candidates(domain),)
@@ -143,7 +143,7 @@ def exact_answers(query: Query, domain: Domain, table: np.ndarray) -> np.ndarray
     """Return the exact answers of an integral query, private, int64 or Python integers [rows].
 
     Raises:
-        TypeError: a table that is not int64.
+        TypeError: the table is not int64.
     """
     if table.dtype != np.int64:
         raise TypeError(f"exact tables must be int64, got {table.dtype}.")
@@ -160,9 +160,9 @@ class Target:
     """An integral query with public estimates of its answers.
 
     Attributes:
-        query: what is asked.
+        query: the query.
         estimate: int64, the estimates times `2**bits`, rounded.
-        bits: see there.
+        bits: the bits of the grid.
     """
 
     query: Query
@@ -179,7 +179,7 @@ class Target:
         return cls(query, FrozenArray(_on_grid(name, values, bits), name), bits)
 
     def check(self, domain: Domain) -> None:
-        """Refuse a domain that the query does not fit or for which there are more or fewer estimates."""
+        """Refuse a domain that the query does not fit or for which the number of estimates differs."""
         check_measurable(self.query, domain)
         rows, shape, got = self.query.num_rows(domain), self.query.shape(domain), self.estimate.array.shape
         if got not in ((rows,), shape):
@@ -189,7 +189,7 @@ class Target:
             )
 
     def sensitivity(self, domain: Domain, relation: Relation, norm: str, max_weight: int | None) -> int:
-        """Return the answers' sensitivity times `2**bits`: that of their distance from the estimates."""
+        """Return the answers' sensitivity times `2**bits`, which bounds that of their errors."""
         return Sensitivity.of(self.query, domain, relation, norm, max_weight).value * 2**self.bits
 
     def errors(self, domain: Domain, tables: Mapping[Clique, np.ndarray]) -> np.ndarray:
@@ -208,7 +208,7 @@ class DyadicWeights:
 
     @classmethod
     def of(cls, weights: Iterable[Any]) -> DyadicWeights:
-        """Round real weights to the grid; refuse those that are not positive or vanish on it."""
+        """Round real weights to the grid; refuse those that are not positive or round to zero."""
         given = [checks.number("a weight of a score", weight, above=0) for weight in weights]
         rounded = [on_grid("a weight of a score", weight, WEIGHT_BITS) for weight in given]
         if not all(rounded):

@@ -1,7 +1,7 @@
-"""Scores of a Bayesian network's next edge set: how much some parents tell about a child.
+"""Scores of a Bayesian network's next edge set: how informative some parents are about a child.
 
-Each candidate is a query that counts parents' values against a child's, the child last. Scores are about
-the distribution p of n records, n public, and are given times n, so that a grid of counts suits all of
+Each candidate is a query that counts parents' values against a child's, the child last. Scores are functions
+of the distribution p of n records, n public, and are multiplied by n, so that a grid of counts suits all of
 them. Neighbours differ in the values of one record.
 """
 
@@ -41,8 +41,8 @@ class ParentScore(Score):
         records: the public number n of records.
 
     Raises:
-        TypeError: no queries, or a number of records that is none.
-        ValueError: no candidate, another block, or no record.
+        TypeError: an element is not a query, or the number of records is not an integer.
+        ValueError: there is no candidate, another kind of block, or no record.
     """
 
     queries: tuple[Product, ...]
@@ -109,9 +109,9 @@ class ParentScore(Score):
 class MutualInformation(ParentScore):
     """The score I: n times the mutual information of parents and child, in bits.
 
-    n I is a sum of terms +-c log2(c) of counts c. Each term is rounded to the grid on its own, and a record
-    that is replaced changes 12 of them: that much, and the error of floats, is added to the sensitivity of
-    n I, which is log2(n) + (n-1) log2(n/(n-1)) where the parents or the child have two values, otherwise
+    n I is a sum of terms +-c log2(c) of counts c. Each term is rounded to the grid separately, and replacing
+    a record changes 12 of them; the rounding and floating-point errors of these are added to the sensitivity
+    of n I, which is log2(n) + (n-1) log2(n/(n-1)) if the parents or the child have two values, otherwise
     2 log2((n+1)/2) + (n-1) log2((n+1)/(n-1)).
 
     References:
@@ -128,7 +128,7 @@ class MutualInformation(ParentScore):
 
     @property
     def bits(self) -> int:
-        """12, fewer for tables beyond 10^9 records."""
+        """12; fewer for large tables, beyond about 10^9 records."""
         return max(0, min(_BITS, 49 - math.ceil(math.log2(self._largest_term() + 1))))
 
     def _largest_term(self) -> float:
@@ -139,7 +139,7 @@ class MutualInformation(ParentScore):
         return self._terms(counts) - margins + self._terms(np.array([self.records]))
 
     def _terms(self, counts: np.ndarray) -> int:
-        """The sum of c log2(c), every term rounded to the grid."""
+        """Return the sum of c log2(c), every term rounded to the grid."""
         terms = counts * np.log2(np.maximum(counts, 1))
         return int(np.rint(np.ldexp(terms, self.bits)).astype(np.int64).sum())
 
@@ -159,7 +159,7 @@ class MutualInformation(ParentScore):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class BinaryF(ParentScore):
-    """The score F for a child of two values: minus the distance from the nearest certain dependence.
+    """The score F for a binary child: minus the distance from the nearest deterministic dependence.
 
     n F = -min over assignments of each parents' cell to one of the child's values of
     (n/2 - K0)+ + (n/2 - K1)+, where K0 and K1 are the counts of the child's value in the cells assigned

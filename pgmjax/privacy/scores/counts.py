@@ -20,13 +20,13 @@ from pgmjax.queries.query import Query
 
 @dataclasses.dataclass(frozen=True)
 class Counts(Score):
-    """The exact answers themselves: a candidate a row of the query, the largest answer is the best.
+    """The exact answers themselves: one candidate per row of the query; larger is better.
 
     Args:
         query: an integral query.
 
     Guarantees:
-        The sensitivity is exact, how far one answer can move. Scores of a query without negative
+        The sensitivity is exact: the largest change of one answer. Scores of a query without negative
         entries are monotone under ADD_REMOVE.
     """
 
@@ -52,7 +52,7 @@ class Counts(Score):
         return self.query.num_rows(domain)
 
     def is_monotone(self, domain: Domain, relation: Relation) -> bool:
-        """Return whether records come and go, and each raises answers only."""
+        """Return True under ADD_REMOVE if the query has no negative entries."""
         return Relation.parse(relation) is Relation.ADD_REMOVE and self.query.is_nonnegative(domain)
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Stack(Score):
 
     @property
     def bits(self) -> int:
-        """The most bits of any of the scores."""
+        """The largest number of bits of the scores."""
         return max(score.bits for score in self.scores)
 
     def candidates(self, domain: Domain) -> int:
@@ -116,7 +116,7 @@ class Stack(Score):
         return sum(score.candidates(domain) for score in self.scores)
 
     def locate(self, domain: Domain, candidate: int) -> tuple[int, int]:
-        """Return which score a candidate belongs to, and which of its candidates it is."""
+        """Return the index of a candidate's score, and its index among that score's candidates."""
         ends = np.cumsum([score.candidates(domain) for score in self.scores])
         if not 0 <= candidate < ends[-1]:
             raise ValueError(f"candidates are numbered 0..{ends[-1] - 1}, got {candidate}.")
@@ -124,7 +124,7 @@ class Stack(Score):
         return place, int(candidate) - (int(ends[place - 1]) if place else 0)
 
     def is_monotone(self, domain: Domain, relation: Relation) -> bool:
-        """Return whether all the scores are: a record raises them together."""
+        """Return whether all the scores are monotone."""
         return all(score.is_monotone(domain, relation) for score in self.scores)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Scores for private selection that compare exact answers with estimates, one by one or all together.
 
-Estimates, weights and offsets are public reals and put on a dyadic grid first; a score is then a
-function of integers, and its sensitivity an exact integer. `Overshoots` compares 0/1 queries on some known
+Estimates, weights and offsets are public reals and are first rounded to a dyadic grid; a score is then a
+function of integers, and its sensitivity an exact integer. `Overshoots` compares 0/1 queries on some public
 records with the table.
 """
 
@@ -45,17 +45,17 @@ class Errors(Score):
     Args:
         query: an integral query.
         estimate: public estimates of its answers, [rows] or in the shape of the query's answers.
-        weight: what the errors are multiplied by, > 0; it matters beside other scores in a `Stack`.
+        weight: factor of the errors, > 0; matters next to other scores in a `Stack`.
         bits: estimates are rounded to multiples of `2**-bits`.
 
     Raises:
-        TypeError: no query, or numbers that are none.
-        ValueError: numbers not finite, a weight that is not positive or rounds to zero, or numbers
-            too large for the grid.
+        TypeError: `query` is not a query, or a number has the wrong type.
+        ValueError: a number is not finite or too large for the grid, or the weight is not positive or
+            rounds to zero.
 
     Guarantees:
-        The sensitivity is exact: the weight times how far one answer can move, 1 for counts under
-        either relation, 2 under REPLACE_ONE for a query with entries from -1 to 1.
+        The sensitivity is exact: the weight times the largest change of one answer, which is 1 for counts
+        under either relation and 2 under REPLACE_ONE for a query with entries from -1 to 1.
 
     References:
         Hardt, Ligett and McSherry 2012.
@@ -117,12 +117,12 @@ class Distances(Score):
 
     Args:
         candidates: tuples (query, estimate), (query, estimate, weight) or (query, estimate, weight,
-            offset); weights are 1 and offsets 0 where left out. See `Errors` for the estimates.
-        bits: estimates and offsets are rounded to multiples of `2**-bits`, weights to those of 2**-12.
+            offset); weights default to 1 and offsets to 0. See `Errors` for the estimates.
+        bits: estimates and offsets are rounded to multiples of `2**-bits`, weights to multiples of 2**-12.
 
     Raises:
-        TypeError: candidates that are no such tuples, or numbers that are none.
-        ValueError: as `Errors`, or no candidate.
+        TypeError: a candidate is not such a tuple, or a number has the wrong type.
+        ValueError: as for `Errors`, or there is no candidate.
 
     Guarantees:
         The sensitivity is the largest weight times L1 sensitivity: for unweighted marginals 1 under
@@ -207,22 +207,22 @@ def _four(candidate: Any) -> tuple[Any, Any, Any, Any]:
 class Overshoots(Score):
     """For every row q of 0/1 queries and public records x: the sum over x of (count * q(x) - q(table)).
 
-    A candidate for every row of all queries, one query after the other, and then one for the negation
-    1 - q of each of them in the same order, whose value is the opposite: a table of `count` records
-    counts `count - q(table)` of them.
+    There is one candidate for every row of all queries, in order, and then one for the negation 1 - q of
+    each in the same order, with the negated value: on a table of `count` records, 1 - q counts
+    `count - q(table)`.
 
     Args:
         queries: at least one, all entries 0 or 1.
         records: codes of the public records, [records, attributes of the domain] in its order.
-        count: how many records a table is taken to have, public, >= 1.
+        count: assumed number of records of the table, public, >= 1.
 
     Raises:
-        TypeError: something that is no query, or codes or a count that are no integers.
-        ValueError: none, or no record.
+        TypeError: an element is not a query, or codes or the count are not integers.
+        ValueError: there is no query, or no record.
 
     Guarantees:
-        The sensitivity is the number of records, times the largest weight where records have weights:
-        `count` is a constant, and each of the terms moves by an entry of q at most.
+        The sensitivity is the number of public records, times the largest weight for a weighted table:
+        `count` is a constant, and each term changes by at most one entry of q.
 
     References:
         Gaboardi, Gallego Arias, Hsu, Roth and Wu 2014, "Dual Query".

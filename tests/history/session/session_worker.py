@@ -33,7 +33,7 @@ def prepare(path):
     """Make a ledger that grants the table 1."""
     with Ledger.create(path) as ledger:
         rules = {"relation": "add-remove", "research": True, "max_attempts": 1000}
-        ledger.register("t", epsilon=1, digest=ledger.digest_of(table()), **rules)
+        ledger.register("t", epsilon=1, digest=ledger.digest_of(table()), domain=table().domain, **rules)
 
 
 def ask(path, log, seed, times):

@@ -22,7 +22,9 @@ def begin(
     data = table(counts)
     if ledger.find(ledger.digest_of(data)) is None:
         digest = ledger.digest_of(data)
-        ledger.register("t", epsilon=epsilon, relation=relation, digest=digest, research=True)
+        ledger.register(
+            "t", epsilon=epsilon, relation=relation, digest=digest, research=True, domain=data.domain
+        )
     backend = None if seed is None else SeededBackend(seed, insecure=True)
     return Session.open(ledger, data, cap=cap, relation=relation, backend=backend, given=given, name=name)
 

@@ -181,7 +181,7 @@ def test_bad_openings_charge_nothing(ledger):
     data = table()
     with pytest.raises(ValueError, match="no account"):
         Session.open(ledger, data, cap=1, relation="add-remove")
-    ledger.register("t", epsilon=1, relation="add-remove", digest=ledger.digest_of(data))
+    ledger.register("t", epsilon=1, relation="add-remove", digest=ledger.digest_of(data), domain=data.domain)
     other = Domain({"age": 4})
     distribution = DiscreteLaplace(2.0)
     measured = LinearMeasurement.released(ages(0), [3], distribution)

@@ -38,7 +38,9 @@ def test_a_marginal_beyond_all_memory_is_refused_before_anything_is_spent(tmp_pa
     data = Dataset.from_columns(domain, {name: [0, 1] for name in names})
     with Ledger.create(tmp_path / "b.ledger") as books:
         digest = books.digest_of(data)
-        books.register("t", epsilon=1, relation="add-remove", digest=digest, research=True)
+        books.register(
+            "t", epsilon=1, relation="add-remove", digest=digest, research=True, domain=data.domain
+        )
         backend = SeededBackend(1, insecure=True)
         session = Session.open(books, data, cap=1, relation="add-remove", backend=backend)
         wide = Product({name: point(0) for name in names})
@@ -117,7 +119,13 @@ def test_a_session_is_read_by_its_account_where_two_tables_have_one_of_that_name
     begin(ledger).ask(ages(0), 40, 0.2)
     near = COUNTS + 1
     ledger.register(
-        "u", epsilon=2, relation="add-remove", digest=ledger.digest_of(table(near)), research=True
+        "u",
+        epsilon=2,
+        relation="add-remove",
+        digest=ledger.digest_of(table(near)),
+        research=True,
+        domain=table(near).domain,
+        other_people=True,
     )
     begin(ledger, counts=near)
     with pytest.raises(ValueError, match=r"'t', 'u'\. Name one with account"):
@@ -170,7 +178,9 @@ def test_large_marginals_are_bought_and_too_many_rows_are_not(tmp_path):
     data = Dataset.from_columns(domain, {"a": [0, 1], "b": [2, 3], "c": [0, 2]})
     with Ledger.create(tmp_path / "b.ledger") as books:
         digest = books.digest_of(data)
-        books.register("t", epsilon=1, relation="add-remove", digest=digest, research=True)
+        books.register(
+            "t", epsilon=1, relation="add-remove", digest=digest, research=True, domain=data.domain
+        )
         backend = SeededBackend(1, insecure=True)
         session = Session.open(books, data, cap=1, relation="add-remove", backend=backend)
         session.buy(marginal(["a", "b"]), "0.1")

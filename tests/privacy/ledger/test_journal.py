@@ -7,6 +7,7 @@ import pytest
 
 from pgmjax import queries
 from pgmjax.data.dataset import Dataset
+from pgmjax.data.definition import TableDefinition
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
@@ -30,7 +31,9 @@ REQUEST = {"mechanism": "test", "rounds": 2}
 @pytest.fixture
 def ledger(tmp_path):
     with Ledger.create(tmp_path / "budgets.ledger") as made:
-        made.register("people", epsilon=3, relation="add-remove", digest=made.digest_of(DATA))
+        made.register(
+            "people", epsilon=3, relation="add-remove", digest=made.digest_of(DATA), domain=DATA.domain
+        )
         yield made
 
 
@@ -175,13 +178,18 @@ def test_other_labels_are_another_question(tmp_path):
     workload = Workload.of_marginals([("sex",)])
     made = Marginals(epsilon="0.1", relation=ADD, estimator=Estimator(max_steps=5, progress=False))
     with Ledger.create(tmp_path / "b.ledger") as ledger:
-        ledger.register("t", epsilon=1, relation="add-remove", digest=ledger.digest_of(path))
+        held = TableDefinition(Domain({"sex": {"labels": ["f", "m"]}}), "w1", 2)
+        ledger.register("t", epsilon=1, relation="add-remove", digest=ledger.digest_of(path), domain=held)
         for labels, weights in (
             (["f", "m"], "w1"),
             (["m", "f"], "w1"),
-            (["f", "m"], "w2"),
+            (["f", "m"], None),
             (["f", "m"], "w1"),
         ):
-            data = Dataset.read(path, Domain({"sex": {"labels": labels}}), weights=weights, max_weight=2)
+            bound = None if weights is None else 2
+            data = Dataset.read(path, Domain({"sex": {"labels": labels}}), weights=weights, max_weight=bound)
             made.run(data, workload, ledger=ledger)
+        other = Dataset.read(path, Domain({"sex": {"labels": ["f", "m"]}}), weights="w2", max_weight=2)
+        with pytest.raises(ValueError, match="registered with the weights 'w1' and max_weight 2"):
+            made.run(other, workload, ledger=ledger)
         assert ledger.account("t").spent == Fraction(3, 10)

@@ -143,10 +143,11 @@ def test_charges_of_nothing(path):
     assert "The answer 9 has no charge." in found and "belongs to something that is not there" in found
 
 
-def test_a_whole_forged_chain_is_found_by_its_head(path):
-    """Somebody lowers a cost and seals all rows anew: only the head tells."""
+@pytest.mark.parametrize("knows_the_key", [False, True])
+def test_a_whole_forged_chain_is_found_by_its_key_or_its_head(path, knows_the_key):
+    """Somebody lowers a cost and seals all rows again: it takes the key, and then only the head tells."""
     with Ledger.open(path) as ledger:
-        head = ledger.head()
+        head, key = ledger.head(), ledger._key() if knows_the_key else None
     connection = sqlite3.connect(path, isolation_level=None)
     rules = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
     for name, _ in rules:
@@ -160,14 +161,14 @@ def test_a_whole_forged_chain_is_found_by_its_head(path):
     for kind, row in links:
         cursor = connection.execute(f"SELECT * FROM {kind} WHERE id = ?", (row,))
         names = [column[0] for column in cursor.description]
-        link = ledger_chain.link(previous, kind, dict(zip(names, cursor.fetchone(), strict=True)))
+        link = ledger_chain.link(previous, kind, dict(zip(names, cursor.fetchone(), strict=True)), key)
         connection.execute("INSERT INTO chain VALUES (NULL, ?, ?, ?, ?)", (kind, row, previous, link))
         previous = link
     for _, sql in rules:
         connection.execute(sql)
     connection.close()
     with Ledger.open(path) as ledger:
-        assert ledger.verify().ok, "without the head noted elsewhere a forger can do this"
+        assert ledger.verify().ok is (key is not None), "whoever has the key can do this, and nobody else"
     assert "The head noted earlier is not in the chain" in faults(path, head)
 
 

@@ -1,0 +1,184 @@
+"""The holder's definition of a table: its widest domain, its weights, and what happens to rows outside.
+
+Whoever holds a table decides these once, when its budget is registered. Whoever asks may then choose a
+domain of their own, as long as it only merges cells of the holder's: then every record has a code, and no
+error can tell whether a record lies outside a domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import checks
+from pgmjax.data.attribute import Attribute
+from pgmjax.data.domain import Domain
+from pgmjax.data.encoding import MISSING, OUTSIDE, Coder, code_dtype
+
+ROWS_OUTSIDE = ("clip", "missing", "drop")
+LARGEST_WEIGHT = (1 << 31) - 1  # below 2^32 records their total fits into 64 bits
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """The definition of a table by its holder, public.
+
+    Attributes:
+        domain: the widest domain that may be asked about.
+        weights: name of the column of record weights, or None.
+        max_weight: the largest weight, 1 to 2^31 - 1; None without weights.
+        rows_outside: what happens to a record with a value outside the domain. "clip": numbers beyond
+            the bins (or codes, or weights) count at the end; "missing": the value counts as missing, where
+            the attribute has a bucket for that; "drop": the record is left out. None: there is none such.
+
+    Guarantees:
+        Each of the three maps one record to one record or to none, whatever the others are. So tables that
+        are neighbours under ADD_REMOVE stay so, and under REPLACE_ONE too, except that "drop" makes the
+        number of records private.
+
+    Raises:
+        TypeError: an argument of the wrong type.
+        ValueError: weights without their bound or the other way round, or a value out of range.
+
+    Example:
+        >>> held = TableDefinition(Domain({"age": {"bins": [0, 20, 40, 60]}, "sex": 2}))
+        >>> held.tables(Domain({"age": {"bins": [0, 40, 60]}}))["age"].tolist()
+        [0, 0, 1]
+    """
+
+    domain: Domain
+    weights: str | None = None
+    max_weight: int | None = None
+    rows_outside: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Domain):
+            raise TypeError(f"domain must be a pgmjax.Domain, got {type(self.domain).__name__}.")
+        if (self.weights is None) != (self.max_weight is None):
+            raise ValueError(
+                "weights, the name of a column, and max_weight go together: give both or neither."
+            )
+        if self.weights is not None:
+            if not isinstance(self.weights, str) or self.weights in self.domain:
+                raise ValueError("weights must name a column that is not an attribute of the domain.")
+            checks.integer("max_weight", self.max_weight, low=1, high=LARGEST_WEIGHT)
+        check_rows_outside(self.rows_outside)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the definition for JSON; `from_dict` reads it back."""
+        return {
+            "domain": self.domain.to_dict(),
+            "weights": self.weights,
+            "max_weight": self.max_weight,
+            "rows_outside": self.rows_outside,
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> TableDefinition:
+        """Return the definition that `to_dict` wrote."""
+        return cls(Domain(record["domain"]), record["weights"], record["max_weight"], record["rows_outside"])
+
+    def tables(self, domain: Domain) -> dict[str, np.ndarray]:
+        """Return, for each attribute of another domain, its code of every code of this one [size].
+
+        Args:
+            domain: some of the attributes, with the same codes or with merged ones.
+
+        Raises:
+            ValueError: the other domain does not merge this one's cells; the message depends on the two
+                domains only.
+        """
+        for name in domain:
+            if name not in self.domain:
+                raise ValueError(
+                    f"{name!r} is not in the domain with which this table was registered. Its attributes are "
+                    f"{', '.join(self.domain)}."
+                )
+        return {name: _merged(self.domain.attribute(name), domain.attribute(name)) for name in domain}
+
+    def check_weights(self, weighted: bool, name: str | None, max_weight: int) -> None:
+        """Refuse weights that are not the holder's.
+
+        Args:
+            weighted: whether the one who asks uses weights.
+            name: the column they are read from; None if it has no name.
+            max_weight: their bound.
+
+        Raises:
+            ValueError: another column or another bound; counts without weights may always be asked for.
+        """
+        if not weighted:
+            return
+        if self.weights is None:
+            raise ValueError("This table was registered without weights: leave them out.")
+        if (name is not None and name != self.weights) or max_weight != self.max_weight:
+            raise ValueError(
+                f"This table was registered with the weights {self.weights!r} and max_weight "
+                f"{self.max_weight}: ask with these, or without weights."
+            )
+
+
+def check_rows_outside(rows_outside: str | None) -> str | None:
+    """Return a treatment of rows outside the domain, checked."""
+    return None if rows_outside is None else checks.choice("rows_outside", rows_outside, ROWS_OUTSIDE)
+
+
+def coder_of(attribute: Attribute, rows_outside: str | None) -> Coder:
+    """Return the encoder of an attribute, which clips where rows outside are clipped."""
+    if rows_outside != "clip" or attribute.clip:
+        return attribute.coder
+    return Coder(
+        attribute.size,
+        attribute.labels,
+        attribute.bins,
+        attribute.missing,
+        attribute.missing_markers,
+        clip=True,
+    )
+
+
+def _merged(fine: Attribute, coarse: Attribute) -> np.ndarray:
+    """Return the code in `coarse` of every code in `fine` [size]."""
+    regular = fine.size - fine.missing
+    if fine.bins is not None:
+        codes = _merged_bins(fine, coarse)
+    else:
+        values = fine.labels if fine.labels is not None else range(regular)
+        codes = coarse.coder.raw_codes(values)
+        if (codes == OUTSIDE).any():
+            raise ValueError(
+                f"The domain's {coarse.name!r} must have a place for each value in the domain with which the "
+                f"table was registered, and lacks {np.count_nonzero(codes == OUTSIDE)} of its {regular}."
+            )
+    if fine.missing:
+        codes = np.append(codes, MISSING)
+    if (codes == MISSING).any() and not coarse.missing:
+        raise ValueError(
+            f"{coarse.name!r} has a bucket for missing values in the domain with which the table was "
+            "registered, so it must have one in this domain (missing: true)."
+        )
+    codes[codes == MISSING] = coarse.size - 1
+    return codes.astype(code_dtype(coarse.size))
+
+
+def _merged_bins(fine: Attribute, coarse: Attribute) -> np.ndarray:
+    assert fine.bins is not None
+    if coarse.bins is None:
+        raise ValueError(
+            f"{coarse.name!r} has bins in the domain with which the table was registered: give it bins here, "
+            "with edges of those."
+        )
+    low, high = fine.bins[0], fine.bins[-1]
+    strange = [edge for edge in coarse.bins if low < edge < high and edge not in fine.bins]
+    beyond = not coarse.clip and (coarse.bins[0] > low or coarse.bins[-1] < high)
+    if strange or beyond:
+        why = "reach from end to end of those (or clip)" if beyond else "lie on edges of those"
+        raise ValueError(
+            f"The bins of {coarse.name!r} must {why} with which the table was registered, from {low:g} "
+            f"to {high:g}."
+        )
+    # a cell lies within one coarse cell or beyond them all, and so does its lower edge
+    return coarse.coder.raw_codes(np.clip(fine.bins[:-1], coarse.bins[0], None).tolist())
