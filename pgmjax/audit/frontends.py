@@ -196,8 +196,7 @@ class SessionQueries(PrivacyParameters):
             lost = max(float(np.abs(weighed - other[:, None]).sum(axis=0).max()) for other in weighed.T)
         if lost > float(epsilon) * (1 + 1e-9):
             raise NonInterferenceError(
-                f"The answers of the session cost {lost:.6g} epsilon together, but only {float(epsilon):.6g} is "
-                "claimed."
+                f"The answers cost {lost:.6g} epsilon together, but only {float(epsilon):.6g} is claimed."
             )
 
     def _asked(self, session: Session, workload: Workload) -> list[Any]:

@@ -121,8 +121,9 @@ def _values(written: str, default: Any) -> tuple[Any, ...]:
     if written in ("int", "int | None"):
         return tuple(dict.fromkeys((default, 1, 2)))
     with contextlib.suppress(TypeError, ValueError):
-        if 0 < exact("share", default) < 1:
-            return (default, "1/2")
+        share = exact("share", default)
+        if 0 < share < 1:
+            return (default, "1/4" if share == Fraction(1, 2) else "1/2")
     return (default,)
 
 

@@ -28,7 +28,7 @@ from pgmjax.privacy.accounting.zcdp import rho_for
 from pgmjax.queries.workload import Workload
 
 _MOST_ROWS = 40
-_PATIENCE = 25  # steps without a gain after which the search begins again
+_PATIENCE = 50  # steps without a gain after which the search begins again
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,22 +209,29 @@ class _Climb:
         return _Pair(columns, int(self._generator.integers(rows)), other)
 
     def _changed(self, pair: _Pair) -> _Pair:
-        """Return a pair that is one step away."""
+        """Return a pair that is one step away; every other step is in the record that differs."""
         made, rows = pair.copied(), pair.columns.shape[1]
-        step, attribute = int(self._generator.integers(4)), int(self._generator.integers(self._limits.size))
-        value = int(self._generator.integers(self._limits[attribute]))
+        step = int(self._generator.integers(6))
         if step == 0 and rows < _MOST_ROWS:
             made.columns = np.column_stack([made.columns, self._record()])
         elif step == 1 and rows > 2:
             made.columns = np.delete(made.columns, rows - 1 if made.place != rows - 1 else rows - 2, axis=1)
-            made.place = min(made.place, made.columns.shape[1] - 1)
-        elif step == 2 and made.other is not None:
-            made.other[attribute] = value
-        elif step == 3:
-            made.columns[attribute, int(self._generator.integers(rows))] = value
+            made.place = min(made.place, rows - 2)
+        elif step == 2:
+            self._move(made.columns[:, int(self._generator.integers(rows))])
+        elif step == 3 and made.other is not None:
+            self._move(made.other)
         else:
-            made.columns[attribute, made.place] = value
+            self._move(made.columns[:, made.place])
         return made
+
+    def _move(self, record: np.ndarray) -> None:
+        """Change one value of a record in place: to any other, or to the next."""
+        attribute = int(self._generator.integers(self._limits.size))
+        most = int(self._limits[attribute]) - 1
+        near = int(record[attribute]) + (1 if self._generator.integers(2) else -1)
+        far = int(self._generator.integers(most + 1))
+        record[attribute] = min(max(near, 0), most) if self._generator.integers(2) else far
 
     def _tables(self, pair: _Pair) -> tuple[Dataset, Dataset]:
         if pair.other is None:
