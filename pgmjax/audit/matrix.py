@@ -253,8 +253,11 @@ def _refused(mechanism: type[Any], seed: int) -> Iterator[MatrixCase]:
     for number, relation in enumerate(mechanisms.relations(mechanism)):
         case = AuditCase(mechanism, relation, seed=seed)
         weighted = 3 if mechanisms.takes_weights(mechanism) and number else None
-        asked = refusals(case, WORKLOAD, levels(mechanism))
-        for turn, (kind, run) in enumerate(asked):
+        by_kind: dict[str, list[Any]] = {}
+        for kind, run in refusals(case, WORKLOAD, levels(mechanism)):
+            by_kind.setdefault(kind, []).append((kind, run))
+        in_turn = itertools.chain.from_iterable(itertools.zip_longest(*by_kind.values()))
+        for turn, (kind, run) in enumerate(each for each in in_turn if each is not None):
             yield MatrixCase(f"refusal: {kind}", case, DOMAIN, WORKLOAD, weighted, turn % _PAIRS, run)
         if not mechanisms.takes_weights(mechanism) and not hasattr(mechanism, "neighbours"):
             yield MatrixCase("refusal: weights", case, DOMAIN, WORKLOAD, 3, 1)

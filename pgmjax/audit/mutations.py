@@ -608,7 +608,7 @@ def any_weight() -> Any:
     """Weights above the bound are taken as they are."""
     true = dataset.weight_coder
     return replaced(
-        (dataset, "weight_coder", lambda bound: true(2**31)),
+        (dataset, "weight_coder", lambda bound, *more: true(2**31, *more)),
         (Dataset, "validate", lambda self, *given: None),
     )
 
