@@ -29,8 +29,8 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy import measuring, responding
 from pgmjax.privacy import tape as tapes
 from pgmjax.privacy.accounting.events import Event
-from pgmjax.privacy.backend import NoiseBackend, default_backend
-from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.backend import NoiseBackend, default_backend, is_secure
+from pgmjax.privacy.budget import Budget, SingleProcess
 from pgmjax.privacy.measuring import PlannedMeasurement, TableReadError
 from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
@@ -39,7 +39,7 @@ from pgmjax.queries import Query
 __all__ = ["PrivateTable", "TableReadError"]
 
 
-class PrivateTable:
+class PrivateTable(SingleProcess):
     """A table that answers only with noise, under a budget.
 
     Args:
@@ -73,6 +73,7 @@ class PrivateTable:
         journal: Journal | None = None,
         tape: tapes.Tape | None = None,
     ):
+        super().__init__()
         if not isinstance(data, Dataset):
             raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
         if not isinstance(budget, Budget):
@@ -120,7 +121,7 @@ class PrivateTable:
     @property
     def secure(self) -> bool:
         """True if the answers may be published: the noise is secure and no tape is running."""
-        return self._backend.secure and self._tape is None
+        return is_secure(self._backend) and self._tape is None
 
     def receipt(self) -> dict[str, Any] | None:
         """Return the journal's record of the run's charge; None without a journal."""
@@ -170,7 +171,7 @@ class PrivateTable:
         cliques = [query.clique for query in queries]
         check_memory(self.domain, cliques)
         request = {"measure": [each.describe() for each in planned]}
-        self._charge([each.event for each in planned])
+        self._charge([each.event for each in planned], request)
         released = self._kept(request, lambda: np.concatenate(self._answer(planned, show_progress)))
         parts = np.split(released, np.cumsum([each.rows for each in planned])[:-1])
         return tuple(
@@ -241,8 +242,9 @@ class PrivateTable:
             draws,
         )
         check_memory(self.domain, list(score.cliques))
-        self._charge([planned.event] * planned.draws)
-        return self._kept({"select": planned.describe()}, lambda: self._chosen(planned))
+        request = {"select": planned.describe()}
+        self._charge([planned.event] * planned.draws, request)
+        return self._kept(request, lambda: self._chosen(planned))
 
     def respond(
         self,
@@ -250,6 +252,7 @@ class PrivateTable:
         *,
         epsilons: Sequence[Any],
         encodings: Sequence[str] | None = None,
+        row_order_is_public: bool = False,
         show_progress: bool | None = None,
     ) -> responding.Responses:
         """Have each record answer for itself, with randomised responses.
@@ -258,6 +261,9 @@ class PrivateTable:
             groups: lists of attributes; a record's category in a group is its cell index, row-major.
             epsilons: one exact epsilon per group.
             encodings: one of `privacy.responding.ENCODINGS` per group. Default: "direct" for all.
+            row_order_is_public: whether the order of the rows does not depend on private values. Only then
+                does a journal store the responses; otherwise responses can only be counted under a journal
+                (`Responses.counted`, `local.marginals_of`), and the counts are stored.
             show_progress: None shows a bar in terminals only, False never.
 
         Returns:
@@ -273,7 +279,8 @@ class PrivateTable:
         Guarantees:
             The responses of one record for group i are epsilon_i-DP; the total cost is the sum. Responses
             are in the order of the table, which must not depend on private values. If it does, release
-            only functions of the responses that do not depend on their order, such as the histogram.
+            only functions of the responses that do not depend on their order, such as the histogram. A
+            journal stores nothing else unless `row_order_is_public` is True.
         """
         planned = responding.plan_responses(
             groups, epsilons, encodings, self.domain, self._relation, self._data.weighted, self._backend
@@ -282,10 +289,12 @@ class PrivateTable:
         gates = responding.Gates(
             self._withheld,
             None if self._journal is None else self._kept,
+            self._is_kept,
             None if self._tape is None else self._pass,
         )
         count = self.public_count()
-        return responding.Responses(planned, self._data, count, self._backend, gates, show_progress)
+        ordered = row_order_is_public is True
+        return responding.Responses(planned, self._data, count, self._backend, gates, show_progress, ordered)
 
     def public_count(self) -> int:
         """Return the exact number of records, which is public under REPLACE_ONE.
@@ -319,13 +328,18 @@ class PrivateTable:
     def _weight_bound(self) -> int | None:
         return self._data.max_weight if self._data.weighted else None
 
-    def _charge(self, events: Sequence[Event]) -> None:
+    def _charge(self, events: Sequence[Event], request: Mapping[str, Any] | None = None) -> None:
         """Charge for a use of the counts, which comes next.
 
         A table that is not valid costs nothing if nobody has registered it: then whoever asks holds it.
+
+        Args:
+            events: what it costs.
+            request: what is asked for, if one answer says it all: if it is kept, the table is not read.
         """
+        self._check_process()
         self._budget.require(events)
-        if not self._data.registered:
+        if not self._data.registered and (request is None or not self._is_kept(request)):
             self._records()
         if self._journal is not None:
             self._journal.begin(self, self._budget, self._relation, self.secure)
@@ -450,8 +464,8 @@ class Journal(Protocol):
         """
         ...
 
-    def receipt(self) -> dict[str, Any]:
-        """Return a record of the run's charge."""
+    def receipt(self) -> dict[str, Any] | None:
+        """Return a record of the run's charge; None if it is not kept in a ledger."""
         ...
 
     def holds(self, request: Mapping[str, Any]) -> bool:

@@ -21,8 +21,8 @@ from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy import measuring
 from pgmjax.privacy import tape as tapes
 from pgmjax.privacy.accounting.events import LaplaceEvent
-from pgmjax.privacy.backend import NoiseBackend, default_backend
-from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.backend import NoiseBackend, default_backend, is_secure
+from pgmjax.privacy.budget import Budget, SingleProcess
 from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.private_table import Journal
 from pgmjax.privacy.sensitivity import Sensitivity
@@ -37,7 +37,7 @@ MEASURES = ("cosine", "pearson", "inner_product")
 PROTECTS = ("rating", "record")
 
 
-class PrivateRatings:
+class PrivateRatings(SingleProcess):
     """Ratings that answer only with noise, under a budget.
 
     Args:
@@ -71,6 +71,7 @@ class PrivateRatings:
         backend: NoiseBackend | None = None,
         journal: Journal | None = None,
     ) -> None:
+        super().__init__()
         if not isinstance(ratings, Ratings):
             raise TypeError(f"ratings must be pgmjax.data.ratings.Ratings, got {type(ratings).__name__}.")
         if Relation.parse(relation) is not Relation.REPLACE_ONE:
@@ -110,7 +111,7 @@ class PrivateRatings:
     @property
     def secure(self) -> bool:
         """True if what comes from here may be published: secure noise, and no tape running."""
-        return self._backend.secure and self._tape is None
+        return is_secure(self._backend) and self._tape is None
 
     def similarities(self, pairs: Any, measure: str, *, epsilon: Any) -> NoisySimilarities:
         """Answer similarities of pairs of records, with discrete Laplace noise.
@@ -133,6 +134,7 @@ class PrivateRatings:
         epsilon = exact_epsilon(epsilon)
         distribution = self._backend.laplace(sensitivity, epsilon)
         events = [LaplaceEvent(epsilon, None, distribution.scale)]
+        self._check_process()
         self._budget.require(events)
         if self._journal is not None:
             self._journal.begin(self, self._budget, Relation.REPLACE_ONE, self.secure)
