@@ -376,7 +376,7 @@ def float_budget() -> Any:
 
 def free_failure() -> Any:
     """The charge comes after the answer, if there is one."""
-    return replaced((PrivateTable, "_charge", lambda self, events: self._budget.require(events)))
+    return replaced((PrivateTable, "_charge", lambda self, events, *more: self._budget.require(events)))
 
 
 def telling_error() -> Any:
@@ -511,7 +511,7 @@ def honest_records() -> Any:
 
 def answers_again() -> Any:
     """Responses are drawn again when they are read a second time."""
-    return replaced((Responses, "__iter__", lambda self: self._blocks()))
+    return replaced((Responses, "__iter__", lambda self: self._blocks(self._kept)))
 
 
 def any_relation() -> Any:
@@ -617,9 +617,9 @@ def counted_budget_refusal() -> Any:
     """A budget that does not suffice is refused with the exact number of records."""
     true = PrivateTable._charge
 
-    def charge(self: Any, events: Any) -> None:
+    def charge(self: Any, events: Any, *more: Any) -> None:
         try:
-            true(self, events)
+            true(self, events, *more)
         except budget.BudgetExceeded as error:
             raise budget.BudgetExceeded(f"{error} The table has {self._data.count():,} rows.") from None
 
@@ -630,9 +630,9 @@ def counted_workload_refusal() -> Any:
     """A workload that does not fit is refused with the exact number of records."""
     true = base.Mechanism._start
 
-    def start(self: Any, data: Any, *given: Any) -> Any:
+    def start(self: Any, data: Any, *given: Any, **more: Any) -> Any:
         try:
-            return true(self, data, *given)
+            return true(self, data, *given, **more)
         except ValueError as error:
             raise ValueError(f"{error} (a table of {data.count():,} records)") from None
 
