@@ -8,9 +8,15 @@ from __future__ import annotations
 import importlib
 import math
 import numbers
+import re
+import unicodedata
 from collections.abc import Mapping
+from decimal import Decimal
 from types import ModuleType
 from typing import Any
+
+_DIRECTIONS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_EXPONENT = re.compile(r"[eE][+-]?([0-9]+)")
 
 
 def optional(module: str, extra: str) -> ModuleType:
@@ -26,6 +32,43 @@ def optional(module: str, extra: str) -> ModuleType:
         raise ImportError(
             f"{package} is needed for this and is not installed: run  pip install 'pgmjax[{extra}]'"
         ) from error
+
+
+def plain_text(name: str, value: str) -> str:
+    """Return text that shows as what it is; refuse what hides, breaks or turns round what stands beside it.
+
+    Refused are control characters, NUL and line breaks among them, lone surrogates, and the marks that set
+    the direction of text. The message has the code point and not the character.
+
+    Raises:
+        ValueError: there is one.
+
+    Example:
+        >>> plain_text("a label", "naïve")
+        'naïve'
+    """
+    if not value.isprintable():
+        for place, character in enumerate(value):
+            if unicodedata.category(character) in ("Cc", "Cs") or character in _DIRECTIONS:
+                raise ValueError(
+                    f"{name} must be text without control characters, lone surrogates and marks of "
+                    f"direction, got U+{ord(character):04X} at character {place + 1}: leave it out."
+                )
+    return value
+
+
+def short_number(name: str, value: Any) -> Any:
+    """Return a value; refuse text and decimals of which an exact fraction would have too many digits.
+
+    Raises:
+        ValueError: more than 1000 characters, or an exponent beyond 400.
+    """
+    if isinstance(value, str | Decimal):
+        text = str(value).replace("_", "")
+        exponent = _EXPONENT.search(text)
+        if not text.isascii() or len(text) > 1000 or (exponent and int(exponent[1]) > 400):
+            raise ValueError(f"{name} must be a number of at most 400 digits, got {text[:40]!a}.")
+    return value
 
 
 def integer(name: str, value: Any, low: int | None = None, high: int | None = None) -> int:

@@ -3,13 +3,18 @@
 `reserve` makes a new folder that exists in full or not at all: it is written next to its location and renamed
 when complete. `read` reads a JSON file with a format name and version, and explains what is wrong with it.
 `ArrayFolder` is a folder with such a file and arrays, used to save models, histories, tables and predictors.
+
+Files may be hostile: JSON is limited in depth and length of numbers (`parse_json`), and headers of arrays are
+checked against the record and available memory before anything is allocated (`StoredArrays`).
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import io
 import json
+import math
 import os
 import pathlib
 import re
@@ -20,13 +25,21 @@ import uuid
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from pgmjax._internal.memory import available_bytes, readable_bytes
+
+_LONGEST_NUMBER = 400  # digits; Python takes time that grows with their square
+_LARGEST_HEADER = 10_000
+_JSON_GROWTH = 24  # bytes of Python objects per byte of text, at worst
+_FREE_TEXT = 1 << 20  # bytes of JSON that are always read
+_PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
 # raised by code that uses damaged records or arrays
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
-_RESERVED = re.compile(r"\.[0-9a-f]{12}\.partial")
+_PARTIAL = re.compile(r"\.[0-9a-f]{12}\.partial")
 _UNREADABLE = (*_DAMAGE, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
@@ -61,105 +74,67 @@ def reserve(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     """
     target = check_target(out)
     made = [parent for parent in target.parents if not parent.exists()]
-    folder, held = _hidden(target), None
+    folder = target.with_name(f".{uuid.uuid4().hex[:12]}.partial")
+    _sweep(target.parent)
+    lock = None
     try:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.mkdir()  # test whether the name itself is valid here: not too long, ...
             target.rmdir()
-            while True:
-                folder.mkdir()
-                with contextlib.suppress(BlockingIOError, FileNotFoundError):
-                    held = lock(folder)
-                if folder.is_dir():
-                    break
-                unlock(held)  # a `sweep` of another process was faster than the lock
-                folder, held = _hidden(target), None
+            folder.mkdir()
+            lock = try_lock(folder)
         except OSError as error:
             raise ValueError(f"{os.fspath(out)} cannot be made: {error.strerror}.") from error
         yield folder
         check_target(target)
         folder.rename(target)
     except BaseException:
-        with undisturbed():
+        with _undisturbed():
             shutil.rmtree(folder, ignore_errors=True)
             for parent in made:
                 with contextlib.suppress(OSError):
                     parent.rmdir()
         raise
     finally:
-        unlock(held)
+        if lock is not None:
+            os.close(lock)
 
 
-def _hidden(target: pathlib.Path) -> pathlib.Path:
-    return target.with_name(f".{uuid.uuid4().hex[:12]}.partial")
+def _sweep(parent: pathlib.Path) -> None:
+    """Remove the folders in which a process that was killed was making something; `reserve` locks its own."""
+    for folder in parent.glob(".????????????.partial") if parent.is_dir() else ():
+        if _PARTIAL.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
+            with contextlib.suppress(OSError):
+                lock = try_lock(folder)
+                if lock is not None:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    os.close(lock)
 
 
-def lock(folder: pathlib.Path) -> int | None:
-    """Lock a folder for this process; the lock ends with `unlock`, and with the process however it ends.
+def try_lock(path: pathlib.Path) -> int | None:
+    """Return an open file or folder that this process has locked, None if the system has no such locks.
 
-    Returns:
-        A handle for `unlock`; None where folders cannot be locked.
+    The lock ends with the process, or when the number is closed.
 
     Raises:
-        BlockingIOError: it is locked already.
+        BlockingIOError: another process, or another part of this one, holds it.
     """
     try:
         import fcntl
-    except ImportError:  # not on this system
+    except ImportError:
         return None
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    except BaseException:
         os.close(handle)
-        if isinstance(error, BlockingIOError):
-            raise
-        return None  # a file system without locks
+        raise
     return handle
 
 
-def unlock(handle: int | None) -> None:
-    """Release what `lock` returned."""
-    if handle is not None:
-        os.close(handle)
-
-
-def sweep(folder: pathlib.Path) -> None:
-    """Remove folders that `reserve` made in this one and that no process holds any more."""
-    for path in folder.glob(".*.partial") if folder.is_dir() else ():
-        if not _RESERVED.fullmatch(path.name) or not path.is_dir() or path.is_symlink():
-            continue
-        with contextlib.suppress(OSError):  # held, gone, or not ours
-            handle = lock(path)
-            if handle is not None:
-                shutil.rmtree(path, ignore_errors=True)
-                unlock(handle)
-
-
 @contextlib.contextmanager
-def replacing(path: pathlib.Path, mode: int | None = None) -> Iterator[pathlib.Path]:
-    """Give a file name to write to; what is there at the end is put on disk and takes the place of `path`.
-
-    Args:
-        path: the file, which holds its old or its new contents at any moment, or is not there.
-        mode: its permissions. Default: those of new files.
-    """
-    partial = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        os.close(os.open(partial, os.O_CREAT | os.O_WRONLY, 0o666 if mode is None else mode))
-        yield partial
-        with partial.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-        with contextlib.suppress(OSError):  # some file systems cannot
-            sync(path.parent)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
+def _undisturbed() -> Iterator[None]:
     """Ignore Ctrl-C and SIGTERM during cleanup, so that a second one leaves nothing behind."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -183,6 +158,45 @@ def sync(folder: pathlib.Path) -> None:
         os.close(handle)
 
 
+def parse_json(text: str | bytes, **hooks: Any) -> Any:
+    """Parse JSON that anybody may have written.
+
+    Args:
+        text: the JSON; bytes are UTF-8.
+        hooks: keywords of `json.loads`.
+
+    Raises:
+        ValueError: it is no JSON, is nested too deep, or holds a whole number of more than 400 digits.
+    """
+    try:
+        return json.loads(text, **{"parse_int": _whole, **hooks})
+    except RecursionError:
+        pass
+    raise ValueError("it is nested too deep.")
+
+
+def _whole(text: str) -> int:
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError(f"it holds a whole number of {len(text):,} digits.")
+    return int(text)
+
+
+def read_text(path: pathlib.Path, encoding: str = "utf-8") -> str:
+    """Return a file's text, if what it may become fits in memory.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is too large, or no text.
+    """
+    size, free = path.stat().st_size, available_bytes()
+    if size > _FREE_TEXT and _JSON_GROWTH * size > free:
+        raise ValueError(
+            f"{path} has {readable_bytes(size)} of text, for which {readable_bytes(free)} of free memory are "
+            "too few."
+        )
+    return path.read_text(encoding=encoding)
+
+
 def read(path: pathlib.Path, what: str, name: str, version: int) -> dict[str, Any]:
     """Read a JSON file written by this library.
 
@@ -196,15 +210,20 @@ def read(path: pathlib.Path, what: str, name: str, version: int) -> dict[str, An
         ValueError: the file is not JSON, or has another format or version.
     """
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
+        text = read_text(path)
+    except UnicodeDecodeError:
         raise ValueError(f"{path} is damaged: it is not JSON. Make or copy it again.") from None
+    try:
+        record = parse_json(text)
+    except ValueError as error:
+        more = "." if isinstance(error, json.JSONDecodeError) else f" as pgmjax writes it: {error}"
+        raise ValueError(f"{path} is damaged: it is not JSON{more} Make or copy it again.") from None
     if not isinstance(record, dict) or record.get("format") != name:
         raise ValueError(f"{path} was not written by pgmjax or is not {what}: its format is not {name!r}.")
     if record.get("format_version") != version:
         raise ValueError(
-            f"{path} has format version {record.get('format_version')!r}; expected {version}. Install the "
-            "version of pgmjax it names."
+            f"{path} has format version {record.get('format_version')!r:.60}; expected {version}. Install "
+            "the version of pgmjax it names."
         )
     return record
 
@@ -278,14 +297,15 @@ class ArrayFolder:
         path = folder / self.record
         if not path.is_file():
             raise self.missing(f"{folder} holds no {self.record}: it is not the folder of {self.what}.")
-        contents = Contents(folder, read(path, self.what, self.format, self.version))
+        record = read(path, self.what, self.format, self.version)
         try:
-            yield contents
+            with contextlib.ExitStack() as opened:
+                yield Contents(folder, record, opened)
         except FileNotFoundError as error:
             raise self.missing(str(error)) from error
         except _DAMAGE as error:
             reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error).removesuffix(".")
-            raise ValueError(f"{folder} is corrupt: {reason}. Make or copy it again.") from error
+            raise ValueError(f"{folder} is corrupt: {reason:.1000}. Make or copy it again.") from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -295,35 +315,161 @@ class Contents:
     Attributes:
         folder: path.
         record: parsed content of the record.
+        opened: closes files after the folder was read.
     """
 
     folder: pathlib.Path
     record: dict[str, Any]
+    opened: contextlib.ExitStack
 
     def path(self, name: str) -> pathlib.Path:
         """The path of a file.
 
         Raises:
             FileNotFoundError: the file does not exist.
+            ValueError: the name leads out of the folder.
         """
+        if name != pathlib.PurePath(name).name or "\0" in name:
+            raise ValueError("it names a file outside the folder.")
         if not (self.folder / name).is_file():
             raise FileNotFoundError(
                 f"{self.folder} holds no {name}, which belongs to it: copy the whole folder."
             )
         return self.folder / name
 
-    def arrays(self, name: str) -> dict[str, np.ndarray]:
-        """All arrays of an .npz file, by name."""
+    def arrays(self, name: str) -> StoredArrays:
+        """All arrays of an .npz file, by name; each is read on access, inside the `reading` block."""
         path = self.path(name)
-        with _readable(name), np.load(path, allow_pickle=False) as stored:
-            return dict(stored)
+        with _readable(name):
+            stored = StoredArrays(self.opened.enter_context(zipfile.ZipFile(path)), name)
+        stored.require_memory()
+        return stored
 
     def mapped(self, name: str) -> np.ndarray:
         """The array of an .npy file, memory-mapped."""
         path = self.path(name)
         with _readable(name):
-            array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-        return array
+            return mapped(path)
+
+
+class Header(NamedTuple):
+    """The first bytes of an .npy: what its array is."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    start: int
+
+    @property
+    def end(self) -> int:
+        """The bytes of header and array together."""
+        return self.start + math.prod(self.shape) * self.dtype.itemsize
+
+
+def header_of(file: IO[bytes]) -> Header:
+    """Read the header of an .npy, and no more; no object, and no array that takes no bytes, is one.
+
+    Raises:
+        ValueError: there is none.
+    """
+    start = file.read(8)
+    width = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4}.get(start, 0)
+    length = file.read(width)
+    size = int.from_bytes(length, "little")
+    if not width or not 0 < size <= _LARGEST_HEADER:
+        raise ValueError("it has no header of an array.")
+    parse = np.lib.format.read_array_header_1_0 if width == 2 else np.lib.format.read_array_header_2_0
+    try:
+        shape, _, dtype = parse(io.BytesIO(length + file.read(size)))
+    except (MemoryError, RecursionError, SyntaxError, TypeError):  # of text made to be hard to parse
+        raise ValueError("it has no header of an array.") from None
+    if dtype.hasobject or not dtype.itemsize or any(type(n) is not int or n < 0 for n in shape):
+        raise ValueError("its header is of no plain array.")
+    return Header(shape, dtype, len(start) + width + size)
+
+
+def mapped(path: pathlib.Path) -> np.ndarray:
+    """Return the array of an .npy, read from the file where it is used.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no plain array, or shorter than its header says.
+    """
+    with path.open("rb") as file:
+        if header_of(file).end > path.stat().st_size:
+            raise ValueError("it is shorter than its header says.")
+    array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array
+
+
+def array_of(content: bytes) -> np.ndarray:
+    """Return the array of the bytes of an .npy.
+
+    Raises:
+        ValueError: it is no plain array, or not as long as its header says.
+    """
+    if header_of(io.BytesIO(content)).end != len(content):
+        raise ValueError("it is not as long as its header says.")
+    return np.asarray(np.lib.format.read_array(io.BytesIO(content), allow_pickle=False))
+
+
+class StoredArrays(Mapping[str, np.ndarray]):
+    """The arrays of an .npz by their names, each read when it is asked for.
+
+    Args:
+        file: open as long as arrays are read.
+        name: of the file, for messages.
+
+    Raises:
+        ValueError: a member that is no plain array, is not as long as its header says, or stands there twice.
+    """
+
+    def __init__(self, file: zipfile.ZipFile, name: str):
+        self._file, self._name = file, name
+        self._members: dict[str, tuple[zipfile.ZipInfo, Header]] = {}
+        for member in file.infolist():
+            key = member.filename.removesuffix(".npy")
+            if member.compress_type not in _PLAIN or key in self._members or key == member.filename:
+                raise ValueError("it holds something else than plain arrays.")
+            with file.open(member) as content:
+                header = header_of(content)
+            if header.end != member.file_size:
+                raise ValueError("an array in it is not as long as its header says.")
+            self._members[key] = member, header
+
+    def require_memory(self) -> None:
+        """Refuse arrays that do not fit in memory together.
+
+        Raises:
+            ValueError: with the figures.
+        """
+        needed, free = sum(member.file_size for member, _ in self._members.values()), available_bytes()
+        if needed > free:
+            raise ValueError(
+                f"{self._name} holds arrays of {readable_bytes(needed)}, and {readable_bytes(free)} of "
+                "memory are free."
+            )
+
+    def header(self, name: str) -> Header:
+        """Return the shape and type of an array, which is not read for it.
+
+        Raises:
+            KeyError: there is none of that name.
+        """
+        return self._members[name][1]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        member = self._members[name][0]
+        with _readable(self._name), self._file.open(member) as content:
+            return np.asarray(np.lib.format.read_array(content, allow_pickle=False))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._members
 
 
 @contextlib.contextmanager
@@ -337,13 +483,13 @@ def _readable(name: str) -> Iterator[None]:
 
 
 def float_array(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the float64 array of the given name.
+    """Return the float64 array of the given name; a stored one is read only if its header fits.
 
     Raises:
         KeyError: no such array exists.
         ValueError: the array has another shape or type.
     """
-    array = arrays[name]
-    if array.shape != shape or array.dtype != np.float64:
-        raise ValueError(f"{name} has shape {array.shape} and type {array.dtype}, not {shape} and float64.")
-    return array
+    found = arrays.header(name) if isinstance(arrays, StoredArrays) else arrays[name]
+    if found.shape != shape or found.dtype != np.float64:
+        raise ValueError(f"{name} has shape {found.shape} and type {found.dtype}, not {shape} and float64.")
+    return arrays[name]

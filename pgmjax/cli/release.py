@@ -10,13 +10,14 @@ import contextlib
 import json
 import pathlib
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from pgmjax import mechanisms
 from pgmjax._internal import checks, files
-from pgmjax.cli import partial, process, spending
+from pgmjax.cli import process, spending
 from pgmjax.data import demo
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.definition import ROWS_OUTSIDE
@@ -24,14 +25,18 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.mechanisms.base import FitError
-from pgmjax.privacy import run_folder
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.private_table import holder_log
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 from pgmjax.release import folder as release_folder
+from pgmjax.release import run_folder
 from pgmjax.release import text as report_text
+
+_COMMAND = "command.json"
+_OUTPUT = ("steps", "solver", "dtype", "rows", "synthetic", "out", "json", "quiet", "resume")
+_DEFAULTS: dict[str, Any] = {}
 
 
 def add_parser(commands: Any) -> None:
@@ -48,7 +53,8 @@ def add_parser(commands: Any) -> None:
     _add_table(parser)
     _add_privacy(parser)
     _add_output(parser)
-    parser.set_defaults(run=run, refuse=parser.error)
+    parser.set_defaults(run=run, usage_error=parser.error)
+    _DEFAULTS.update({action.dest: action.default for action in parser._actions})
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
@@ -114,98 +120,48 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("fit and output")
-    # None where not given: a resumed run then takes what it began with
-    group.add_argument("--steps", type=int, metavar="N", help="most steps of the fit (3000)")
-    group.add_argument("--solver", metavar="NAME", help="method of the fit")
-    group.add_argument("--dtype", choices=["float32", "float64"], help="of the fit (float64)")
-    most = f"{release_folder.MOST_ROWS:,}"
+    group.add_argument("--steps", type=int, default=3000, metavar="N", help="most steps of the fit (3000)")
+    group.add_argument("--solver", default=Estimator.solver, metavar="NAME", help="method of the fit")
+    # a release is fitted only once: float64 costs little and certifies a smaller gap
+    group.add_argument("--dtype", default="float64", choices=["float32", "float64"])
     group.add_argument(
-        "--rows", type=int, metavar="N", help=f"synthetic rows (the estimated total, at most {most})"
+        "--rows", type=int, metavar="N", help="synthetic rows (the estimated total, at most 10 million)"
     )
-    group.add_argument("--synthetic", choices=release_folder.SYNTHETIC_FORMATS, help="(parquet)")
-    group.add_argument(
-        "--out",
-        metavar="DIR",
-        help="folder to make; it must not exist. Until it is complete, the noisy answers are in DIR.partial",
-    )
+    group.add_argument("--synthetic", default="parquet", choices=release_folder.SYNTHETIC_FORMATS)
+    group.add_argument("--out", metavar="DIR", help="folder to make; it must not exist")
     group.add_argument(
         "--resume",
         metavar="DIR.partial",
-        help="instead of all of the above but "
-        + ", ".join(f"--{name}" for name in partial.RESUMABLE)
-        + ": go on with a release that did not end, at no cost",
+        help="instead of all else: go on from the noisy answers that an interrupted or failed release left, "
+        "at no further cost; options of fit and output may be given again",
     )
     group.add_argument("--json", action="store_true", help="print one JSON object")
     group.add_argument("--quiet", action="store_true", help="print nothing and show no progress")
 
 
-# a release is fitted only once: float64 costs little and certifies a smaller gap
-_DEFAULTS = {"steps": 3000, "solver": Estimator.solver, "dtype": "float64", "synthetic": "parquet"}
-
-
 def run(arguments: argparse.Namespace) -> None:
-    """Make the release and print its location and the budget spent."""
-    kept = None if arguments.resume is None else pathlib.Path(arguments.resume)
-    _check_required(arguments)
-    if kept is None:
-        out = files.check_target(arguments.out)
-        _check_combination(arguments)
-        domain = demo.domain() if arguments.demo else _domain(arguments.domain)
-        workload = _workload(arguments, domain)
-    else:
-        arguments, out, domain, workload = partial.read(kept, arguments)
-    for name, value in _DEFAULTS.items():
-        if getattr(arguments, name) is None:
-            setattr(arguments, name, value)
+    """Make the release and print where it lies and what was spent."""
+    if arguments.resume is not None:
+        arguments = _resumed(arguments)
+    missing = [name for name in ("epsilon", "relation", "out") if getattr(arguments, name) is None]
+    if missing:
+        arguments.usage_error(f"the following arguments are required: --{', --'.join(missing)}")
+    out = files.check_target(arguments.out)
+    _check_combination(arguments)
     release_folder.check_packages()
+    domain = demo.domain() if arguments.demo else _domain(arguments.domain)
+    workload = _workload(arguments, domain)
     mechanism = _mechanism(arguments)
-    _check_rows(arguments)
+    if arguments.rows is not None and arguments.rows < 0:
+        raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
     try:
         with _ledger(arguments) as ledger, holder_log(arguments.holder_log):
-            data = _data(arguments, domain) if kept is None else _data_again(arguments, domain, kept)
-            files.sweep(out.parent)
-            _release(arguments, mechanism, data, workload, out, kept, ledger)
+            _release(arguments, mechanism, _data(arguments, domain), workload, out, ledger)
         record = release_folder.read(out).record
         _tell(arguments, domain, out, record, mechanism.backend.drawn)
     except KeyboardInterrupt:
-        raise process.Interrupted(_after_interrupt(arguments, out)) from None
-
-
-def _check_required(arguments: argparse.Namespace) -> None:
-    """Refuse a call that lacks what a new release needs, or gives a resumed one what it has already."""
-    if arguments.resume is None:
-        lacking = [f"--{name}" for name in ("epsilon", "relation", "out") if getattr(arguments, name) is None]
-        if lacking:
-            arguments.refuse(f"the following arguments are required: {', '.join(lacking)}")
-        return
-    allowed = {*partial.RESUMABLE, "resume", "run", "refuse"}
-    usual = {"delta": "0", "mechanism": "marginals", "option": [], "no_header": False, "demo": False}
-    for name, value in vars(arguments).items():
-        if name not in allowed and value != usual.get(name):
-            shown = "TABLE" if name == "table" else f"--{name.replace('_', '-')}"
-            raise ValueError(f"{shown} is kept in {arguments.resume}: leave it out with --resume.")
-
-
-def _check_rows(arguments: argparse.Namespace) -> None:
-    if arguments.rows is not None and arguments.rows < 0:
-        raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
-    if arguments.rows is None and arguments.weights is not None:
-        raise ValueError(
-            "--rows is missing: records have weights, so that their number is private and does not follow "
-            "from the total weight. Say how many synthetic rows to draw; nothing was spent."
-        )
-
-
-def _after_interrupt(arguments: argparse.Namespace, out: pathlib.Path) -> str:
-    """Return a message on the state after an interrupt: the release exists in full or not at all."""
-    kept = partial.path_of(out) if arguments.resume is None else pathlib.Path(arguments.resume)
-    if (out / "release.json").is_file():
-        return f"interrupted; the release is at {out}"
-    if partial.has_answers(kept):
-        return f"interrupted; {partial.promise(kept)}"
-    if arguments.ledger is not None:
-        return f"interrupted; nothing was written. {spending.AGAIN}"
-    return "interrupted; nothing was spent"
+        said = spending.after_interrupt(out, resumable=arguments.ledger is not None)
+        raise process.Interrupted(said) from None
 
 
 def _ledger(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Ledger | None]:
@@ -222,45 +178,123 @@ def _release(
     data: Dataset,
     workload: Workload,
     out: pathlib.Path,
-    kept: pathlib.Path | None,
     ledger: Ledger | None,
 ) -> None:
-    """Measure, fit and write; anything else that could fail has been checked before."""
-    show, release = _show(arguments), None
+    """Measure, fit and write; everything that could fail for other reasons was checked before."""
+    show = _show(arguments)
+    folder = _begun(arguments, out)
+    if folder.is_complete:
+        _finish(folder, out)
+        return
+    release = None
     try:
-        with files.reserve(out) as folder:
-            process.check()
-            kept = partial.make(out, arguments, data.domain, workload) if kept is None else kept
-            release = mechanism.run(
-                data, workload, ledger=ledger, key=arguments.key, show_progress=show, keep=kept
-            )
-            process.check()
-            release_folder.fill(
-                folder,
-                release,
-                synthetic_rows=arguments.rows,
-                synthetic_format=arguments.synthetic,
-                source=demo.TERMS if arguments.demo else None,
-                show_progress=show,
-            )
-            process.check()
-        partial.settle(kept, out, mechanism, None)
-    except BaseException as error:
-        paid = kept is not None and partial.has_answers(kept)
-        if kept is not None:
-            partial.settle(kept, out, mechanism, error)
-        process.check()  # a library may have turned an interrupt into another error
-        if not isinstance(error, Exception) or not (paid or mechanism.backend.drawn):
-            raise
-        if not isinstance(error, FitError) and release is None and paid and not mechanism.backend.drawn:
-            raise  # refused before anything was computed
-        said = (
-            f"{spending.stage(error, release is not None)}. The budget is spent ({spending.price(mechanism)})"
+        process.check()
+        shared: dict[str, Any] = {"ledger": ledger, "key": arguments.key, "show_progress": show}
+        release = mechanism.run(data, workload, folder=folder, **shared)
+        process.check()
+        release_folder.fill(
+            folder.folder,
+            release,
+            synthetic_rows=arguments.rows,
+            synthetic_format=arguments.synthetic,
+            source=demo.TERMS if arguments.demo else None,
+            show_progress=show,
         )
-        said += f"; {partial.promise(kept)}" if paid and kept is not None else "."
-        if ledger is not None and not paid:
+        process.check()
+        _finish(folder, out)
+    except BaseException as error:
+        _left(folder)
+        if not isinstance(error, Exception):
+            raise
+        process.check()  # a library may have turned an interrupt into another error
+        if not (mechanism.backend.drawn or release is not None or isinstance(error, FitError)):
+            raise
+        said = spending.after_failure(error, mechanism, out)
+        if ledger is not None and not folder.folder.exists():
             said += f" {spending.AGAIN}"
         raise RuntimeError(said) from error
+
+
+def _begun(arguments: argparse.Namespace, out: pathlib.Path) -> run_folder.RunFolder:
+    """Return the folder in which the release is made, OUT.partial; that of the same command is taken up."""
+    partial = spending.partial_of(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.mkdir()  # whether the name itself is possible: too long, not allowed here, ...
+        out.rmdir()
+        folder = run_folder.RunFolder(partial)
+    except OSError as error:
+        raise ValueError(f"{out} cannot be made: {error.strerror}.") from error
+    stored = {name: value for name, value in vars(arguments).items() if name not in ("run", "usage_error")}
+    for name in ("table", "domain", "workload", "ledger", "holder_log", "out"):
+        if stored[name] is not None:
+            stored[name] = str(pathlib.Path(stored[name]).absolute())
+    found = _command(partial)
+    if (
+        (folder.answers or folder.is_complete)
+        and found is not None
+        and _measuring(found) != _measuring(stored)
+    ):
+        folder.close()
+        raise ValueError(
+            f"{partial} keeps the noisy answers of another run, which was interrupted: go on with it (pgmjax "
+            f"release --resume {shlex.quote(str(partial))}), name another --out, or remove it. Nothing was "
+            "spent."
+        )
+    if folder.is_complete:
+        return folder
+    kept = run_folder.KEPT if folder.answers else run_folder.EMPTY
+    for leftover in partial.iterdir():  # of a release that was being written
+        if leftover.name not in kept:
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+    (partial / _COMMAND).write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    return folder
+
+
+def _finish(folder: run_folder.RunFolder, out: pathlib.Path) -> None:
+    """Turn a run's folder, in which the release is complete, into the release."""
+    folder.finish()
+    (folder.folder / _COMMAND).unlink(missing_ok=True)
+    files.check_target(out)
+    folder.folder.rename(out)
+
+
+def _left(folder: run_folder.RunFolder) -> None:
+    """Leave a folder that keeps answers to `--resume`; remove one in which nothing was paid for."""
+    paid = folder.answers or (folder.folder / "release.json").is_file()
+    folder.close()
+    if not paid:
+        shutil.rmtree(folder.folder, ignore_errors=True)
+
+
+def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
+    """Return the arguments of the command that began a folder, with the options of output given now."""
+    partial = pathlib.Path(arguments.resume)
+    stored = _command(partial)
+    if stored is None:
+        raise ValueError(f"{arguments.resume} is no folder that an interrupted release left.")
+    given = {name: value for name, value in vars(arguments).items() if value != _DEFAULTS.get(name)}
+    other = [name for name in given if name not in (*_OUTPUT, "resume", "run", "usage_error")]
+    if other:
+        raise ValueError(
+            f"--{other[0].replace('_', '-')} was decided when the run began: with --resume give options of "
+            "fit and output only."
+        )
+    return argparse.Namespace(**{**stored, **given, "resume": None})
+
+
+def _command(partial: pathlib.Path) -> dict[str, Any] | None:
+    """Return the arguments that a folder was begun with, None if it has none."""
+    try:
+        found = json.loads((partial / _COMMAND).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _measuring(stored: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments that decide what is measured."""
+    return {name: value for name, value in stored.items() if name not in _OUTPUT}
 
 
 def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: Any, drawn: bool) -> None:
@@ -308,6 +342,11 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         raise ValueError("--rows-outside is the holder's: with --ledger it was fixed by pgmjax ledger init.")
     if arguments.ledger is None and arguments.holder_log is not None:
         raise ValueError("--holder-log goes with --ledger: without one, you are the table's holder.")
+    if arguments.weights is not None and arguments.rows is None:
+        raise ValueError(
+            "--rows is missing: with --weights the estimated total is no number of rows, and the number of "
+            "records is private. Say how many synthetic rows to draw."
+        )
     if arguments.max_cells is not None and arguments.workload is not None:
         raise ValueError("--max-cells goes with --all-kway: a workload file is measured whole.")
 
@@ -363,14 +402,6 @@ def _data(arguments: argparse.Namespace, domain: Domain) -> Dataset:
         raise ValueError(str(error).replace("header=False", "--no-header")) from error
 
 
-def _data_again(arguments: argparse.Namespace, domain: Domain, kept: pathlib.Path) -> Dataset:
-    """Return the table of a resumed run, which is opened only where its records are needed."""
-    begun = (kept / run_folder.RUN).is_file()
-    if arguments.ledger is not None or not begun:
-        return _data(arguments, domain)
-    return run_folder.DeferredTable(kept, lambda: _data(arguments, domain))
-
-
 def _example(domain: Domain) -> str:
     """A valid example condition: the first value of the first attribute."""
     first = domain.attribute(domain.attributes[0])
@@ -385,8 +416,6 @@ def _print(
     print(f"  report   {out / 'report.html'}")
     print(f"  ask it   pgmjax query {shlex.quote(arguments.out)} {shlex.quote(_example(domain))}")
     numbers = f"loss {report_text.number(fit['loss'])}, gap {report_text.number(fit['gap'])}"
-    if arguments.rows is None and record["total"] > release_folder.MOST_ROWS:
-        print(f"  rows     {release_folder.MOST_ROWS:,}, the most without --rows")
     print(f"  fit      {fit['status']} after {fit['steps']} steps, {numbers}")
     if record["answered_by"] == "learner":
         print("  answers  by the trained model in predictor/, not by the engine's")
@@ -429,6 +458,6 @@ def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text)
-    except json.JSONDecodeError:
+        return files.parse_json(text)
+    except ValueError:
         return text

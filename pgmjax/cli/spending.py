@@ -1,27 +1,32 @@
-"""Track the spending of a run, and say what was spent where it did not become a release."""
+"""Track the spending of a run, and save paid answers that did not become a release."""
 
 from __future__ import annotations
 
-import contextlib
-import json
+import hashlib
+import os
 import pathlib
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from pgmjax._internal import files
 from pgmjax.cli import process
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from pgmjax.mechanisms.base import FitError
-from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.backend import NoiseBackend, passes_on
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.response import KaryResponse, UnaryResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionDistribution
+from pgmjax.release import run_folder
 
+_RESUME = (
+    "Run the same command again, or pgmjax release --resume {}: it goes on from them, at no further cost"
+)
+_LONGEST = 200  # bytes of a name, of the 255 that file systems allow
 AGAIN = "Run the same command again: it goes on under the same charge of the ledger, at no further cost."
 
 
+@passes_on
 class WatchedBackend:
     """A noise backend that forwards to another one and records whether noise was drawn.
 
@@ -112,35 +117,36 @@ def price(mechanism: Any) -> str:
     return f"epsilon = {as_text(mechanism.epsilon)}{delta}"
 
 
-def stage(error: Exception, measured: bool) -> str:
-    """Return a message on the stage of a run that failed, and why."""
-    name = "fit" if isinstance(error, FitError) else "writing" if measured else "measuring"
-    reason = str(_cause(error)).strip().rstrip(".") or type(_cause(error)).__name__
-    return f"The {name} failed: {reason}"
-
-
-def _cause(error: BaseException) -> BaseException:
-    return error.__cause__ or error if isinstance(error, FitError) else error
-
-
-def record(folder: pathlib.Path, mechanism: Any, error: BaseException) -> None:
-    """Write `spent.json` into the folder of a run that ended early.
+def after_interrupt(out: pathlib.Path, *, resumable: bool = False) -> str:
+    """Return a message on what an interrupt left.
 
     Args:
-        folder: the folder with the noisy answers, which may be published if the noise is secure.
-        mechanism: the mechanism with its privacy parameters.
-        error: the error; only its class name is written.
+        out: where the release was to be.
+        resumable: whether a ledger keeps the run's charge and answers.
     """
-    numbers = {"epsilon": as_text(mechanism.epsilon), "delta": as_text(mechanism.delta)}
-    spent = {
-        "format": "pgmjax-failed-release",
-        "mechanism": mechanism.name,
-        **numbers,
-        "relation": mechanism.relation.value,
-        "spent": numbers,
-        "secure": mechanism.backend.secure,
-        "seed": mechanism.backend.seed,
-        "error": type(_cause(error)).__name__,
-    }
-    with contextlib.suppress(OSError), files.replacing(folder / "spent.json") as path:  # the answers matter
-        path.write_text(json.dumps(spent, indent=2) + "\n", encoding="utf-8")
+    partial = partial_of(out)
+    if (out / "release.json").is_file():
+        return f"interrupted; the release is at {out}"
+    if partial.is_dir():
+        return f"interrupted; the noisy answers are in {partial}. {_RESUME.format(partial)}"
+    return f"interrupted; nothing was written. {AGAIN}" if resumable else "interrupted; nothing was spent"
+
+
+def after_failure(error: Exception, mechanism: Any, out: pathlib.Path) -> str:
+    """Return a message on what failed after a run had its first noise, and what it left."""
+    cause = error.__cause__ if isinstance(error, FitError) and error.__cause__ else error
+    reason = str(cause).strip().rstrip(".") or type(cause).__name__
+    partial = partial_of(out)
+    measured = (partial / run_folder.MEASUREMENTS).is_file()
+    stage = "fit" if isinstance(error, FitError) else "writing" if measured else "measuring"
+    said = f"The {stage} failed: {reason}. The budget is spent ({price(mechanism)})"
+    kept = f"; the noisy answers are in {partial}. {_RESUME.format(partial)}" if partial.is_dir() else ""
+    return f"{said}{kept}."
+
+
+def partial_of(out: pathlib.Path) -> pathlib.Path:
+    """Return the folder in which a release is made: OUT.partial, of a long name the beginning."""
+    name = out.name
+    if len(os.fsencode(name)) > _LONGEST:
+        name = f"{name[:50]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
+    return out.with_name(f"{name}.partial")

@@ -54,6 +54,7 @@ class Attribute:
             raise TypeError(f"An attribute's name must be a string, got {type(self.name).__name__}.")
         if not self.name:
             raise ValueError("An attribute's name must not be empty.")
+        checks.plain_text("An attribute's name", self.name)
         said = f"The size of attribute {self.name!r}"
         object.__setattr__(self, "size", checks.integer(said, self.size, low=1))
         if self.labels is not None and self.bins is not None:
@@ -262,6 +263,8 @@ def checked_labels(name: str, what: str, values: Iterable[Any]) -> tuple[Label, 
                 f"The {what} of attribute {name!r} must be text, numbers or bools, got "
                 f"{type(value).__name__} (in YAML, put dates and the like in quotes)."
             )
+        if isinstance(value, str):
+            checks.plain_text(f"The {what} of attribute {name!r}", value)
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"The {what} of attribute {name!r} must be finite (missing: true reads NaN).")
     if len({text_of(value) for value in values}) < len(values) or len(set(values)) < len(values):

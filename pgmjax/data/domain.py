@@ -22,8 +22,14 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, html
+from pgmjax._internal.files import parse_json, read_text
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.cliques import Clique, as_clique
+
+_DEEPEST = 32  # a domain file needs 4
+_LONGEST_NUMBER = 400  # characters
+_MOST_NODES = 1_000_000
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -124,13 +130,15 @@ class Domain:
 
         Raises:
             ValueError: the kind of file is not supported, a name is given twice, or the text is not valid
-                JSON or YAML.
+                JSON or YAML, nested too deep, with numbers of more than 400 digits, or with aliases that
+                stand for more than a million entries.
         """
         try:
             return cls(read_file(path))
-        except (TypeError, ValueError) as error:
+        except (RecursionError, TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"Domain file {os.fspath(path)}: {error}") from error
+            reason = "it is nested too deep." if isinstance(error, RecursionError) else f"{error!s:.1000}"
+            raise kind(f"Domain file {os.fspath(path)}: {reason}") from error
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a domain file: .json, .yaml or .yml."""
@@ -193,8 +201,8 @@ def read_file(path: str | os.PathLike[str]) -> Any:
     """Return the content of a .json, .yaml or .yml file."""
     file = pathlib.Path(path)
     kind = _file_kind(file)
-    text = file.read_text(encoding="utf-8-sig")
-    return json.loads(text, object_pairs_hook=_unique) if kind == "json" else _read_yaml(text)
+    text = read_text(file, "utf-8-sig")
+    return parse_json(text, object_pairs_hook=_unique) if kind == "json" else _read_yaml(text)
 
 
 def write_file(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
@@ -233,7 +241,24 @@ def _read_yaml(text: str) -> Any:
     yaml = checks.optional("yaml", extra="tables")
 
     class Loader(yaml.SafeLoader):  # type: ignore[name-defined]
-        """YAML 1.2 bools, so that the labels `yes`, `No` and `off` stay text."""
+        """YAML 1.2 bools, so that the labels `yes`, `No` and `off` stay text; little depth, short numbers."""
+
+        def fetch_flow_collection_start(self, kind: Any) -> None:
+            self._require_depth()  # before PyYAML takes time that grows with the square of the depth
+            super().fetch_flow_collection_start(kind)
+
+        def add_indent(self, column: int) -> bool:
+            self._require_depth()
+            return bool(super().add_indent(column))
+
+        def _require_depth(self) -> None:
+            if self.flow_level + len(self.indents) > _DEEPEST:
+                raise ValueError(f"it is nested more than {_DEEPEST} deep.")
+
+        def construct_scalar(self, node: Any) -> Any:
+            if node.tag in _NUMBERS and len(node.value) > _LONGEST_NUMBER:
+                raise ValueError(f"it holds a number of {len(node.value):,} characters.")
+            return super().construct_scalar(node)
 
     bool_tag = "tag:yaml.org,2002:bool"
     Loader.yaml_implicit_resolvers = {
@@ -249,9 +274,38 @@ def _read_yaml(text: str) -> Any:
 
     Loader.add_constructor("tag:yaml.org,2002:map", mapping)
     try:
-        return yaml.load(text, Loader=Loader)
+        loader = Loader(text)
+        try:
+            root = loader.get_single_node()
+            _require_few(root, len(text))
+            return None if root is None else loader.construct_document(root)
+        finally:
+            loader.dispose()
     except yaml.YAMLError as error:
         raise ValueError(f"not YAML: {error}") from error
+
+
+def _require_few(root: Any, length: int) -> None:
+    """Refuse nodes of YAML that aliases multiply, such as lists of lists of one list.
+
+    Raises:
+        ValueError: there are a million and more than the text has characters, or a node holds itself.
+    """
+    sizes: dict[int, int] = {}
+    most = length + _MOST_NODES
+
+    def size(node: Any) -> int:
+        if id(node) not in sizes:
+            sizes[id(node)] = most + 1  # what it counts for where it is met again within itself
+            pairs = node.value if isinstance(node.value, list) else []
+            parts = [part for pair in pairs for part in (pair if isinstance(pair, tuple) else (pair,))]
+            sizes[id(node)] = 1 + sum(map(size, parts))
+        if sizes[id(node)] > most:
+            raise ValueError("its aliases stand for more than a million entries.")
+        return sizes[id(node)]
+
+    if root is not None:
+        size(root)
 
 
 def infer(frame: Any, bins: int | Mapping[str, Any] | None, max_labels: int) -> dict[str, Attribute]:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.files import mapped
 from pgmjax.data import fingerprint
 from pgmjax.data.arrow import encode_array
 from pgmjax.data.definition import TableDefinition, coder_of
@@ -451,11 +452,9 @@ def open_npy(
 
 def _mapped(file: pathlib.Path, domain: Domain) -> np.ndarray:
     try:
-        codes = np.load(file, mmap_mode="r", allow_pickle=False)
+        codes = mapped(file)
     except (ValueError, OSError, EOFError):
-        codes = None
-    if not isinstance(codes, np.ndarray):
-        raise ValueError(f"{file} cannot be read as a .npy file.")
+        raise ValueError(f"{file} cannot be read as a .npy file.") from None
     if codes.ndim not in (1, 2) or (1 if codes.ndim == 1 else codes.shape[1]) != len(domain):
         raise ValueError(
             f"{file.name} must have a row a record and a column for each of the domain's {len(domain)} "

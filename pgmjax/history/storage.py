@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import pathlib
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -91,10 +92,12 @@ def _load(folder: Any, make: Callable[..., _History]) -> _History:
     with FOLDER.reading(folder) as contents:
         record = contents.record
         name = str(record.get("arrays"))
-        if hashlib.sha256(contents.path(name).read_bytes()).hexdigest()[:32] not in name:
+        with contents.path(name).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest[:32] not in name:
             raise ValueError(f"{name} is not what was written under this name.")
         arrays = contents.arrays(name)
-        reader = _Reader(arrays)
+        reader = _Reader(_told(arrays, record["measurements"]))
         measurements = [reader.measurement(entry) for entry in record["measurements"]]
         return make(
             Domain(record["domain"]),
@@ -122,6 +125,25 @@ def _described(measurement: LinearMeasurement, dense: list[np.ndarray]) -> dict[
         "noise": measurement.noise,
         **({"scale": None} if distribution is None else distribution.parameters()),
     }
+
+
+def _told(arrays: files.StoredArrays, entries: list[dict[str, Any]]) -> dict[str, np.ndarray]:
+    """Return the arrays that the measurements are read from, if they are as long as the record says."""
+    sizes = dict.fromkeys(("values_i", "values_f", "matrices_i", "matrices_f", "stddevs"), 0)
+    for entry in entries:
+        sizes["values_" + entry["values"]] += math.prod(entry["shape"])
+        sizes["stddevs"] += math.prod(entry["stddev"])
+        if "matrix" in entry["query"]:
+            kind, *shape = entry["query"]["matrix"]
+            sizes["matrices_" + kind] += math.prod(shape)
+    told = {name: size for name, size in sizes.items() if size or name in arrays}
+    for name, size in told.items():
+        if arrays.header(name).shape != (size,):
+            raise ValueError(f"{name} is not as long as its record says.")
+    answers = sizes["values_i"] + sizes["values_f"]
+    if "covariance" in arrays and arrays.header("covariance").shape != (answers, answers):
+        raise ValueError("its covariance is not that of its answers.")
+    return {name: arrays[name] for name in told}
 
 
 class _Reader:

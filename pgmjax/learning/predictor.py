@@ -14,7 +14,7 @@ import numpy as np
 
 from pgmjax._internal import files
 from pgmjax._internal.moved import renamed
-from pgmjax.data.cliques import Clique
+from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.learning import as_learner
 from pgmjax.learning.base import FittedLearner, Learner
@@ -257,12 +257,16 @@ def read(folder: str | os.PathLike[str]) -> Predictor:
         ValueError: no predictor, or one that is damaged or of another version.
     """
     with FOLDER.reading(folder) as contents:
-        record = contents.record
-        parts = [
-            _part(contents.arrays(f"part-{number}.npz"), about, record["seed"])
-            for number, about in enumerate(record["parts"])
-        ]
-        return Predictor(Domain(record["domain"]), as_encoding(record["encoding"]), tuple(parts))
+        record, domain = contents.record, Domain(contents.record["domain"])
+        encoding, parts = as_encoding(record["encoding"]), []
+        for number, about in enumerate(record["parts"]):
+            stored = contents.arrays(f"part-{number}.npz")
+            width = encoding.dimensions(domain, as_clique(domain, about["clique"]))
+            rows, *others = (stored.header(name).shape for name in _TAUGHT)
+            if rows[1:] != (width,) or any(shape != rows[:1] for shape in others):
+                raise ValueError(f"the arrays of part-{number}.npz do not fit its record, or one another.")
+            parts.append(_part(dict(stored), about, record["seed"]))
+        return Predictor(domain, encoding, tuple(parts))
 
 
 def check_writable(learner: Learner, encoding: Encoding) -> None:

@@ -19,7 +19,7 @@ from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.local.channel import Channel, predicted_error
 from pgmjax.measurements.linear import LinearMeasurement
-from pgmjax.privacy.responding import Block
+from pgmjax.privacy.responding import Block, Responses
 from pgmjax.privacy.response import ResponseDistribution
 from pgmjax.queries import AttributeQuery, Product, Query, WeightedSum, identity, matrix
 
@@ -245,7 +245,8 @@ def marginals_of(
     """Return estimated marginals of cliques, with their covariance, in one pass over the responses.
 
     Args:
-        responses: a perturbed table, or a stream of responses, which is consumed.
+        responses: a perturbed table, or a stream of responses, which is consumed; a ledger stores only the
+            counts of a stream.
         cliques: lists of attributes, all in the groups of the responses.
         show_progress: whether to show a progress bar; None shows it only in terminals.
 
@@ -253,11 +254,20 @@ def marginals_of(
         ValueError: an attribute that is in no group.
     """
     wanted: list[Clique] = [as_clique(responses.domain, clique) for clique in cliques]
-    tally = Tally(responses.domain, responses.groups, responses.distributions, wanted)
-    with Progress("counting", responses.rows, show_progress) as progress:
-        for block in responses.blocks():
-            tally.add(block)
-            progress.advance(len(block[0]))
+    make = functools.partial(Tally, responses.domain, responses.groups, responses.distributions, wanted)
+    tally = make()
+
+    def count(blocks: Iterator[Block]) -> np.ndarray:
+        part = make()
+        with Progress("counting", responses.rows, show_progress) as progress:
+            for block in blocks:
+                part.add(block)
+                progress.advance(len(block[0]))
+        return part.sums()
+
+    asked = {"tally": [list(clique) for clique in wanted]}
+    sums = responses.counted(asked, count) if isinstance(responses, Responses) else count(responses.blocks())
+    tally.take(sums, responses.rows)
     return tally.marginals()
 
 
@@ -290,6 +300,23 @@ class Tally:
             np.zeros([factor.size + 1 for factor in factors], np.int64) for factors in self._factors
         ]
         self.rows = 0
+
+    def sums(self) -> np.ndarray:
+        """Return all sums, int64 [n], clique by clique; they add up over blocks."""
+        return np.concatenate([np.zeros(0, np.int64), *(sums.reshape(-1) for sums in self._sums)])
+
+    def take(self, sums: np.ndarray, rows: int) -> None:
+        """Take in what `sums` gave for some records.
+
+        Raises:
+            ValueError: sums of other cliques.
+        """
+        sizes = [table.size for table in self._sums]
+        if sums.shape != (sum(sizes),):
+            raise ValueError(f"these sums are of other cliques: expected {sum(sizes):,}, got {sums.size:,}.")
+        for table, part in zip(self._sums, np.split(sums, np.cumsum(sizes)[:-1]), strict=True):
+            table += part.reshape(table.shape)
+        self.rows += rows
 
     def add(self, block: Sequence[np.ndarray]) -> None:
         """Add a block of answers: for each group categories [rows] or bits [rows, size]."""

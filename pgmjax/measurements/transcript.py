@@ -151,7 +151,7 @@ def read(record: Mapping[str, Any], domain: Domain) -> Transcript:
         domain,
         queries,
         count,
-        Fraction(record["step"]),
+        Fraction(checks.short_number("step", record["step"])),
         np.array(record["drawn"]),
         np.array(record["records"]),
     )

@@ -12,14 +12,13 @@ import abc
 import contextlib
 import dataclasses
 import functools
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
-from pgmjax._internal import checks, files
+from pgmjax._internal import checks
 from pgmjax._internal.errors import Error
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
@@ -31,18 +30,17 @@ from pgmjax.measurements.total import estimate_total
 from pgmjax.measurements.transcript import Transcript
 from pgmjax.model.graphical import GraphicalModel
 from pgmjax.privacy.accounting.zcdp import rho_for
-from pgmjax.privacy.backend import NoiseBackend, default_backend
+from pgmjax.privacy.backend import NoiseBackend
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text, exact, exact_delta, exact_epsilon
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.private_table import PrivateTable
-from pgmjax.privacy.run_folder import RunFolder
 from pgmjax.privacy.scores import Score
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release, Spent
-from pgmjax.release.tables import write_measurements
+from pgmjax.release.run_folder import RunFolder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +122,7 @@ class PrivacyParameters:
         key: str | None,
         folder: RunFolder | None = None,
     ) -> PrivateTable:
-        """Return the table under a new budget, with its charge and answers kept in a ledger if one is given.
+        """Return the table under a new budget; a ledger and a folder, if given, keep charge and answers.
 
         Args:
             data: the private table.
@@ -133,12 +131,10 @@ class PrivacyParameters:
                 the name of the mechanism under "mechanism". It identifies the run in the ledger.
             ledger: the ledger with the table's budget.
             key: the run's name in the ledger. Default: derived from the request.
-            folder: the folder that keeps the answers. Default: none.
+            folder: the run's folder.
 
         Raises:
-            ValueError: a key without a ledger, a table that is not in the ledger, or a folder with another
-                run.
-            TableChangedError: the folder's run began with another table.
+            ValueError: a key without a ledger, a table that is not in the ledger, or a folder of another run.
             LedgerError: the ledger cannot be read.
         """
         asked = {
@@ -148,24 +144,13 @@ class PrivacyParameters:
             "max_weight": data.max_weight if data.weighted else None,
             "workload": None if workload is None else workload.to_list(),
         }
-        journal = self._journal(data, asked, ledger, key)
-        if journal is not None and isinstance(journal.data, Dataset):
-            data = journal.data
-        if folder is None:
-            return PrivateTable(data, self.relation, self.budget(), self.backend, journal)
-        backend = default_backend() if self.backend is None else self.backend
-        noise = {"backend": backend.name, "rows_outside": data.rows_outside}
-        folder.bind({**asked, **self._parameters(), **noise}, data, journal)
-        return PrivateTable(data, self.relation, self.budget(), backend, folder)
-
-    def _parameters(self) -> dict[str, Any]:
-        """Return the privacy parameters that identify a run, public and JSON-serialisable."""
-        return {
-            "epsilon": as_text(self.epsilon),
-            "delta": as_text(Fraction(0) if self.budget().unit == "epsilon" else self.delta),
-            "relation": self.relation.value,
-            "seed": None if self.backend is None else self.backend.seed,
-        }
+        kept = self._journal(data, asked, ledger, key)
+        if folder is not None:
+            folder.bind({**asked, **self._parameters()}, data)
+        if kept is not None and isinstance(kept.data, Dataset):
+            data = kept.data
+        journal = kept if folder is None else folder.journal(kept)
+        return PrivateTable(data, self.relation, self.budget(), self.backend, journal)
 
     def _journal(
         self, data: Dataset | Ratings, asked: Mapping[str, Any], ledger: Ledger | None, key: str | None
@@ -190,6 +175,16 @@ class PrivacyParameters:
         if not isinstance(ledger, Ledger):
             raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}: see Ledger.open.")
         return LedgerJournal.of_table(ledger, data, key, {**asked, **self._parameters()})
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return what a request says of the guarantee and the noise."""
+        delta = Fraction(0) if self.budget().unit == "epsilon" else self.delta
+        return {
+            "epsilon": as_text(self.epsilon),
+            "delta": as_text(delta),
+            "relation": self.relation.value,
+            "seed": None if self.backend is None else self.backend.seed,
+        }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -251,7 +246,7 @@ class Run:
         plan: the value that `Mechanism.plan` returned.
         table: the private table under its budget.
         show_progress: None shows progress bars in terminals only, False never.
-        folder: the folder that keeps the run's answers; None where none was asked for.
+        folder: where the run's noisy answers are kept, or None.
     """
 
     mechanism: Mechanism
@@ -260,9 +255,6 @@ class Run:
     table: PrivateTable
     show_progress: bool | None = None
     folder: RunFolder | None = None
-    _measured: list[LinearMeasurement] = dataclasses.field(
-        default_factory=list, init=False, repr=False, compare=False
-    )
 
     @property
     def budget(self) -> Budget:
@@ -283,15 +275,9 @@ class Run:
         """
         given = {f"{self.budget.unit}s": list(costs)}
         measured = self.table.measure(list(queries), **given, show_progress=self.show_progress)
-        self._measured.extend(measured)
-        self._keep(self._measured)
+        if self.folder is not None:
+            self.folder.record(measured, self.table.secure, self.table.seed)
         return list(measured)
-
-    def _keep(self, measurements: Sequence[LinearMeasurement]) -> None:
-        """Write the noisy answers so far into the run's folder, where one was asked for."""
-        if self.folder is not None and self.folder.is_open and measurements:
-            with files.replacing(self.folder.path / "measurements.parquet") as path:
-                write_measurements(measurements, path, secure=self.table.secure, seed=self.table.seed)
 
     def select(self, score: Score, cost: Fraction) -> int:
         """Select a candidate, by permute-and-flip for an epsilon or the exponential mechanism for a rho.
@@ -342,7 +328,6 @@ class Run:
         Raises:
             FitError: the fit failed. The error carries the measurements, whose cost is spent.
         """
-        self._keep(measurements)
         fit = self.fit(measurements) if fit is None else fit
         mechanism, table = self.mechanism, self.table
         if self.budget.unit == "epsilon":
@@ -388,6 +373,10 @@ class Mechanism(PrivacyParameters, abc.ABC):
     """One line for lists of mechanisms."""
     audited_with: ClassVar[Mapping[str, Any]] = {}
     """Settings used by audits on tiny tables."""
+    audited_values: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """Values of options used by audits, where the option's type does not tell them."""
+    audited_large: ClassVar[Mapping[str, Any] | None] = {}
+    """Settings with which it measures a marginal of more than 2^18 cells; None if it never does."""
 
     def run(
         self,
@@ -397,7 +386,7 @@ class Mechanism(PrivacyParameters, abc.ABC):
         ledger: Ledger | None = None,
         key: str | None = None,
         show_progress: bool | None = None,
-        keep: str | os.PathLike[str] | None = None,
+        folder: RunFolder | None = None,
     ) -> Release:
         """Run the mechanism and return a release.
 
@@ -408,21 +397,18 @@ class Mechanism(PrivacyParameters, abc.ABC):
             key: the run's name in the ledger. Default: derived from the request. Repeating a run under the
                 same name returns the same answers at no cost, also after an interruption.
             show_progress: None shows a progress bar in terminals only, False never.
-            keep: a folder in which every noisy answer is on disk before it is used (`privacy.RunFolder`),
-                and from which the same run goes on after any kind of end, at no further cost. All answers
-                in `measurements.parquet` there are part of the release. Default: none.
+            folder: where every noisy answer is on disk before it is used; a run that was interrupted goes on
+                from it at no further cost. Default: answers are kept by the ledger, if any.
 
         Raises:
             TypeError: an argument is not a table, a workload or a ledger.
             ValueError: the workload does not fit the table or the mechanism, the model does not fit in
-                memory, the table is invalid, or the folder keeps another run; nothing was spent.
-            TableChangedError: the run in the folder began with another table; nothing was computed.
+                memory, or the table is invalid; nothing was spent.
             BudgetExceeded: the table's budget in the ledger does not suffice; nothing was spent.
             LedgerError: the ledger cannot be used; nothing was spent.
             FitError: the fit failed after budget was spent. The error carries the measurements.
         """
-        with _kept(keep) as folder:
-            return self.execute(self._start(data, workload, ledger, key, show_progress, folder))
+        return self.execute(self._start(data, workload, ledger, key, show_progress, folder))
 
     @abc.abstractmethod
     def plan(self, request: Request) -> Any:
@@ -471,14 +457,6 @@ class Mechanism(PrivacyParameters, abc.ABC):
         return Run(self, request, plan, table, show_progress, folder)
 
 
-def _kept(path: str | os.PathLike[str] | None) -> contextlib.AbstractContextManager[RunFolder | None]:
-    """Open the folder that keeps a run's answers, and import what writing them needs."""
-    if path is None:
-        return contextlib.nullcontext()
-    checks.optional("pyarrow.parquet", extra="tables")
-    return RunFolder(path)
-
-
 @dataclasses.dataclass(frozen=True)
 class MeasurementPlan:
     """Queries that do not depend on the records, with their weights.
@@ -519,11 +497,10 @@ class MeasureOnce(Mechanism):
         ledger: Ledger | None = None,
         key: str | None = None,
         show_progress: bool | None = None,
-        keep: str | os.PathLike[str] | None = None,
+        folder: RunFolder | None = None,
     ) -> Measured:
         """Measure like `run`, without the fit; see `release_together`."""
-        with _kept(keep) as folder:
-            return self._measured(self._start(data, workload, ledger, key, show_progress, folder))
+        return self._measured(self._start(data, workload, ledger, key, show_progress, folder))
 
     def execute(self, run: Run) -> Release:
         """Measure, fit and return the release."""

@@ -142,7 +142,7 @@ class SimilarityMLDP(PrivacyParameters):
             known,
             self.epsilon,
             self.protect,
-            table.backend.secure,
+            table.secure,
             value_range(self.measure, ratings.scale, table.shape[1]),
             table.receipt(),
         )

@@ -58,7 +58,9 @@ class RandomizedResponse(Mechanism):
         probability e^epsilon_i / (e^epsilon_i + m - 1). Optimal unary: a true bit is 1 with probability 1/2,
         any other with 1 / (e^epsilon_i + 1). Symmetric: every bit is kept with probability
         e^(epsilon_i / 2) / (e^(epsilon_i / 2) + 1). Probabilities are rounded so that no answer costs more.
-        The number of records is public. The model is post-processing.
+        The number of records is public. The model is post-processing. `run` releases, and stores in a ledger,
+        only counts of answers, which do not depend on the order of the table; `perturb` releases and stores
+        answers in the order of the table, which must be public.
 
     References:
         Wang, Ying and Zhang 2016 (the estimators of `local`); Wang, Blocki, Li and Jha 2017 (encodings).
@@ -84,6 +86,13 @@ class RandomizedResponse(Mechanism):
         "public."
     )
     audited_with: ClassVar[dict[str, Any]] = {"useless": "answer"}
+    audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "universe": ("attributes", "joint"),
+        "encoding": (None, *ENCODINGS),
+        "share": (None, {"a": 2}),
+        "useless": ("answer", "refuse"),
+    }
+    audited_large: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -108,7 +117,7 @@ class RandomizedResponse(Mechanism):
     def execute(self, run: Run) -> Release:
         """Randomise the records, count the answers over the workload's cliques, and fit a model.
 
-        The order of the table does not matter, since only counts are released.
+        The order of the table does not matter, since only counts are released and stored in a ledger.
         """
         domain = run.request.domain
         asked = [entry.clique for entry in run.request.workload.entries if domain.size(entry.clique) > 1]
@@ -167,7 +176,7 @@ class RandomizedResponse(Mechanism):
         settings = {"mechanism": f"{self.name}-rows", **plan.describe()}
         table = self._open_table(data, Workload([list(names)]), settings, ledger, key)
         with contextlib.nullcontext() if out is None else reserve(out) as folder:
-            responses = self._respond(table, plan, list(plan.groups), show_progress)
+            responses = self._respond(table, plan, list(plan.groups), show_progress, row_order_is_public)
             columns = columns_of(responses, folder)
             made = PerturbedTable(
                 table.domain, columns, responses.rows, table.secure, table.seed, table.receipt()
@@ -202,7 +211,12 @@ class RandomizedResponse(Mechanism):
         return universes(domain, attributes, self.universe, encoding, self.share, self.epsilon)
 
     def _respond(
-        self, table: PrivateTable, plan: Universes, cliques: Sequence[Clique], show_progress: bool | None
+        self,
+        table: PrivateTable,
+        plan: Universes,
+        cliques: Sequence[Clique],
+        show_progress: bool | None,
+        row_order_is_public: bool = False,
     ) -> Responses:
         rows = table.public_count()
         predicted = plan.predicted_errors(table.domain, cliques, rows)
@@ -211,6 +225,7 @@ class RandomizedResponse(Mechanism):
             plan.groups,
             epsilons=plan.epsilons,
             encodings=plan.encodings,
+            row_order_is_public=row_order_is_public,
             show_progress=show_progress,
         )
 

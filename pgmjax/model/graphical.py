@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks, files
-from pgmjax.data.cliques import Clique, as_clique, marginal_of
+from pgmjax.data.cliques import Clique, as_clique, in_order, marginal_of
 from pgmjax.data.domain import Domain
 from pgmjax.inference.oracles.host import CACHE_BYTES, HostModel
 from pgmjax.inference.plan.forecast import require_cells
@@ -242,9 +242,20 @@ def load(folder: Any) -> GraphicalModel:
             raise ValueError("its potentials are not finite.")
         io.require_probabilities(marginals)
     model = GraphicalModel(domain, potentials, total, marginals)
-    if not math.isfinite(model.log_partition()):
+    # an attribute without a potential leaves cells, and may be of any size: no table is made of it here
+    named = {name for clique in potentials.cliques for name in clique}
+    part = model if named >= set(domain) else _part_of(model, named)
+    if part is not None and not math.isfinite(part.log_partition()):
         raise ValueError(f"{folder} is corrupt: its potentials leave no possible cell.")
     return model
+
+
+def _part_of(model: GraphicalModel, named: set[str]) -> GraphicalModel | None:
+    """The model of the attributes that have potentials, None where none has."""
+    names = in_order(model.domain, named)
+    if not names:
+        return None
+    return GraphicalModel(model.domain.project(names), model.potentials, model.total)
 
 
 def _log_table(domain: Domain, clique: Clique, values: Any) -> np.ndarray:

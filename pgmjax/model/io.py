@@ -6,7 +6,6 @@ Each kind of model adds its own fields and arrays to the domain and the total, w
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import pathlib
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pgmjax._internal.files import ArrayFolder, float_array
+from pgmjax._internal.files import ArrayFolder, StoredArrays, float_array, parse_json, read_text
 from pgmjax._version import __version__
 from pgmjax.data.cliques import as_clique
 from pgmjax.data.domain import Domain
@@ -46,9 +45,7 @@ def write(
 
 
 @contextlib.contextmanager
-def reading(
-    kind: ArrayFolder, folder: Any
-) -> Iterator[tuple[Domain, float, dict[str, Any], dict[str, np.ndarray]]]:
+def reading(kind: ArrayFolder, folder: Any) -> Iterator[tuple[Domain, float, dict[str, Any], StoredArrays]]:
     """Open the folder of a model: its domain, its total, `model.json` and `model.npz`.
 
     Raises:
@@ -67,8 +64,8 @@ def reading(
 def format_of(folder: Any) -> str | None:
     """The format named in `model.json` of a folder; None if it cannot be read."""
     try:
-        described = json.loads((pathlib.Path(folder) / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        described = parse_json(read_text(pathlib.Path(folder) / RECORD))
+    except (OSError, ValueError):
         return None
     named = described.get("format") if isinstance(described, dict) else None
     return named if isinstance(named, str) else None

@@ -4,8 +4,7 @@
 `ratings` does the same for ratings. `sensitivity` computes sensitivities from queries, `scores` rates
 candidates; `scales`, `selection` and `response` give the noise distributions, and a `backend` draws from
 them, securely (`opendp`) or repeatably (`seeded`). `budget` limits a run's spending, `accounting` computes
-the total cost of accesses, and `ledger` records it. `run_folder` keeps a run's answers on disk;
-`tape` replays runs for tests; `exact` reads parameters.
+the total cost of accesses, and `ledger` records it. `tape` replays runs for tests; `exact` reads parameters.
 """
 
 from pgmjax._internal.moved import serve_old_names
@@ -41,7 +40,6 @@ from pgmjax.privacy.ledger import (
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.private_table import PrivateTable, TableReadError, holder_log
 from pgmjax.privacy.response import KaryResponse
-from pgmjax.privacy.run_folder import RunFolder
 from pgmjax.privacy.scores import Counts, Distances, Errors, Score, Stack
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
@@ -80,7 +78,6 @@ __all__ = [
     "Relation",
     "RenyiAccount",
     "Response",
-    "RunFolder",
     "Score",
     "SeededBackend",
     "Selection",

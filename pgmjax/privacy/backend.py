@@ -7,7 +7,7 @@ same distributions from a seed, for repeatable research, and marks its releases 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ class NoiseBackend(Protocol):
 
     Attributes:
         name: the name that releases record.
-        secure: True only if the noise comes from a vetted sampler with operating-system entropy.
+        secure: the backend's own claim. Releases are marked by `is_secure`, which looks at the class.
         seed: the seed, or None.
     """
 
@@ -94,6 +94,42 @@ class NoiseBackend(Protocol):
             ValueError: as for `respond`.
         """
         ...
+
+
+_WRAPPERS: set[type] = set()
+
+_Wrapper = TypeVar("_Wrapper", bound=type)
+
+
+def passes_on(wrapper: _Wrapper) -> _Wrapper:
+    """Mark a class of this library that draws nothing itself and hands over what its `_backend` draws."""
+    _WRAPPERS.add(wrapper)
+    return wrapper
+
+
+def is_secure(backend: NoiseBackend) -> bool:
+    """Return whether noise protects, which the backend's class decides and not its attribute `secure`.
+
+    Guarantees:
+        True only for an `OpenDPBackend`, not of a subclass and without methods put in its place, or for what
+        this library itself wraps around one and that hands over its noise unchanged.
+
+    Example:
+        >>> from pgmjax.privacy.seeded import SeededBackend
+        >>> backend = SeededBackend(1, insecure=True)
+        >>> backend.secure = True
+        >>> is_secure(backend), is_secure(default_backend())
+        (False, True)
+    """
+    from pgmjax.privacy.opendp import OpenDPBackend
+
+    source: Any = backend
+    while True:
+        if any(callable(getattr(type(source), name, None)) for name in getattr(source, "__dict__", ())):
+            return False
+        if type(source) not in _WRAPPERS:
+            return type(source) is OpenDPBackend
+        source = source._backend
 
 
 def default_backend() -> NoiseBackend:

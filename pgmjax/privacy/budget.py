@@ -5,10 +5,11 @@ from __future__ import annotations
 import collections
 import math
 import numbers
+import os
 import threading
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -27,7 +28,40 @@ class BudgetExceeded(Error, ValueError):
     """A spend would exceed the cap. It is raised before any data is read and changes nothing."""
 
 
-class Budget:
+class SingleProcess:
+    """An object that spends in the process that made it, and of which there is one.
+
+    After a fork both processes hold it, and what one of them spends the other does not see; so it is with a
+    copy and with what a pickle gives back.
+
+    Raises:
+        TypeError: when it is copied or pickled.
+    """
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+
+    def _check_process(self) -> None:
+        """Refuse to spend in another process.
+
+        Raises:
+            RuntimeError: this is not the process that made the object; nothing was spent.
+        """
+        if self._process != os.getpid():
+            raise RuntimeError(
+                f"A {type(self).__name__} spends in the process that made it, and this is another one, made "
+                "by a fork: the two would spend the same budget twice. Make it in the process that uses it, "
+                "and share what may be spent by a ledger. Nothing was spent."
+            )
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(
+            f"A {type(self).__name__} cannot be copied or pickled: the copy would spend the same budget once "
+            "more. Hand over the object itself, and between processes share a ledger."
+        )
+
+
+class Budget(SingleProcess):
     """A privacy budget of one table: the cap, and the cost so far.
 
     Pure epsilons, zCDP rhos and Renyi divergences of one order add up even if later parameters depend on
@@ -44,6 +78,7 @@ class Budget:
     Guarantees:
         Everything charged under one budget is together `cap`-DP (unit epsilon), `cap`-zCDP (unit rho) or
         (cap, delta)-DP (unit renyi), under the neighbouring relation of the table it was charged for.
+        Only the process that created it can spend it, and it cannot be copied.
 
     References:
         Rogers et al. 2016, "Privacy odometers and filters" (pure epsilon); Feldman and Zrnic 2021,
@@ -65,6 +100,7 @@ class Budget:
         relation: Relation | str | None = None,
         delta: Any = None,
     ):
+        super().__init__()
         checks.choice("unit", unit, ("epsilon", "rho", "renyi"))
         if (delta is None) == (unit == "renyi"):
             raise ValueError(
@@ -118,8 +154,10 @@ class Budget:
         """Fix the neighbouring relation of the budget.
 
         Raises:
+            RuntimeError: called in another process than the one that created the budget.
             ValueError: the budget is for the other relation; spends under the two cannot be added.
         """
+        self._check_process()
         with self._lock:
             for event in self._events:
                 check_relation(event, relation)
@@ -151,7 +189,9 @@ class Budget:
 
         Raises:
             BudgetExceeded: it would not.
+            RuntimeError: another process than the one that made the budget.
         """
+        self._check_process()
         self._check(self._as_events(cost))
 
     def charge(self, cost: Cost) -> None:
@@ -159,7 +199,9 @@ class Budget:
 
         Raises:
             BudgetExceeded: the spend would exceed the cap; nothing was charged.
+            RuntimeError: called in another process than the one that created the budget; nothing was charged.
         """
+        self._check_process()
         events = self._as_events(cost)
         with self._lock:
             self._check(events)

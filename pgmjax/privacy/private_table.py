@@ -29,8 +29,8 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy import measuring, responding
 from pgmjax.privacy import tape as tapes
 from pgmjax.privacy.accounting.events import Event
-from pgmjax.privacy.backend import NoiseBackend, default_backend
-from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.backend import NoiseBackend, default_backend, is_secure
+from pgmjax.privacy.budget import Budget, SingleProcess
 from pgmjax.privacy.measuring import PlannedMeasurement, TableReadError
 from pgmjax.privacy.scores import Score
 from pgmjax.privacy.sensitivity import Sensitivity
@@ -39,7 +39,7 @@ from pgmjax.queries import Query
 __all__ = ["PrivateTable", "TableReadError"]
 
 
-class PrivateTable:
+class PrivateTable(SingleProcess):
     """A table that answers only with noise, under a budget.
 
     Args:
@@ -73,6 +73,7 @@ class PrivateTable:
         journal: Journal | None = None,
         tape: tapes.Tape | None = None,
     ):
+        super().__init__()
         if not isinstance(data, Dataset):
             raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
         if not isinstance(budget, Budget):
@@ -120,7 +121,7 @@ class PrivateTable:
     @property
     def secure(self) -> bool:
         """True if the answers may be published: the noise is secure and no tape is running."""
-        return self._backend.secure and self._tape is None
+        return is_secure(self._backend) and self._tape is None
 
     def receipt(self) -> dict[str, Any] | None:
         """Return the journal's record of the run's charge; None without a journal."""
@@ -251,6 +252,7 @@ class PrivateTable:
         *,
         epsilons: Sequence[Any],
         encodings: Sequence[str] | None = None,
+        row_order_is_public: bool = False,
         show_progress: bool | None = None,
     ) -> responding.Responses:
         """Have each record answer for itself, with randomised responses.
@@ -259,6 +261,9 @@ class PrivateTable:
             groups: lists of attributes; a record's category in a group is its cell index, row-major.
             epsilons: one exact epsilon per group.
             encodings: one of `privacy.responding.ENCODINGS` per group. Default: "direct" for all.
+            row_order_is_public: whether the order of the rows does not depend on private values. Only then
+                does a journal store the responses; otherwise responses can only be counted under a journal
+                (`Responses.counted`, `local.marginals_of`), and the counts are stored.
             show_progress: None shows a bar in terminals only, False never.
 
         Returns:
@@ -274,7 +279,8 @@ class PrivateTable:
         Guarantees:
             The responses of one record for group i are epsilon_i-DP; the total cost is the sum. Responses
             are in the order of the table, which must not depend on private values. If it does, release
-            only functions of the responses that do not depend on their order, such as the histogram.
+            only functions of the responses that do not depend on their order, such as the histogram. A
+            journal stores nothing else unless `row_order_is_public` is True.
         """
         planned = responding.plan_responses(
             groups, epsilons, encodings, self.domain, self._relation, self._data.weighted, self._backend
@@ -283,10 +289,12 @@ class PrivateTable:
         gates = responding.Gates(
             self._withheld,
             None if self._journal is None else self._kept,
+            self._is_kept,
             None if self._tape is None else self._pass,
         )
         count = self.public_count()
-        return responding.Responses(planned, self._data, count, self._backend, gates, show_progress)
+        ordered = row_order_is_public is True
+        return responding.Responses(planned, self._data, count, self._backend, gates, show_progress, ordered)
 
     def public_count(self) -> int:
         """Return the exact number of records, which is public under REPLACE_ONE.
@@ -308,8 +316,7 @@ class PrivateTable:
                 "The total weight of a weighted table is private: replacing a record may change its weight. "
                 "Leave the total to be estimated from the measurements."
             )
-        count = self._count() if self._journal is None else self._journal.public_count(self._count)
-        exact = np.array([count], dtype=np.int64)
+        exact = np.array([self._records().count()], dtype=np.int64)
         unmoved = Sensitivity(0, "l1", self._relation)
         return int(self._pass(tapes.Call("public count", (), None, unmoved, exact), lambda: exact)[0])
 
@@ -318,19 +325,21 @@ class PrivateTable:
         public = self._relation is Relation.REPLACE_ONE and not self._data.weighted
         return self.public_count() if public else None
 
-    def _count(self) -> int:
-        return self._records().count()
-
     def _weight_bound(self) -> int | None:
         return self._data.max_weight if self._data.weighted else None
 
     def _charge(self, events: Sequence[Event], request: Mapping[str, Any] | None = None) -> None:
-        """Charge for a use of the counts, which comes next; of a request whose answer is kept, for none.
+        """Charge for a use of the counts, which comes next.
 
         A table that is not valid costs nothing if nobody has registered it: then whoever asks holds it.
+
+        Args:
+            events: what it costs.
+            request: what is asked for, if one answer says it all: if it is kept, the table is not read.
         """
+        self._check_process()
         self._budget.require(events)
-        if not (self._data.registered or (request is not None and self._is_kept(request))):
+        if not self._data.registered and (request is None or not self._is_kept(request)):
             self._records()
         if self._journal is not None:
             self._journal.begin(self, self._budget, self._relation, self.secure)
@@ -347,6 +356,8 @@ class PrivateTable:
         """Draw all noise before reading the table, so that drawing time does not depend on the counts."""
         replays = self._tape is not None and self._tape.replays
         noise = None if replays else measuring.draw(planned, self._backend, show_progress)
+        if noise is not None:
+            measuring.check_one_draw_each(planned, noise)
         tables = self._marginals([each.query.clique for each in planned])
         released = []
         for place, each in enumerate(planned):
@@ -454,7 +465,7 @@ class Journal(Protocol):
         ...
 
     def receipt(self) -> dict[str, Any] | None:
-        """Return a record of the run's charge; None if there is none beyond the run."""
+        """Return a record of the run's charge; None if it is not kept in a ledger."""
         ...
 
     def holds(self, request: Mapping[str, Any]) -> bool:
@@ -463,8 +474,4 @@ class Journal(Protocol):
 
     def answer(self, request: Mapping[str, Any], compute: Callable[[], np.ndarray]) -> np.ndarray:
         """Return the run's next answer, int64 [n]: the stored one, or one computed and stored now."""
-        ...
-
-    def public_count(self, count: Callable[[], int]) -> int:
-        """Return the public number of records: the kept one, or else that of `count`."""
         ...

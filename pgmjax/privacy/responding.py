@@ -24,6 +24,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.privacy import response, tape
 from pgmjax.privacy.accounting.events import Response
 from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.budget import SingleProcess
 from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.response import KaryResponse, ResponseDistribution
 from pgmjax.privacy.sensitivity import RECORDS, Sensitivity
@@ -157,20 +158,26 @@ class Gates:
     Attributes:
         withheld: calls a function on private numbers and hides the message of an error.
         kept: called with a request and a function that computes its int64 answer; None without a journal.
+        holds: called with a request; returns whether the journal's next answer is stored and is one to it.
         passed: called with a tape's call and a function that releases its answer; None without a tape.
     """
 
     withheld: Callable[..., Any]
     kept: Callable[..., np.ndarray] | None
+    holds: Callable[..., bool]
     passed: Callable[..., np.ndarray] | None
 
 
-class Responses:
+class Responses(SingleProcess):
     """The answers of the records, block by block in the order of the table; can be read only once.
 
     Attributes:
         planned: the groups, their distributions and costs, in the order of a block's parts.
         rows: number of records, public.
+
+    Guarantees:
+        A journal stores no answer of a single record, only sums over all of them (`counted`), unless the
+        order of the table was declared public. Records answer once per charge.
     """
 
     def __init__(
@@ -181,13 +188,16 @@ class Responses:
         backend: NoiseBackend,
         gates: Gates,
         show_progress: bool | None,
+        row_order_is_public: bool,
     ):
+        super().__init__()
         self.planned = planned
         self.rows = rows
         self._data = data
         self._backend = backend
         self._gates = gates
         self._show = show_progress
+        self._ordered = row_order_is_public
         self._read = False
 
     @property
@@ -232,30 +242,100 @@ class Responses:
         """Yield blocks: per group, categories [rows] or bits, bool [rows, size].
 
         Raises:
-            ValueError: the responses were read before; records answer only once per charge.
+            RuntimeError: called in another process than the one that asked for the responses.
+            ValueError: the responses were read before, since records answer only once per charge; or a
+                journal would store them in an order that was not declared public.
             TableReadError: the table could not be read; the spend stays.
         """
+        if self._gates.kept is not None and not self._ordered and not self._holds(0):
+            raise ValueError(
+                "These responses would be kept in the ledger in the order of the table, which was not said "
+                "to be public: say respond(..., row_order_is_public=True) if it does not depend on private "
+                "values, or have them counted (local.marginals_of, Responses.counted)."
+            )
+        self._begin()
+        return self._blocks(self._kept)
+
+    def counted(self, asked: Any, count: Callable[[Iterator[Block]], np.ndarray]) -> np.ndarray:
+        """Return sums over all records, the one thing about the responses that a journal then keeps.
+
+        A run that is interrupted begins again: nothing was shown of its answers.
+
+        Args:
+            asked: what is counted, public and JSON-able.
+            count: takes blocks and returns numbers, int64 [n], that add up over blocks and are the same for
+                every order of the records.
+
+        Raises:
+            RuntimeError: another process than the one that asked for them.
+            ValueError: they were read before: records answer once for what was charged.
+            TableReadError: the table could not be read; the spend stays.
+
+        Guarantees:
+            What is returned and kept is the same for every order of the table, as `count` is: it is as
+            private as the responses together, also where the order depends on private values.
+        """
+        self._begin()
+        kept, size = self._gates.kept, self._size()
+        if kept is None:
+            return count(self._blocks(self._answered))
+        played: list[int] = []  # version 0.1.0 kept blocks: they are played back, and the rest is counted
+        sums = count(self._played(played)) if self._holds(0) else None
+        if (first := len(played)) * size < self.rows:
+            request = {**self._request(first, self.rows - first * size), "counted": asked}
+            rest = kept(request, lambda: count(self._blocks(self._answered, first)))
+            sums = rest if sums is None else sums + rest
+        assert sums is not None
+        return sums
+
+    def _begin(self) -> None:
+        self._check_process()
         if self._read:
             raise ValueError("These responses were read before, and records answer once: keep what was read.")
         self._read = True
-        return self._blocks()
 
-    def _blocks(self) -> Iterator[Block]:
-        # a tape sees each group of attributes pass once
-        size = block_rows(self.planned) if self._gates.passed is None else self.rows
+    def _size(self) -> int:
+        """Records a block; a tape sees each group of attributes pass once."""
+        return block_rows(self.planned) if self._gates.passed is None else self.rows
+
+    def _length(self, number: int) -> int:
+        return min(self._size(), self.rows - number * self._size())
+
+    def _request(self, block: int, records: int) -> dict[str, Any]:
+        asked = [each.describe() for each in self.planned]
+        return {"respond": asked, "block": block, "records": records}
+
+    def _holds(self, number: int) -> bool:
+        """Return whether the next thing that the journal keeps is this block."""
+        return self._gates.holds(self._request(number, self._length(number)))
+
+    def _played(self, played: list[int]) -> Iterator[Block]:
+        """Blocks that are kept, from the first on; their numbers go to a list."""
+        reader = self._reader()
+        for number in range(-(-self.rows // self._size())):
+            if not self._holds(number):
+                return
+            yield self._kept(reader, number, self._length(number))
+            played.append(number)
+
+    def _reader(self) -> Reader:
         names = list(dict.fromkeys(name for each in self.planned for name in each.attributes))
-        reader = Reader(self._data, names, size)
+        return Reader(self._data, names, self._size())
+
+    def _blocks(self, give: Callable[[Reader, int, int], Block], first: int = 0) -> Iterator[Block]:
+        size, reader = self._size(), self._reader()
         with Progress("responding", self.rows, self._show) as progress:
-            for number, start in enumerate(range(0, self.rows, size)):
-                count = min(size, self.rows - start)
-                yield self._block(reader, number, count)
+            progress.advance(first * size)
+            for number in range(first, -(-self.rows // size)):
+                self._check_process()
+                count = self._length(number)
+                yield give(reader, number, count)
                 progress.advance(count)
 
-    def _block(self, reader: Reader, number: int, count: int) -> Block:
+    def _kept(self, reader: Reader, number: int, count: int) -> Block:
         if self._gates.kept is None:
             return self._answered(reader, number, count)
-        asked = [each.describe() for each in self.planned]
-        request = {"respond": asked, "block": number, "records": count}
+        request = self._request(number, count)
         words = self._gates.kept(request, lambda: pack(self._answered(reader, number, count)))
         return unpack(words, self.planned, count)
 

@@ -17,6 +17,7 @@ from pgmjax.data.counting import check_memory
 from pgmjax.measurements.noise import DiscreteNoise
 from pgmjax.privacy import measuring, tape
 from pgmjax.privacy.accounting.events import Pure
+from pgmjax.privacy.budget import SingleProcess
 from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.selection import ThresholdNoise
@@ -31,7 +32,7 @@ class ThresholdLost(Error, ValueError):
     """A threshold test cannot go on: an interruption took its noisy threshold."""
 
 
-class ThresholdTest:
+class ThresholdTest(SingleProcess):
     """Tests counts one by one for being far from a guess; ends with the first "far".
 
     Args:
@@ -67,6 +68,7 @@ class ThresholdTest:
     """
 
     def __init__(self, table: PrivateTable, threshold: int, epsilon: Any):
+        super().__init__()
         if not isinstance(table, PrivateTable):
             raise TypeError(f"table must be a PrivateTable, got {type(table).__name__}.")
         if table.weighted:
@@ -100,10 +102,12 @@ class ThresholdTest:
 
         Raises:
             ValueError: the query is not valid here, or the test has ended.
+            RuntimeError: called in another process than the one that created the test.
             ThresholdLost: the test is played back from another run's ledger, which does not store the noisy
                 threshold, and this answer needs it. Open another test, which costs the same again.
             TableReadError: the table could not be read.
         """
+        self._check_process()
         if self._closed:
             raise ValueError("this threshold test has told a `far` and ended: open another one.")
         table = self._table
@@ -139,7 +143,7 @@ class ThresholdTest:
         return table._pass(call, lambda: (distance + noise >= limit).astype(np.int64))
 
     def _drawn(self, distribution: DiscreteNoise) -> int:
-        return 0 if self._replays() else int(self._table._backend.draw(distribution, 1)[0])
+        return 0 if self._replays() else int(measuring.fresh(self._table._backend, distribution, 1)[0])
 
     def _planned(self, query: Any) -> measuring.PlannedMeasurement:
         domain, relation = self._table.domain, self._table.relation

@@ -19,6 +19,7 @@ from typing import Any
 
 from pgmjax import random
 from pgmjax._internal import checks, html
+from pgmjax._internal.files import parse_json, read_text
 from pgmjax.data.cliques import Clique, as_clique
 from pgmjax.data.domain import Domain
 from pgmjax.inference.plan.junction_tree import total_cells
@@ -222,16 +223,21 @@ class Workload:
         Raises:
             ValueError: not JSON, not a list, an unknown key (the message lists the known ones), ...
         """
-        text = pathlib.Path(path).read_text(encoding="utf-8")
+        text = read_text(pathlib.Path(path))
         try:
-            content = json.loads(text, parse_float=Decimal, parse_constant=_no_constant)
+            content = parse_json(text, parse_float=_decimal, parse_constant=_no_constant)
         except json.JSONDecodeError as error:
             raise ValueError(
                 f"{path} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."
             ) from error
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
         if not isinstance(content, list):
             raise ValueError(f"{path} must hold a JSON list of entries, got a {type(content).__name__}.")
-        return cls(content)
+        try:
+            return cls(content)
+        except RecursionError:
+            raise ValueError(f"{path} is damaged: it is nested too deep.") from None
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -276,6 +282,10 @@ class Workload:
         rows = ((", ".join(e.clique), in_words(e.query), str(e.weight)) for e in self.entries)
         listed = html.table(("attributes", "query", "weight"), rows, len(self.entries))
         return html.card("Workload", {"entries": len(self.entries)}, listed)
+
+
+def _decimal(text: str) -> Decimal:
+    return Decimal(checks.short_number("each number", text))
 
 
 def _no_constant(name: str) -> Any:
@@ -394,12 +404,13 @@ def _weight(value: Any) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal | str):
         raise TypeError(f"weight must be a number, got {type(value).__name__}.")
     try:
+        checks.short_number("weight", value)
         # Use the decimal form of a float, as its author wrote it: 0.1 is one tenth.
         weight = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)  # type: ignore[arg-type]
     except (ValueError, OverflowError, ZeroDivisionError) as error:
-        raise ValueError(f"weight must be a finite number > 0, got {value!r}.") from error
+        raise ValueError(f"weight must be a finite number > 0, got {value!r:.80}.") from error
     if weight <= 0:
-        raise ValueError(f"weight must be > 0, got {value!r}.")
+        raise ValueError(f"weight must be > 0, got {value!r:.80}.")
     return weight
 
 

@@ -40,7 +40,6 @@ FORMAT = "pgmjax-release"
 FORMAT_VERSION = 1
 SYNTHETIC_FORMATS = ("parquet", "csv")
 MOST_ROWS = 10_000_000
-"""The most synthetic rows that are drawn where no number is given."""
 _KEYS = ("mechanism", "epsilon", "delta", "relation", "spent", "secure", "seed", "total", "versions", "fit")
 
 
@@ -60,7 +59,7 @@ def write(
         release: the release returned by a mechanism.
         out: the folder to create; it must not exist.
         synthetic_rows: number of rows to draw from the model. Default: the model's total, rounded, at most
-            10,000,000; there is none where records have weights.
+            10 million; without a default if records have weights.
         synthetic_format: "parquet" or "csv".
         synthetic_seed: seed for sampling the synthetic rows; it does not affect privacy noise.
         source: public description of the table, shown in the report.
@@ -74,7 +73,6 @@ def write(
         ValueError: the folder exists or an argument is out of range; nothing is written.
     """
     check_packages()
-    _rows_of(release, synthetic_rows)
     with reserve(out) as folder:
         fill(
             folder,
@@ -104,7 +102,8 @@ def fill(
         ValueError: an argument is out of range; nothing is written.
     """
     checks.choice("synthetic_format", synthetic_format, SYNTHETIC_FORMATS)
-    rows = _rows_of(release, synthetic_rows)
+    rows = default_rows(release) if synthetic_rows is None else synthetic_rows
+    rows = checks.integer("synthetic_rows", rows, low=0)
     record = {**describe(release), **({"source": source} if source else {})}
     with Progress("writing", 4, show_progress) as progress:
         release.model.save(folder / "model")
@@ -127,14 +126,16 @@ def fill(
         progress.advance()
 
 
-def _rows_of(release: Release, synthetic_rows: int | None) -> int:
-    """Return how many synthetic rows to draw."""
-    if synthetic_rows is not None:
-        return checks.integer("synthetic_rows", synthetic_rows, low=0)
+def default_rows(release: Release) -> int:
+    """Return the number of synthetic rows that nobody has chosen: the model's total, at most `MOST_ROWS`.
+
+    Raises:
+        ValueError: records have weights, so that the total is no number of rows.
+    """
     if release.weighted:
         raise ValueError(
-            "synthetic_rows is missing: records have weights, so that their number is private and does not "
-            "follow from the total weight. Say how many rows to draw; nothing was written."
+            "synthetic_rows must be given (--rows): the records have weights, whose total is no number of "
+            "rows, and the number of records is private."
         )
     return min(round(release.model.total), MOST_ROWS)
 
@@ -226,7 +227,7 @@ class SavedRelease:
         record = files.read(path, "a transcript of pgmjax", transcript.FORMAT, transcript.FORMAT_VERSION)
         try:
             return transcript.read(record, self.model.domain)
-        except (TypeError, ValueError) as error:
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is damaged: {error}") from error
 
     def predictor(self) -> Predictor:

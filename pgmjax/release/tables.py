@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from pgmjax._internal import checks
+from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax.data.cliques import Clique
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.release.release import Release
+
+_VALUE_BYTES = 8
 
 
 def write_measurements(
@@ -81,16 +84,28 @@ def read(path: pathlib.Path) -> Any:
     """Read a Parquet file of a release as an Arrow table.
 
     Raises:
-        ValueError: the file is missing or damaged.
+        ValueError: the file is missing or damaged, or holds more than fits in memory.
     """
     arrow = checks.optional("pyarrow", extra="tables")
     parquet = checks.optional("pyarrow.parquet", extra="tables")
     if not path.is_file():
         raise ValueError(f"There is no {path}: the release is not complete.")
     try:
+        _require_memory(path, parquet.read_metadata(path))
         return parquet.read_table(path)
     except (arrow.ArrowException, OSError) as error:
         raise ValueError(f"{path} is damaged: it cannot be read as Parquet.") from error
+
+
+def _require_memory(path: pathlib.Path, metadata: Any) -> None:
+    """Refuse more values than fit in memory, however few bytes they are packed into."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    columns = [group.column(place) for group in groups for place in range(group.num_columns)]
+    needed = sum(max(each.total_uncompressed_size, _VALUE_BYTES * each.num_values) for each in columns)
+    if needed > (free := available_bytes()):
+        raise ValueError(
+            f"{path} holds {readable_bytes(needed)} or more, and {readable_bytes(free)} of memory are free."
+        )
 
 
 def _marked(table: Any, secure: bool | None, seed: int | None) -> Any:

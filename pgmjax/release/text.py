@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
 from typing import Any
+
+from pgmjax.privacy.exact import exact
 
 
 def cost(record: Mapping[str, Any]) -> str:
@@ -28,7 +29,7 @@ def cost(record: Mapping[str, Any]) -> str:
 
 def promise(record: Mapping[str, Any]) -> list[str]:
     """Return the guarantee as paragraphs, for the person responsible for the data."""
-    epsilon = float(Fraction(record["spent"]["epsilon"]))
+    epsilon = float(exact("epsilon", record["spent"]["epsilon"]))
     factor = (
         f" The factor exp({record['spent']['epsilon']}) is {math.exp(epsilon):,.4g}." if epsilon < 50 else ""
     )

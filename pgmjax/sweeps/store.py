@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax._internal.files import parse_json
 
 _FORMAT, _VERSION = "pgmjax sweep", 1
 COLUMNS = {
@@ -111,7 +112,7 @@ class ResultFile:
             raise
 
     def _prepare(self, read_only: bool) -> None:
-        named = "SELECT table_name FROM information_schema.tables"
+        named = "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
         tables = {name for (name,) in self._connection.execute(named).fetchall()}
         if not tables and not read_only:
             columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
@@ -125,7 +126,7 @@ class ResultFile:
             raise ValueError(f"{self.path} holds no result yet: run the sweep first.")
         elif not {"about", "results", "runs"} <= tables:
             raise ValueError(f"{self.path} is a database of something else: it holds no results of a sweep.")
-        found = self._connection.execute("SELECT format, version FROM about").fetchall()
+        found = self._connection.execute("SELECT format, version FROM about LIMIT 2").fetchall()
         if found != [(_FORMAT, _VERSION)]:
             raise ValueError(f"{self.path} has another format than version {_VERSION} of {_FORMAT!r}.")
 
@@ -152,7 +153,7 @@ class ResultFile:
     def runs(self) -> list[dict[str, Any]]:
         """Return the facts of every run, by start time."""
         found = self._connection.execute("SELECT facts FROM runs").fetchall()
-        return sorted((json.loads(facts) for (facts,) in found), key=lambda facts: facts["started"])
+        return sorted((parse_json(facts) for (facts,) in found), key=lambda facts: facts["started"])
 
     def rows(self, columns: Sequence[str] = tuple(COLUMNS)) -> list[dict[str, Any]]:
         """Return the given columns of all rows, in an order that does not depend on the run."""

@@ -5,6 +5,9 @@ Files of the library's own formats: what is read back, and what is refused with 
 
 import json
 import os
+import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -49,7 +52,9 @@ def test_a_good_file_comes_back(tmp_path):
     ("text", "message"),
     [
         ("{", "is damaged: it is not JSON"),
-        ("[" * 100_000, "is damaged: it is not JSON"),
+        ("[" * 100_000, "is damaged: it is not JSON as pgmjax writes it: it is nested too deep"),
+        ('{"a": ' * 100_000, "it is nested too deep"),
+        ('{"a": 1' + "0" * 1_000_000 + "}", "it holds a whole number of 1,000,001 digits"),
         ("[1]", "was not written by pgmjax or is not a thing"),
         (json.dumps({**GOOD, "format": "other"}), "its format is not 'pgmjax.thing'"),
         (json.dumps({**GOOD, "format_version": 4}), "has format version 4; expected 3"),
@@ -153,3 +158,25 @@ def test_what_a_reader_finds_wrong_is_told_as_damage(tmp_path):
             read(found)
     with pytest.raises(KeyboardInterrupt), THING.reading(tmp_path):
         raise KeyboardInterrupt
+
+
+def test_what_a_killed_process_was_making_is_swept(tmp_path):
+    """A folder that another process is still making is left alone."""
+    code = "import os, sys; from pgmjax._internal import files\nwith files.reserve(sys.argv[1]) as f: {}"
+    kill = "print(f, flush=True); os.kill(os.getpid(), 9)"
+    wait = "print(f, flush=True); sys.stdin.read()"
+    dead, alive = (
+        subprocess.Popen(
+            [sys.executable, "-c", code.format(act), str(tmp_path / name)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for act, name in ((kill, "one"), (wait, "two"))
+    )
+    left, kept = (pathlib.Path(process.stdout.readline().strip()) for process in (dead, alive))
+    dead.wait(timeout=60)
+    with files.reserve(tmp_path / "three") as folder:
+        assert not left.exists() and kept.is_dir() and folder.is_dir()
+    alive.communicate("")
+    assert (tmp_path / "two").is_dir() and (tmp_path / "three").is_dir()

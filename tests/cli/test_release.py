@@ -4,7 +4,6 @@ import contextlib
 import json
 import math
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,14 +13,11 @@ import pandas
 import pyarrow.parquet as parquet
 import pytest
 
-from pgmjax._internal import files
 from pgmjax.cli import main
 from pgmjax.cli import release as release_command
 from pgmjax.data.dataset import Dataset
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.mechanisms import Marginals
 from pgmjax.privacy import opendp
-from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.release import folder as release_folder
@@ -268,26 +264,31 @@ def test_a_long_name_is_possible(table):
     assert main(arguments(table, out=table / ("n" * 250), quiet=True)) == 0
 
 
-def kept_in(folder):
-    """The end of a message on answers that are kept."""
-    path = folder / "out.partial"
-    return f"the noisy answers are in {path}: pgmjax release --resume {path} goes on from them at no cost"
+def resumable(table):
+    partial = table / "out.partial"
+    again = f"Run the same command again, or pgmjax release --resume {partial}"
+    return f"the noisy answers are in {partial}. {again}: it goes on from them, at no further cost"
 
 
 def test_interrupt_while_measuring_fitting_or_writing(table, capsys, monkeypatch):
+    """The same command goes on each time; the noisy answers are those of its first turn."""
     cases = [
-        (PrivateTable, "measure", "nothing was spent", []),
-        (Estimator, "fit", kept_in(table), ["out.partial"]),
-        (release_folder, "render", kept_in(table), ["out.partial"]),
-        (release_folder, "read", f"the release is at {table / 'out'}", ["out"]),
+        (PrivateTable, "measure", "nothing was spent"),
+        (Estimator, "fit", resumable(table)),
+        (release_folder, "render", resumable(table)),
+        (release_folder, "read", f"the release is at {table / 'out'}"),
     ]
-    for owner, name, message, left in cases:
+    measured = []
+    for owner, name, message in cases:
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, failing(KeyboardInterrupt))
             assert main(arguments(table)) == 130
         assert capsys.readouterr().err == f"pgmjax: interrupted; {message}\n"
-        assert sorted(os.listdir(table)) == sorted([*INPUT, *left])
-        shutil.rmtree(table / "out.partial", ignore_errors=True)
+        assert sorted(set(os.listdir(table)) - {"out", "out.partial"}) == INPUT
+        assert (table / "out").exists() == (name == "read")
+        assert (table / "out.partial").exists() == (name in ("fit", "render"))
+        measured += [parquet.read_table(path) for path in table.glob("*/measurements.parquet")]
+    assert len(measured) == 3 and all(each.equals(measured[0]) for each in measured)
 
 
 @pytest.mark.parametrize(("owner", "name"), [(SeededBackend, "laplace"), (Estimator, "fit")])
@@ -302,9 +303,9 @@ def test_a_signal_that_a_library_drops_is_heard(owner, name, table, capsys, monk
 
     monkeypatch.setattr(owner, name, dropping)
     assert main(arguments(table, insecure_seed="1")) == 130
-    said = kept_in(table) if name == "fit" else "nothing was spent"
-    assert capsys.readouterr().err == f"pgmjax: interrupted; {said}\n"
-    assert sorted(os.listdir(table)) == sorted([*INPUT, *(["out.partial"] if name == "fit" else [])])
+    left = resumable(table) if name == "fit" else "nothing was spent"
+    assert capsys.readouterr().err == f"pgmjax: interrupted; {left}\n"
+    assert sorted(set(os.listdir(table)) - {"out.partial"}) == INPUT
 
 
 @pytest.mark.parametrize("answer", ["local", "global"])
@@ -325,121 +326,57 @@ def test_a_baseline_answers_the_workload_in_place_of_the_model(answer, table, ca
 
 
 STAGES = [
-    (Estimator, "fit", ValueError("too stiff."), "The fit failed: too stiff.", "ValueError"),
-    (release_folder, "render", OSError("disk is full"), "The writing failed: disk is full.", "OSError"),
+    (Estimator, "fit", ValueError("too stiff."), "The fit failed: too stiff."),
+    (release_folder, "render", OSError("disk is full"), "The writing failed: disk is full."),
 ]
 
 
-@pytest.mark.parametrize(("owner", "name", "error", "message", "kind"), STAGES, ids=["fit", "writing"])
-def test_answers_that_were_paid_for_are_kept(owner, name, error, message, kind, table, capsys, monkeypatch):
+@pytest.mark.parametrize(("owner", "name", "error", "message"), STAGES, ids=["fit", "writing"])
+def test_answers_that_were_paid_for_are_kept(owner, name, error, message, table, capsys, monkeypatch):
     monkeypatch.setattr(owner, name, failing(error))
-    assert main(arguments(table, delta="1/1000")) == 1
-    spent = "The budget is spent (epsilon = 1, delta = 0.001)"
-    assert capsys.readouterr().err == f"pgmjax: {message} {spent}; {kept_in(table)}\n"
-    kept = table / "out.partial"
-    record = json.loads((kept / "spent.json").read_text())
-    assert record["spent"] == {"epsilon": "1", "delta": "0.001"} and record["error"] == kind
-    assert record["relation"] == "add-remove" and record["mechanism"] == "marginals"
-    assert record["secure"] is True and record["seed"] is None
-    assert os.stat(kept / ".table.json").st_mode & 0o777 == 0o600
+    kept = []
+    for _ in range(2):
+        assert main(arguments(table, delta="1/1000")) == 1
+        spent = "The budget is spent (epsilon = 1, delta = 0.001)"
+        assert capsys.readouterr().err == f"pgmjax: {message} {spent}; {resumable(table)}.\n"
+        kept.append(parquet.read_table(table / "out.partial" / "measurements.parquet"))
     assert sorted(os.listdir(table)) == sorted([*INPUT, "out.partial"])
-    noisy = parquet.read_table(kept / "measurements.parquet")
-
     monkeypatch.undo()
-    assert main(arguments(table, delta="1/1000")) == 2  # never a second time by accident
-    assert "did not end. Go on from them at no cost with pgmjax release --resume" in capsys.readouterr().err
-    for name in INPUT:  # all is measured: nothing of these is needed
-        (table / name).unlink()
-    monkeypatch.setattr(PrivateTable, "_answer", failing(AssertionError("measured again")))
-    assert main(["release", "--resume", str(kept), "--rows", "7"]) == 0
-    assert os.listdir(table) == ["out"] and not any(n.startswith(".") for n in os.listdir(table / "out"))
-    assert parquet.read_table(table / "out" / "measurements.parquet").equals(noisy)
-    assert len(parquet.read_table(table / "out" / "synthetic.parquet")) == 7
-    rho = as_text(Marginals(epsilon=1, delta="1/1000", relation="add-remove").budget().cap)
-    spent = json.loads((table / "out" / "release.json").read_text())["spent"]
-    assert spent == {"epsilon": "1", "delta": "0.001", "rho": rho}
-
-
-def interrupted_aim(table, monkeypatch, after):
-    """Interrupt a run of AIM once it has taken so many steps; return the folder of its answers."""
-    calls = []
-    good = PrivateTable._kept
-
-    def stopping(*given):
-        calls.append(1)
-        if len(calls) > after:
-            raise KeyboardInterrupt
-        return good(*given)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(PrivateTable, "_kept", stopping)
-        assert main(arguments(table, mechanism="aim", option="rounds=9", quiet=True)) == 130
-    return table / "out.partial"
-
-
-def test_an_adaptive_run_goes_on_on_its_own_table_only(table, capsys, monkeypatch):
-    kept = interrupted_aim(table, monkeypatch, 3)
-    answers = {path.name: path.read_bytes() for path in (kept / "answers").iterdir()}
-    assert len(answers) == 3
-    text = (table / "t.csv").read_text()
-    monkeypatch.setattr(PrivateTable, "_answer", failing(AssertionError("the table was counted")))
-    (table / "t.csv").write_text(text + text.splitlines()[1] + "\n")
-    capsys.readouterr()
-    assert main(["release", "--resume", str(kept)]) == 1
-    assert "or was changed since" in capsys.readouterr().err
-    (table / "t.csv").unlink()
-    assert main(["release", "--resume", str(kept)]) == 2
-    assert f"There is no table {table / 't.csv'}" in capsys.readouterr().err
-    monkeypatch.undo()
-
-    (table / "t.csv").write_text(text)
-    assert {path.name: path.read_bytes() for path in (kept / "answers").iterdir()} == answers
-    noisy = parquet.read_table(kept / "measurements.parquet")
-    assert main(["release", "--resume", str(kept), "--quiet"]) == 0
-    released = parquet.read_table(table / "out" / "measurements.parquet")
-    assert released.slice(0, len(noisy)).equals(noisy) and len(released) > len(noisy)
-    assert json.loads((table / "out" / "release.json").read_text())["spent"]["epsilon"] == "1"
+    assert main(["release", "--resume", str(table / "out.partial"), "--rows", "7", "--quiet"]) == 0
     assert sorted(os.listdir(table)) == sorted([*INPUT, "out"])
+    saved = release_folder.read(table / "out")
+    kept.append(parquet.read_table(table / "out" / "measurements.parquet"))
+    assert all(each.equals(kept[0]) for each in kept) and saved.record["spent"]["epsilon"] == "1"
+    assert parquet.read_metadata(table / "out" / "synthetic.parquet").num_rows == 7
+    names = {path.name for path in (table / "out").iterdir()}
+    assert not names & {".run.json", "answers", ".lock", "command.json"}
 
 
-RESUMING = [
-    ([], {}, "the following arguments are required: --epsilon, --relation, --out"),
-    (["--resume", "nowhere.partial"], {}, "There is no folder nowhere.partial"),
-    (["--resume", "PARTIAL", "--epsilon", "2"], {}, "--epsilon is kept in"),
-    (["--resume", "PARTIAL", "t.csv"], {}, "TABLE is kept in"),
-    (["--resume", "."], {}, "is not a .partial folder"),
-]
+def test_a_resumed_run_is_the_run_that_was_begun(table, capsys, monkeypatch):
+    monkeypatch.setattr(Estimator, "fit", failing(KeyboardInterrupt))
+    assert main(arguments(table)) == 130
+    monkeypatch.undo()
+    partial = str(table / "out.partial")
+    for words, said in (
+        (arguments(table, epsilon="2"), "keeps the noisy answers of another run"),
+        (["release", "--resume", partial, "--epsilon", "2"], "--epsilon was decided when the run began"),
+        (["release", "--resume", str(table)], "is no folder that an interrupted release left"),
+    ):
+        capsys.readouterr()
+        assert main(words) == 2 and said in capsys.readouterr().err
+    before = (table / "t.csv").read_text()
+    (table / "t.csv").write_text(before + before.splitlines()[-1] + "\n")
+    assert main(["release", "--resume", partial]) == 2
+    assert "was changed: put it back" in capsys.readouterr().err
+    (table / "t.csv").write_text(before)
+    assert main(["release", "--resume", partial]) == 0
 
 
-@pytest.mark.parametrize(("words", "changes", "message"), RESUMING, ids=str)
-def test_what_cannot_be_resumed(words, changes, message, table, capsys, monkeypatch):
-    monkeypatch.chdir(table)
-    with monkeypatch.context() as patch:
-        patch.setattr(Estimator, "fit", failing(KeyboardInterrupt))
-        assert main(arguments(table)) == 130
-    capsys.readouterr()
-    assert main(["release", *(str(table / "out.partial") if w == "PARTIAL" else w for w in words)]) == 2
-    assert message in capsys.readouterr().err
-    assert len(os.listdir(table / "out.partial" / "answers")) == 1
-
-
-def test_a_folder_in_which_nothing_was_paid_makes_room(table, capsys):
-    with files.reserve(table / "other") as held:
-        for name in ("out.partial", ".0123456789ab.partial", ".notours.partial"):
-            (table / name).mkdir()
-        (table / "out.partial" / "domain.json").write_text("{}")
-        assert main(arguments(table, quiet=True)) == 0
-        assert held.exists()
-    assert sorted(os.listdir(table)) == sorted([*INPUT, ".notours.partial", "other", "out"])
-
-
-def test_rows_of_a_weighted_table_must_be_said(table, small_columns, capsys, monkeypatch):
-    """The number of records is private, and the total weight may be thousands of times as large."""
-    pandas.DataFrame(small_columns).assign(w=500_000).to_csv(table / "t.csv", index=False)
-    monkeypatch.setattr(PrivateTable, "_answer", failing(AssertionError("something was spent")))
-    assert main(arguments(table, weights="w", max_weight="1000000", rows=None)) == 2
-    assert "--rows is missing" in capsys.readouterr().err
-    assert sorted(os.listdir(table)) == INPUT
+def test_weights_need_a_number_of_rows(table, capsys):
+    """Two thousand records with weights asked for 10^9 synthetic rows."""
+    words = arguments(table, weights="w", max_weight="5", rows=None)
+    assert main(words) == 2
+    assert "--rows is missing: with --weights" in capsys.readouterr().err
 
 
 def test_a_failure_while_measuring_says_that_the_budget_is_spent(table, capsys, monkeypatch):
@@ -473,7 +410,7 @@ cli.run()
 
 
 @pytest.mark.parametrize(("name", "stage"), [("SIGINT", "fit"), ("SIGTERM", "writing")])
-def test_a_signal_leaves_the_answers_of_a_real_run(name, stage, table):
+def test_a_signal_ends_a_real_run_without_a_trace(name, stage, table):
     process = subprocess.Popen(
         [sys.executable, "-c", STOPPED, stage, *arguments(table)],
         stdout=subprocess.PIPE,
@@ -486,8 +423,11 @@ def test_a_signal_leaves_the_answers_of_a_real_run(name, stage, table):
     process.send_signal(getattr(signal, name))
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130 and time.monotonic() - started < 20
-    assert said == f"pgmjax: interrupted; {kept_in(table)}\n"
+    assert said == f"pgmjax: interrupted; {resumable(table)}\n"
     assert sorted(os.listdir(table)) == sorted([*INPUT, "out.partial"])
+    measured = parquet.read_table(table / "out.partial" / "measurements.parquet")
+    assert main(arguments(table, quiet=True)) == 0
+    assert parquet.read_table(table / "out" / "measurements.parquet").equals(measured)
 
 
 def test_a_reader_that_leaves_does_not_undo_the_release(table):

@@ -99,7 +99,7 @@ def test_damage_is_said(tmp_path):
     for change, words in (
         ({"encoding": "roots"}, "is corrupt: encoding must be"),
         ({"format": "x"}, "was not written by pgmjax"),
-        ({"parts": [{}]}, "is corrupt: it lacks 'learner'"),
+        ({"parts": [{}]}, "is corrupt: it lacks 'clique'"),
         ({"format_version": 9}, "format version 9"),
     ):
         (tmp_path / "predictor.json").write_text(json.dumps({**record, **change}))

@@ -17,12 +17,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pgmjax.cli.spending import WatchedBackend
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.history import Session
 from pgmjax.measurements import noise as distributions
+from pgmjax.mechanisms import Marginals
 from pgmjax.privacy import backend, opendp, scales
+from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.opendp import _BITS_PIECE, OpenDPBackend
 from pgmjax.privacy.response import KaryResponse
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip
+from pgmjax.queries.workload import Workload
 
 ALPHA = 1e-9
 DRAWS = 100_000
@@ -490,3 +497,65 @@ def test_secure_choices_and_answers_never_repeat():
 def test_the_default_is_secure():
     assert backend.default_backend().secure is True and backend.default_backend().name == "opendp"
     assert SeededBackend(0, insecure=True).secure is False
+
+
+class Claims(SeededBackend):
+    """Repeatable noise that calls itself secure."""
+
+    secure, seed = True, None
+
+    def __init__(self):
+        super().__init__(1, insecure=True)
+        self.seed = None
+
+    def restart(self):
+        return self
+
+
+class Subclass(OpenDPBackend):
+    """Overrides where noise comes from."""
+
+    def draw(self, distribution, size):
+        return np.zeros(size, np.int64)
+
+
+def patched():
+    source = OpenDPBackend()
+    source.draw = lambda distribution, size: np.zeros(size, np.int64)
+    return source
+
+
+def mocked():
+    from unittest import mock
+
+    source = mock.Mock(spec=OpenDPBackend, secure=True, seed=None)
+    source.restart.return_value = source
+    source.laplace = OpenDPBackend().laplace
+    source.draw = lambda distribution, size: np.zeros(size, np.int64)
+    return source
+
+
+@pytest.mark.parametrize("make", [Claims, Subclass, patched, mocked])
+@pytest.mark.parametrize("watched", [False, True])
+def test_what_only_calls_itself_secure_is_not(make, watched, tmp_path):
+    """The class decides: such releases are marked, and an account for secure noise refuses them."""
+    source = WatchedBackend(make()) if watched else make()
+    assert source.secure and not backend.is_secure(source)
+    data = Dataset.from_columns(Domain({"a": 2}), {"a": [0, 1]})
+    marginals = Marginals(epsilon=1, relation="add-remove", backend=source)
+    assert marginals.run(data, Workload([["a"]]), show_progress=False).secure is False
+    with Ledger.create(tmp_path / "budgets.ledger") as ledger:
+        ledger.register(
+            "table", epsilon=1, relation="add-remove", digest=ledger.digest_of(data), domain=data.domain
+        )
+        with pytest.raises(ValueError, match="takes secure noise only, and this noise can be repeated or"):
+            marginals.run(data, Workload([["a"]]), ledger=ledger)
+        with pytest.raises(ValueError, match="takes secure noise only"):
+            Session.open(ledger, data, cap=1, relation="add-remove", backend=source)
+        assert ledger.account("table").spent == 0
+
+
+def test_what_the_library_wraps_stays_secure():
+    assert backend.is_secure(OpenDPBackend()) and backend.is_secure(WatchedBackend(OpenDPBackend()))
+    assert backend.is_secure(WatchedBackend(OpenDPBackend()).restart())
+    assert not backend.is_secure(WatchedBackend(SeededBackend(0, insecure=True)))

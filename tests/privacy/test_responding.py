@@ -1,5 +1,6 @@
 """Responses through the choke point: what is refused, charged, kept, and handed out in order."""
 
+import io
 import itertools
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ from pgmjax.audit.replay import check_pair
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.local.marginals import marginals_of
 from pgmjax.privacy import responding
 from pgmjax.privacy.budget import Budget, BudgetExceeded
 from pgmjax.privacy.ledger import Ledger
@@ -174,7 +176,8 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, encoding, monkeyp
         def run(seed):
             journal = LedgerJournal.of_table(ledger, data, "one", {"mechanism": "test"})
             table = table_of(data, cap=1, journal=journal, seed=seed)
-            return iter(table.respond([["c"]], epsilons=[1], encodings=[encoding]))
+            answers = table.respond([["c"]], epsilons=[1], encodings=[encoding], row_order_is_public=True)
+            return iter(answers)
 
         blocks = run(1)
         kept = [next(blocks)[0].copy() for _ in range(2)]
@@ -225,3 +228,98 @@ def test_blocks_are_cut_alike_whatever_the_batches(cuts, monkeypatch):
     wanted = range(1, -(-10 // block))  # from the second on
     found = [reader.block(number)["a"].tolist() for number in wanted]
     assert found == [codes[number * block : (number + 1) * block].tolist() for number in wanted]
+
+
+def journal_of(ledger, data, key="one"):
+    return LedgerJournal.of_table(ledger, data, key, {"mechanism": "test"})
+
+
+@pytest.fixture
+def sorted_books(tmp_path):
+    """A table sorted by a private value, whose order is not public, with an account."""
+    data = Dataset.from_columns(DOMAIN, {"a": [0] * 60 + [2] * 40, "b": [0] * 100, "c": [1] * 50 + [3] * 50})
+    with Ledger.create(tmp_path / "budgets.ledger") as ledger:
+        digest = ledger.digest_of(data)
+        ledger.register(
+            "people", epsilon=200, relation="replace-one", digest=digest, research=True, domain=data.domain
+        )
+        yield ledger, data
+
+
+def stored(ledger, key="one"):
+    return [np.load(io.BytesIO(content)) for _, content in ledger.charge("people", key).stored()]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("encoding", ["direct", "optimal-unary"])
+def test_a_ledger_keeps_counts_and_no_order(sorted_books, encoding):
+    """What is stored of a sorted table is what is stored of the same table in any other order."""
+    ledger, data = sorted_books
+
+    def asked(key, seed=0):
+        table = table_of(data, cap=60, journal=journal_of(ledger, data, key), seed=seed)
+        responses = table.respond([["a"], ["c"]], epsilons=["30", "30"], encodings=["direct", encoding])
+        return marginals_of(responses, [["a"], ["a", "c"]])
+
+    first = asked("one")
+    assert first[0].counts().tolist() == [60, 0, 40]
+    (kept,) = stored(ledger)
+    assert kept.size == 4 + 4 * 6  # the sums of both cliques: no number of a record, of 15 blocks
+    again = asked("one", seed=1)
+    assert all(np.array_equal(a.sums, b.sums) for a, b in zip(first, again, strict=True))
+    assert ledger.account("people").charges == 1
+
+
+def test_responses_are_not_kept_in_an_order_that_may_be_private(sorted_books):
+    ledger, data = sorted_books
+    responses = table_of(data, journal=journal_of(ledger, data)).respond([["a"]], epsilons=["1"])
+    with pytest.raises(ValueError, match=r"in the order of the table.*row_order_is_public=True"):
+        list(responses)
+    assert stored(ledger) == []
+    assert marginals_of(responses, [["a"]])[0].rows == 100  # they can be counted
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_count_that_was_interrupted_begins_again(sorted_books, monkeypatch):
+    ledger, data = sorted_books
+    true, calls = SeededBackend.respond, []
+
+    def breaks(self, distribution, codes):
+        calls.append(codes)
+        if len(calls) == 5:
+            raise Interrupted
+        return true(self, distribution, codes)
+
+    monkeypatch.setattr(SeededBackend, "respond", breaks)
+
+    def asked():
+        table = table_of(data, journal=journal_of(ledger, data))
+        return marginals_of(table.respond([["a"]], epsilons=["30"]), [["a"]])[0].counts().tolist()
+
+    with pytest.raises(Interrupted):
+        asked()
+    assert stored(ledger) == []
+    assert asked() == [60, 0, 40] and len(stored(ledger)) == 1
+    assert ledger.account("people").charges == 1
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("blocks", [1, 4, 15])
+def test_blocks_that_0_1_0_kept_are_played_back_and_the_rest_is_counted(sorted_books, blocks):
+    """A run that was begun when blocks were kept: its steps are found, and none is asked for twice."""
+    ledger, data = sorted_books
+    table = table_of(data, journal=journal_of(ledger, data))
+    begun = iter(table.respond([["a"]], epsilons=["1"], row_order_is_public=True))
+    old = np.concatenate([next(begun)[0] for _ in range(blocks)])
+    begun.close()
+    counts = []
+    for seed in (5, 6):
+        table = table_of(data, journal=journal_of(ledger, data), seed=seed)
+        marginal = marginals_of(table.respond([["a"]], epsilons=["1"]), [["a"]])[0]
+        counts.append(marginal.counts())
+        assert marginal.rows == 100 and counts[-1].sum() == 100
+    kept = stored(ledger)
+    assert len(kept) == blocks + (blocks < 15)
+    rest = kept[-1][:3] if blocks < 15 else 0
+    assert np.array_equal(counts[0], np.bincount(old, minlength=3) + rest)
+    assert np.array_equal(*counts)

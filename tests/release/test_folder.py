@@ -1,6 +1,5 @@
 """The folder of a release: what it holds, that it is there in full or not at all, what is refused."""
 
-import dataclasses
 import json
 import os
 import shutil
@@ -112,18 +111,6 @@ def test_csv_and_number_of_rows(small_release, tmp_path):
     table = pyarrow.csv.read_csv(out / "synthetic.csv")
     assert table.num_rows == 7 and table.column_names == list(small_release.domain.attributes)
     assert not (out / "synthetic.parquet").exists()
-
-
-def test_without_a_number_of_rows_it_is_the_total_up_to_a_limit(small_release, tmp_path, monkeypatch):
-    monkeypatch.setattr(release_folder, "MOST_ROWS", 7)
-    folder = release_folder.write(small_release, tmp_path / "out")
-    assert len(parquet.read_table(folder / "synthetic.parquet")) == 7
-    weighted = dataclasses.replace(small_release, weighted=True, max_weight=1000)
-    with pytest.raises(ValueError, match="synthetic_rows is missing: records have weights"):
-        release_folder.write(weighted, tmp_path / "weighted")
-    assert os.listdir(tmp_path) == ["out"]
-    folder = release_folder.write(weighted, tmp_path / "weighted", synthetic_rows=3)
-    assert len(parquet.read_table(folder / "synthetic.parquet")) == 3
 
 
 def test_answers_that_were_not_measured_have_no_stddev(small_release, tmp_path):

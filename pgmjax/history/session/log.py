@@ -9,7 +9,6 @@ and a crash leaves at most one missing answer, which the next process computes u
 from __future__ import annotations
 
 import contextlib
-import json
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal.files import parse_json
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.history.history import History
@@ -24,7 +24,7 @@ from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy import tape
 from pgmjax.privacy.accounting.events import Pure
-from pgmjax.privacy.backend import NoiseBackend
+from pgmjax.privacy.backend import NoiseBackend, is_secure
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.ledger.chain import digest_of, text_of
@@ -129,7 +129,7 @@ def opened(
         raise ValueError("a session counts records, and this table has weights: leave the weights out.")
     if cap > _LARGEST_CAP:
         raise ValueError(f"cap must be at most {_LARGEST_CAP}, got {as_text(cap)}.")
-    secure = backend.secure and tape.active() is None
+    secure = is_secure(backend) and tape.active() is None
     header = {
         "kind": "session",
         "format": FORMAT,
@@ -207,7 +207,7 @@ def turn(path: pathlib.Path) -> Iterator[None]:
 
 def _read(payload: bytes) -> dict[str, Any] | None:
     try:
-        record = json.loads(payload)
+        record = parse_json(payload)
         return record if record["kind"] in KINDS else None
     except (ValueError, TypeError, KeyError):
         return None

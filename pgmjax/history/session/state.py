@@ -21,7 +21,7 @@ from pgmjax.history.session.costs import CellAccount
 from pgmjax.history.session.requirement import AccuracyRequirement, interval
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteLaplace
-from pgmjax.privacy.exact import as_text
+from pgmjax.privacy.exact import as_text, exact
 from pgmjax.queries import Query
 from pgmjax.queries.workload import as_entry
 
@@ -116,7 +116,7 @@ class SessionState:
         secure = bool(header["secure"])
         history = History(domain, given, relation=relation, secure=secure)
         account = CellAccount.empty(domain, relation)
-        return cls(domain, relation, Fraction(header["cap"]), history, account, secure)
+        return cls(domain, relation, exact("cap", header["cap"]), history, account, secure)
 
     def add(self, record: dict[str, Any], before: dict[str, Any]) -> None:
         """Add one more record; `before` is the previous one."""
@@ -190,7 +190,7 @@ class SessionState:
             answer.stddev,
             requirement.half_width,
             requirement.delta,
-            Fraction(bought["epsilon"]),
+            exact("epsilon", bought["epsilon"]),
             self.account.cost,
             self.secure,
         )
@@ -232,7 +232,7 @@ def paid(state: SessionState, records: list[dict[str, Any]], step: int) -> Sessi
     bought, outcome = records[step], records[step + 1]
     if outcome["kind"] == "noise":
         return state.measured(step, bought, outcome)
-    epsilon = Fraction(bought["epsilon"])
+    epsilon = exact("epsilon", bought["epsilon"])
     plain = (bought["half_width"], bought["delta"], epsilon, state.account.cost, state.secure)
     reason = (
         "its noise could not be computed, as often as the account lets it be tried; its cost stays spent."

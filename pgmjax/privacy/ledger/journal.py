@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pgmjax._internal.files import array_of
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
@@ -197,10 +198,6 @@ class LedgerJournal:
         """Return whether the ledger has the next step's answer to this request."""
         return self._charge is not None and self._charge.holds(self._step, request)
 
-    def public_count(self, count: Callable[[], int]) -> int:
-        """Return the public number of records, which the ledger does not keep."""
-        return count()
-
 
 def _packed(values: np.ndarray) -> bytes:
     if values.dtype != np.int64:
@@ -211,4 +208,4 @@ def _packed(values: np.ndarray) -> bytes:
 
 
 def _unpacked(payload: bytes) -> np.ndarray:
-    return np.load(io.BytesIO(payload), allow_pickle=False)
+    return array_of(payload)

@@ -71,9 +71,9 @@ class Reservation:
             )
         if not flag("secure", secure) and not account.research:
             raise ValueError(
-                f"Account {account.name!r} takes secure noise only, and this noise can be repeated and "
-                "protects nobody: leave out the seed, or register the table for research. Nothing was "
-                "charged."
+                f"Account {account.name!r} takes secure noise only, and this noise can be repeated or is "
+                "of a source of your own, and protects nobody: leave out the seed or the source, or register "
+                "the table for research. Nothing was charged."
             )
         done = {"events": [event.to_dict() for event in events], "relation": relation.value, "secure": secure}
         asked = chain.digest_of("request", {"request": dict(request), **done})
