@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import pathlib
 import shlex
 import shutil
@@ -218,6 +219,7 @@ def _release(
 def _begun(arguments: argparse.Namespace, out: pathlib.Path) -> run_folder.RunFolder:
     """Return the folder in which the release is made, OUT.partial; that of the same command is taken up."""
     partial = spending.partial_of(out)
+    _check_ours(partial)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.mkdir()  # whether the name itself is possible: too long, not allowed here, ...
@@ -247,16 +249,38 @@ def _begun(arguments: argparse.Namespace, out: pathlib.Path) -> run_folder.RunFo
     for leftover in partial.iterdir():  # of a release that was being written
         if leftover.name not in kept:
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-    (partial / _COMMAND).write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    begun = partial / f".{_COMMAND}"  # renamed, so that a kill leaves none that cannot be read
+    begun.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    begun.replace(partial / _COMMAND)
     return folder
+
+
+def _check_ours(partial: pathlib.Path) -> None:
+    """Refuse a folder in the place of OUT.partial that no release of this command was making.
+
+    Raises:
+        ValueError: it is another one, whose contents would be lost.
+    """
+    if not os.path.lexists(partial) or _command(partial) is not None:
+        return
+    begun = partial.is_dir() and all(
+        path.name in (run_folder.RUN, f".{_COMMAND}")
+        or (path.name in run_folder.EMPTY and not any(path.iterdir()))
+        for path in partial.iterdir()
+    )
+    if not begun:
+        raise ValueError(
+            f"{partial} was not left by an interrupted release, and the noisy answers would be kept there: "
+            "rename it, or name another --out. Nothing was spent."
+        )
 
 
 def _finish(folder: run_folder.RunFolder, out: pathlib.Path) -> None:
     """Turn a run's folder, in which the release is complete, into the release."""
     folder.finish()
-    (folder.folder / _COMMAND).unlink(missing_ok=True)
     files.check_target(out)
     folder.folder.rename(out)
+    (out / _COMMAND).unlink(missing_ok=True)  # until then it tells whose release it is
 
 
 def _left(folder: run_folder.RunFolder) -> None:

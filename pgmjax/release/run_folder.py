@@ -29,9 +29,9 @@ from pgmjax.release import tables
 
 FORMAT, FORMAT_VERSION = "pgmjax-run", 1
 MEASUREMENTS = "measurements.parquet"
-_RUN, _ANSWERS = ".run.json", "answers"
+RUN, _ANSWERS = ".run.json", "answers"
 EMPTY = (_ANSWERS,)
-KEPT = (*EMPTY, MEASUREMENTS, _RUN)
+KEPT = (*EMPTY, MEASUREMENTS, RUN)
 """The names of what stays in the folder of a run that goes on, without and with answers."""
 
 
@@ -74,7 +74,7 @@ class RunFolder:
     @property
     def is_complete(self) -> bool:
         """True if a release was written in full in it, and only `finish` was interrupted."""
-        return (self.folder / "release.json").is_file() and not (self.folder / _RUN).exists()
+        return (self.folder / "release.json").is_file() and not (self.folder / RUN).exists()
 
     def bind(self, request: Mapping[str, Any], data: Dataset) -> None:
         """Bind the folder to a run and its table, or check that they are the ones it is bound to.
@@ -86,7 +86,7 @@ class RunFolder:
         Raises:
             ValueError: the folder belongs to another run, or the table is another one or was changed.
         """
-        path, asked = self.folder / _RUN, digest_of("request", request)
+        path, asked = self.folder / RUN, digest_of("request", request)
         if not path.exists():
             key = os.urandom(32)
             record = {"request": asked, "key": key.hex(), "table": data.identity(key)}
@@ -140,7 +140,7 @@ class RunFolder:
 
     def finish(self) -> None:
         """Remove what only a run needs; first the key of its table's digest, which marks it as complete."""
-        (self.folder / _RUN).unlink(missing_ok=True)
+        (self.folder / RUN).unlink(missing_ok=True)
         shutil.rmtree(self.folder / _ANSWERS, ignore_errors=True)
         self.close()
 
@@ -191,7 +191,8 @@ class FolderJournal:
         asked = digest_of("request", request)
         stored = self._folder.step(self._step, asked)
         if self._inner is not None:  # the ledger's answer counts, and it has had every answer first
-            values = self._inner.answer(request, compute)
+            # one that was restored from an older copy may lack it: it is not drawn a second time
+            values = self._inner.answer(request, compute if stored is None else lambda: stored)
         else:
             values = compute() if stored is None else stored
         if stored is None:

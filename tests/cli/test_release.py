@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -385,6 +386,24 @@ def test_a_failure_while_measuring_says_that_the_budget_is_spent(table, capsys, 
     said = capsys.readouterr().err
     assert "The budget is spent (epsilon = 1)" in said and "Sekret" not in said and said.count("\n") == 1
     assert sorted(os.listdir(table)) == INPUT
+
+
+def test_another_folder_in_that_place_is_left_alone(table, capsys, monkeypatch):
+    """Also one that is a release of its own, such as of `--out out.partial`."""
+    (table / "out.partial").mkdir()
+    (table / "out.partial" / "notes.txt").write_text("mine")
+    monkeypatch.setattr(PrivateTable, "_answer", failing(AssertionError("something was spent")))
+    assert main(arguments(table)) == 2
+    assert "was not left by an interrupted release" in capsys.readouterr().err
+    assert (table / "out.partial" / "notes.txt").read_text() == "mine"
+    assert os.listdir(table / "out.partial") == ["notes.txt"]
+    monkeypatch.undo()
+
+    shutil.rmtree(table / "out.partial")
+    assert main(arguments(table, out=table / "out.partial", quiet=True)) == 0
+    before = sorted(os.listdir(table / "out.partial"))
+    assert main(arguments(table, epsilon="2", quiet=True)) == 2
+    assert sorted(os.listdir(table / "out.partial")) == before and not (table / "out").exists()
 
 
 STOPPED = """

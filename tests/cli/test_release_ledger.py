@@ -7,6 +7,7 @@ import pytest
 
 from pgmjax.cli import main
 from pgmjax.estimation.estimator import Estimator
+from pgmjax.release import tables
 
 
 @pytest.fixture
@@ -117,3 +118,22 @@ def test_a_key_needs_a_ledger(folder, capsys):
     words = ["release", "t.csv", "--domain", "d.json", "--all-kway", "1", "--epsilon", "1"]
     assert main([*words, "--relation", "add-remove", "--out", str(folder / "x"), "--key", "a"]) == 2
     assert "--key names a run in a ledger: give --ledger FILE too." in capsys.readouterr().err
+
+
+def test_an_older_copy_of_the_ledger_draws_no_step_again(folder, capsys, monkeypatch):
+    """The answer that was kept is the one that was seen; a second one would tell more than was charged."""
+
+    def interrupted(*given, **more):
+        raise KeyboardInterrupt
+
+    older = (folder / "b.ledger").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(Estimator, "fit", interrupted)
+        assert release(folder, "one") == 130
+    seen = tables.read(folder / "one.partial" / "measurements.parquet")
+    for path in folder.glob("b.ledger-*"):
+        path.unlink()
+    (folder / "b.ledger").write_bytes(older)
+    assert release(folder, "one") == 0
+    assert tables.read(folder / "one" / "measurements.parquet").equals(seen)
+    assert spent(folder, capsys) == "1"
