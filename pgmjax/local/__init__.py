@@ -10,7 +10,8 @@ budget.
 - `table`: a perturbed table. `codes`: its codes and their universe. `channel`: the means and variances of
   a response.
 - `marginals`: unbiased counts. `conditions`: shares of the records that satisfy conditions. `statistical`:
-  any statistical query. `grouped`: one function per group of rows. `continuous`: attributes in the unit cube. `graphs`: cuts of a graph.
+  any statistical query. `grouped`: one function per group of rows. `continuous`: attributes in the unit cube.
+  `graphs`: cuts of a graph.
 - `answers`: answers with their error. `proper`: the nearest achievable value. `bounds`: lower and upper
   bounds on the error.
 """
