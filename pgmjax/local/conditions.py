@@ -122,7 +122,7 @@ def answer_cells(
 
 @dataclasses.dataclass(frozen=True)
 class _Part:
-    """What a condition says about the attributes of one group.
+    """The part of a condition on the attributes of one group.
 
     Attributes:
         group: number of the group.
