@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 MAY_COUNT = {"pgmjax/data/dataset.py", "pgmjax/privacy/private_table.py"}
 # sweeps are research on tables that may be seen: errors are evaluation, tables are kept as codes
 MAY_COUNT |= {"pgmjax/sweeps/evaluate.py", "pgmjax/sweeps/tables.py"}
-PUBLIC = {"domain", "layout", "weighted", "max_weight", "validate"}
+PUBLIC = {"domain", "layout", "weighted", "max_weight", "validate", "registered", "rows_outside", "under"}
 NAMES = sorted({str(path.relative_to(ROOT)) for path in (ROOT / "pgmjax").rglob("*.py")} - MAY_COUNT)
 
 

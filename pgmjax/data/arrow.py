@@ -86,13 +86,9 @@ def column_names(frame: Any) -> list[Any]:
 
 def content(frame: Any) -> bytes:
     """Return the digest of all columns of a table, see `fingerprint.content`."""
-    columns = {}
-    for place, name in enumerate(column_names(frame)):
-        try:
-            columns[f"{name}\n{place}"] = list(_pieces(_column(frame, name)))
-        except (TypeError, ValueError):  # two columns of one name
-            raise ValueError(f"The table has several columns named {name!r}, not one.") from None
-    return fingerprint.content(columns)
+    names = list(map(str, column_names(frame)))
+    places = {name if names.count(name) == 1 else f"{name} {k}": k for k, name in enumerate(names)}
+    return fingerprint.content({name: [*_pieces(_column(frame, place))] for name, place in places.items()})
 
 
 def _pieces(column: Any) -> Iterator[bytes]:
@@ -144,13 +140,16 @@ def _library(frame: Any) -> str:
     return library if library in ("pandas", "polars", "pyarrow") else ""
 
 
-def _column(frame: Any, name: str) -> Any:
-    """Return an Arrow array, or a list if the values have mixed types."""
+def _column(frame: Any, which: str | int) -> Any:
+    """Return the column of a name or a place: an Arrow array, or a list if the values have mixed types."""
     pa = checks.optional("pyarrow", extra="tables")
     library = _library(frame)
     if library == "pyarrow":
-        return frame.column(name)
-    series = frame[name]
+        return frame.column(which)
+    if isinstance(which, str):
+        series = frame[which]
+    else:
+        series = frame.to_series(which) if library == "polars" else frame.iloc[:, which]
     if library == "polars":
         return series.to_list() if str(series.dtype) == "Object" else series.to_arrow()
     try:

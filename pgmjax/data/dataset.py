@@ -55,6 +55,10 @@ class Dataset:
         [[0, 0, 1], [1, 0, 1]]
     """
 
+    rows_outside: str | None = None  # defaults of pickles of 0.1.0
+    registered = False
+    _stamp: tuple[Any, ...] | None = None  # of the files, when the table was first looked at
+
     def __init__(
         self,
         domain: Domain,
@@ -71,7 +75,6 @@ class Dataset:
         self.max_weight = 1 if max_weight is None else max_weight
         self._source = source
         self._total = total
-        self._stamp: tuple[Any, ...] | None = None  # of the files, when the table was first looked at
 
     @classmethod
     def from_columns(

@@ -95,6 +95,10 @@ class ColumnSource:
             these columns alone.
     """
 
+    _domain: Domain | None = None  # defaults of pickles of 0.1.0
+    _weight_bound: tuple[str | None, int] | None = None
+    _content: bytes | None = None
+
     def __init__(
         self,
         columns: dict[str, np.ndarray],
@@ -138,6 +142,10 @@ class ColumnSource:
 
     def under(self, definition: TableDefinition) -> ColumnSource:
         """Return this source, if its codes and weights follow from the definition's."""
+        if self._domain is None:
+            raise ValueError(
+                "This table was pickled by pgmjax 0.1 and does not know its domain: make it again."
+            )
         definition.tables(self._domain)
         if self._weight_bound is not None:
             definition.check_weights(True, *self._weight_bound)
@@ -231,6 +239,8 @@ class RecodedSource:
         tables: for some attributes the new code of each code [size].
         weighted: whether the source's weights, if it has some, are passed on.
     """
+
+    _weighted = True  # the default of pickles of 0.1.0
 
     def __init__(self, source: Source, tables: Mapping[str, np.ndarray], weighted: bool = True):
         self._source = source

@@ -121,7 +121,7 @@ class Release:
 
     @property
     def total_public(self) -> bool:
-        """Whether the model's total is the public number of records. If not, it is an estimate."""
+        """True if the model's total is the public number of records, False if it is an estimate."""
         return self.relation is Relation.REPLACE_ONE and not self.weighted
 
     def counted(self) -> dict[str, bool | int]:

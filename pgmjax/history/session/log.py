@@ -141,7 +141,8 @@ def opened(
         "seed": backend.seed,
         "given": _given(given, data, relation, secure),
     }
-    held = HeldTable.of(ledger, data, _key(name))
+    held = HeldTable.of(ledger, data)
+    held.admit(ledger, _key(name))
     assert isinstance(held.data, Dataset)
     held.data.validate()
     account = held.account

@@ -37,18 +37,16 @@ class HeldTable:
     version: dict[str, int]
 
     @classmethod
-    def of(cls, ledger: Ledger, data: Dataset | Ratings, key: str) -> HeldTable:
+    def of(cls, ledger: Ledger, data: Dataset | Ratings) -> HeldTable:
         """Find a table's account, and check what is asked against the table's definition.
 
         Args:
             ledger: where the table's budget is kept.
             data: the private table, or ratings.
-            key: the run's name. A run of that name that was begun before its account had a definition goes on
-                as it was.
 
         Raises:
-            ValueError: the ledger has no account for this table, or an account without a definition; or the
-                domain or the weights do not follow from it. No message depends on the records.
+            ValueError: the ledger has no account for this table, or the domain or the weights do not follow
+                from its definition. No message depends on the records.
             LedgerError: the ledger or its key cannot be read.
         """
         found = ledger.find_table(data)
@@ -59,17 +57,29 @@ class HeldTable:
                 "ledger add-version, Ledger.add_version) or registers it (ledger init, Ledger.register)."
             )
         account, digest = found
-        if isinstance(data, Dataset):
-            if account.definition is not None:
-                data = data.under(account.definition)
-            elif all(charge.key != key for charge in ledger.charges(account.name)):
-                raise ValueError(
-                    f"Account {account.name!r} has no domain yet, and takes no new run. Nothing was spent. "
-                    f"The holder of the table completes it: pgmjax ledger set-domain {ledger.path} "
-                    f"{account.name} TABLE --domain FILE, or Ledger.set_domain."
-                )
+        if isinstance(data, Dataset) and account.definition is not None:
+            data = data.under(account.definition)
         known = account.versions.index(digest) + 2 if digest in account.versions else 1
         return cls(account, data, {} if known == 1 else {"version": known})
+
+    def admit(self, ledger: Ledger, key: str) -> None:
+        """Refuse a run on an account without a definition, unless it was begun before there were any.
+
+        Args:
+            ledger: where the table's budget is kept.
+            key: the run's name.
+
+        Raises:
+            ValueError: a new run.
+        """
+        if self.account.definition is not None or not isinstance(self.data, Dataset):
+            return
+        if all(charge.key != key for charge in ledger.charges(self.account.name)):
+            raise ValueError(
+                f"Account {self.account.name!r} has no domain yet, and takes no new run. Nothing was spent. "
+                f"The holder of the table completes it: pgmjax ledger set-domain {ledger.path} "
+                f"{self.account.name} TABLE --domain FILE, or Ledger.set_domain."
+            )
 
 
 class LedgerJournal:
@@ -119,11 +129,13 @@ class LedgerJournal:
             ValueError: see `HeldTable.of`.
             LedgerError: the ledger or its key cannot be read.
         """
+        held = HeldTable.of(ledger, data)
+        request = {**request, **held.version}
         if key is None:
             text = json.dumps(request, sort_keys=True)
             key = f"{request['mechanism']}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-        held = HeldTable.of(ledger, data, key)
-        return cls(ledger, held.account, key, {**request, **held.version}, held.data)
+        held.admit(ledger, key)
+        return cls(ledger, held.account, key, request, held.data)
 
     @property
     def charge(self) -> Charge | None:

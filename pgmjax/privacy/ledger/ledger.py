@@ -243,10 +243,14 @@ class Ledger:
 
         Raises:
             TypeError: a digest that is no string.
-            ValueError: no such account, or the table has an account.
+            ValueError: no such account, one without a domain, or the table has an account.
         """
         with self._file.writing("given the table", "Nothing was changed.") as connection:
-            self._account(connection, name)
+            if self._account(connection, name)[0].definition is None:
+                raise ValueError(
+                    f"Account {name!r} has no domain by which the table could be checked: give it one with "
+                    "Ledger.set_domain, or pgmjax ledger set-domain."
+                )
             for other, _ in ledger_account.accounts(connection, "digest", word("digest", digest)):
                 raise ValueError(f"This table belongs to the account {other.name!r} already.")
             chain.add(connection, "version", {"account": name, "digest": digest, "created": now()})
