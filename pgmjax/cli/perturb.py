@@ -66,7 +66,7 @@ def add_parser(commands: Any) -> None:
     )
     _add_table(parser)
     group = parser.add_argument_group("privacy")
-    release.add_epsilon_options(group)
+    release.add_epsilon_options(group, required=True)
     release.add_ledger_options(group)
     group = parser.add_argument_group("output")
     group.add_argument(
@@ -130,8 +130,18 @@ def run(arguments: argparse.Namespace) -> None:
             record = _perturb(arguments, mechanism, data, attributes, out, ledger)
         _tell(arguments, domain, out, record, mechanism)
     except KeyboardInterrupt:
-        said = spending.after_interrupt(mechanism, out, resumable=arguments.ledger is not None)
-        raise process.Interrupted(said) from None
+        raise process.Interrupted(_after_interrupt(arguments, mechanism, out)) from None
+
+
+def _after_interrupt(arguments: argparse.Namespace, mechanism: Any, out: pathlib.Path) -> str:
+    """Return a message on what an interrupt left: the folder is there in full or not at all."""
+    if (out / "release.json").is_file():
+        return f"interrupted; the perturbed table is at {out}"
+    if arguments.ledger is not None:
+        return f"interrupted; nothing was written. {spending.AGAIN}"
+    if mechanism.backend.drawn:
+        return f"interrupted; nothing was written; {spending.price(mechanism)} counts as spent"
+    return "interrupted; nothing was spent"
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import json
 import pathlib
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +24,6 @@ from pgmjax.data.definition import ROWS_OUTSIDE
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
-from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.mechanisms.base import FitError
 from pgmjax.privacy.backend import default_backend
 from pgmjax.privacy.ledger import Ledger
@@ -31,7 +31,12 @@ from pgmjax.privacy.private_table import holder_log
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.queries.workload import Workload
 from pgmjax.release import folder as release_folder
+from pgmjax.release import run_folder
 from pgmjax.release import text as report_text
+
+_COMMAND = "command.json"
+_OUTPUT = ("steps", "solver", "dtype", "rows", "synthetic", "out", "json", "quiet", "resume")
+_DEFAULTS: dict[str, Any] = {}
 
 
 def add_parser(commands: Any) -> None:
@@ -48,7 +53,8 @@ def add_parser(commands: Any) -> None:
     _add_table(parser)
     _add_privacy(parser)
     _add_output(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, usage_error=parser.error)
+    _DEFAULTS.update({action.dest: action.default for action in parser._actions})
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +88,7 @@ def add_table_options(group: Any) -> None:
 
 def _add_privacy(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("privacy")
-    add_epsilon_options(group)
+    add_epsilon_options(group, required=False)  # not with --resume
     group.add_argument("--delta", default="0", metavar="D", help="0 (default) is pure differential privacy")
     group.add_argument("--mechanism", default="marginals", choices=list(mechanisms.names()))
     group.add_argument(
@@ -95,13 +101,15 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
     add_ledger_options(group)
 
 
-def add_epsilon_options(group: Any) -> None:
+def add_epsilon_options(group: Any, *, required: bool) -> None:
     """Add the budget and the relation to a group of options."""
     # kept as text, so that 0.1 is exactly one tenth
-    group.add_argument("--epsilon", required=True, metavar="E", help="privacy budget, such as 1, 0.1 or 1/3")
+    group.add_argument(
+        "--epsilon", required=required, metavar="E", help="privacy budget, such as 1, 0.1 or 1/3"
+    )
     group.add_argument(
         "--relation",
-        required=True,
+        required=required,
         choices=[relation.value for relation in Relation],
         help="which tables are neighbours; there is no default",
     )
@@ -134,15 +142,28 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--solver", default=Estimator.solver, metavar="NAME", help="method of the fit")
     # a release is fitted only once: float64 costs little and certifies a smaller gap
     group.add_argument("--dtype", default="float64", choices=["float32", "float64"])
-    group.add_argument("--rows", type=int, metavar="N", help="synthetic rows (the estimated total)")
+    group.add_argument(
+        "--rows", type=int, metavar="N", help="synthetic rows (the estimated total, at most 10 million)"
+    )
     group.add_argument("--synthetic", default="parquet", choices=release_folder.SYNTHETIC_FORMATS)
-    group.add_argument("--out", required=True, metavar="DIR", help="folder to make; it must not exist")
+    group.add_argument("--out", metavar="DIR", help="folder to make; it must not exist")
+    group.add_argument(
+        "--resume",
+        metavar="DIR.partial",
+        help="instead of all else: go on from the noisy answers that an interrupted or failed release left, "
+        "at no further cost; options of fit and output may be given again",
+    )
     group.add_argument("--json", action="store_true", help="print one JSON object")
     group.add_argument("--quiet", action="store_true", help="print nothing and show no progress")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Make the release and print its location and the budget spent."""
+    """Make the release and print where it lies and what was spent."""
+    if arguments.resume is not None:
+        arguments = _resumed(arguments)
+    missing = [name for name in ("epsilon", "relation", "out") if getattr(arguments, name) is None]
+    if missing:
+        arguments.usage_error(f"the following arguments are required: --{', --'.join(missing)}")
     out = files.check_target(arguments.out)
     _check_combination(arguments)
     release_folder.check_packages()
@@ -157,7 +178,7 @@ def run(arguments: argparse.Namespace) -> None:
         record = release_folder.read(out).record
         _tell(arguments, domain, out, record, mechanism.backend.drawn)
     except KeyboardInterrupt:
-        said = spending.after_interrupt(mechanism, out, resumable=arguments.ledger is not None)
+        said = spending.after_interrupt(out, resumable=arguments.ledger is not None)
         raise process.Interrupted(said) from None
 
 
@@ -183,33 +204,121 @@ def _release(
     out: pathlib.Path,
     ledger: Ledger | None,
 ) -> None:
-    """Measure, fit and write; anything else that could fail has been checked before."""
+    """Measure, fit and write; everything that could fail for other reasons was checked before."""
     show = show_progress(arguments)
-    measurements: Sequence[LinearMeasurement] = ()
+    folder = _begun(arguments, out)
+    if folder.is_complete:
+        _finish(folder, out)
+        return
+    release = None
     try:
-        with files.reserve(out) as folder:
-            process.check()
-            release = mechanism.run(data, workload, ledger=ledger, key=arguments.key, show_progress=show)
-            measurements = release.measurements
-            process.check()
-            release_folder.fill(
-                folder,
-                release,
-                synthetic_rows=arguments.rows,
-                synthetic_format=arguments.synthetic,
-                source=demo.TERMS if arguments.demo else None,
-                show_progress=show,
-            )
-            process.check()
-    except Exception as error:
-        process.check()  # a library may have turned an interrupt into another error
-        measurements = error.measurements if isinstance(error, FitError) else measurements
-        if not (mechanism.backend.drawn or measurements):
+        process.check()
+        shared: dict[str, Any] = {"ledger": ledger, "key": arguments.key, "show_progress": show}
+        release = mechanism.run(data, workload, folder=folder, **shared)
+        process.check()
+        release_folder.fill(
+            folder.folder,
+            release,
+            synthetic_rows=arguments.rows,
+            synthetic_format=arguments.synthetic,
+            source=demo.TERMS if arguments.demo else None,
+            show_progress=show,
+        )
+        process.check()
+        _finish(folder, out)
+    except BaseException as error:
+        _left(folder)
+        if not isinstance(error, Exception):
             raise
-        said = spending.after_failure(error, measurements, mechanism, workload, out)
-        if ledger is not None:
+        process.check()  # a library may have turned an interrupt into another error
+        if not (mechanism.backend.drawn or release is not None or isinstance(error, FitError)):
+            raise
+        said = spending.after_failure(error, mechanism, out)
+        if ledger is not None and not folder.folder.exists():
             said += f" {spending.AGAIN}"
         raise RuntimeError(said) from error
+
+
+def _begun(arguments: argparse.Namespace, out: pathlib.Path) -> run_folder.RunFolder:
+    """Return the folder in which the release is made, OUT.partial; that of the same command is taken up."""
+    partial = spending.partial_of(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.mkdir()  # whether the name itself is possible: too long, not allowed here, ...
+        out.rmdir()
+        folder = run_folder.RunFolder(partial)
+    except OSError as error:
+        raise ValueError(f"{out} cannot be made: {error.strerror}.") from error
+    stored = {name: value for name, value in vars(arguments).items() if name not in ("run", "usage_error")}
+    for name in ("table", "domain", "workload", "ledger", "holder_log", "out"):
+        if stored[name] is not None:
+            stored[name] = str(pathlib.Path(stored[name]).absolute())
+    found = _command(partial)
+    if (
+        (folder.answers or folder.is_complete)
+        and found is not None
+        and _measuring(found) != _measuring(stored)
+    ):
+        folder.close()
+        raise ValueError(
+            f"{partial} keeps the noisy answers of another run, which was interrupted: go on with it (pgmjax "
+            f"release --resume {shlex.quote(str(partial))}), name another --out, or remove it. Nothing was "
+            "spent."
+        )
+    if folder.is_complete:
+        return folder
+    kept = run_folder.KEPT if folder.answers else run_folder.EMPTY
+    for leftover in partial.iterdir():  # of a release that was being written
+        if leftover.name not in kept:
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+    (partial / _COMMAND).write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
+    return folder
+
+
+def _finish(folder: run_folder.RunFolder, out: pathlib.Path) -> None:
+    """Turn a run's folder, in which the release is complete, into the release."""
+    folder.finish()
+    (folder.folder / _COMMAND).unlink(missing_ok=True)
+    files.check_target(out)
+    folder.folder.rename(out)
+
+
+def _left(folder: run_folder.RunFolder) -> None:
+    """Leave a folder that keeps answers to `--resume`; remove one in which nothing was paid for."""
+    paid = folder.answers or (folder.folder / "release.json").is_file()
+    folder.close()
+    if not paid:
+        shutil.rmtree(folder.folder, ignore_errors=True)
+
+
+def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
+    """Return the arguments of the command that began a folder, with the options of output given now."""
+    partial = pathlib.Path(arguments.resume)
+    stored = _command(partial)
+    if stored is None:
+        raise ValueError(f"{arguments.resume} is no folder that an interrupted release left.")
+    given = {name: value for name, value in vars(arguments).items() if value != _DEFAULTS.get(name)}
+    other = [name for name in given if name not in (*_OUTPUT, "resume", "run", "usage_error")]
+    if other:
+        raise ValueError(
+            f"--{other[0].replace('_', '-')} was decided when the run began: with --resume give options of "
+            "fit and output only."
+        )
+    return argparse.Namespace(**{**stored, **given, "resume": None})
+
+
+def _command(partial: pathlib.Path) -> dict[str, Any] | None:
+    """Return the arguments that a folder was begun with, None if it has none."""
+    try:
+        found = json.loads((partial / _COMMAND).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _measuring(stored: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments that decide what is measured."""
+    return {name: value for name, value in stored.items() if name not in _OUTPUT}
 
 
 def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: Any, drawn: bool) -> None:
@@ -271,6 +380,11 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         raise ValueError("Give --workload or --all-kway, not both.")
     if arguments.workload is None and arguments.all_kway is None and not arguments.demo:
         raise ValueError("Say what to measure: --workload FILE, or --all-kway K.")
+    if arguments.weights is not None and arguments.rows is None:
+        raise ValueError(
+            "--rows is missing: with --weights the estimated total is no number of rows, and the number of "
+            "records is private. Say how many synthetic rows to draw."
+        )
     if arguments.max_cells is not None and arguments.workload is not None:
         raise ValueError("--max-cells goes with --all-kway: a workload file is measured whole.")
 

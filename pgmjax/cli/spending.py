@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
-import json
+import hashlib
 import os
 import pathlib
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from pgmjax.cli import process
-from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.measurements.noise import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from pgmjax.mechanisms.base import FitError
-from pgmjax.privacy.backend import NoiseBackend, is_secure, passes_on
+from pgmjax.privacy.backend import NoiseBackend, passes_on
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.response import KaryResponse, UnaryResponse
 from pgmjax.privacy.selection import ExponentialMechanism, PermuteAndFlip, SelectionDistribution
-from pgmjax.queries.workload import Workload
-from pgmjax.release import folder as release_folder
-from pgmjax.release import tables
+from pgmjax.release import run_folder
 
+_RESUME = (
+    "Run the same command again, or pgmjax release --resume {}: it goes on from them, at no further cost"
+)
+_LONGEST = 200  # bytes of a name, of the 255 that file systems allow
 AGAIN = "Run the same command again: it goes on under the same charge of the ledger, at no further cost."
-_LONGEST = 200  # bytes of a folder's name, of the 255 that file systems allow
 
 
 @passes_on
@@ -119,82 +117,36 @@ def price(mechanism: Any) -> str:
     return f"epsilon = {as_text(mechanism.epsilon)}{delta}"
 
 
-def after_interrupt(mechanism: Any, out: pathlib.Path, *, resumable: bool = False) -> str:
-    """Return a message on the state after an interrupt: the release exists in full or not at all."""
-    if (out / "release.json").is_file():
-        return f"interrupted; the release is at {out}"
-    if resumable:
-        return f"interrupted; nothing was written. {AGAIN}"
-    if mechanism.backend.drawn:
-        return f"interrupted; nothing was written; {price(mechanism)} counts as spent"
-    return "interrupted; nothing was spent"
-
-
-def after_failure(
-    error: Exception,
-    measurements: Sequence[LinearMeasurement],
-    mechanism: Any,
-    workload: Workload,
-    out: pathlib.Path,
-) -> str:
-    """Save the paid answers, if any, with `keep`, and return a message on what happened."""
-    stage = "fit" if isinstance(error, FitError) else "writing" if measurements else "measuring"
-    cause = error.__cause__ if isinstance(error, FitError) and error.__cause__ else error
-    reason = str(cause).strip().rstrip(".") or type(cause).__name__
-    said = f"The {stage} failed: {reason}. The budget is spent ({price(mechanism)})"
-    if not measurements:
-        return f"{said}."
-    try:
-        kept = keep(measurements, mechanism, workload, cause, out)
-    except (OSError, ValueError) as second:
-        return f"{said}, and the noisy answers could not be saved: {second}"
-    return f"{said}; the noisy answers are in {kept}"
-
-
-def keep(
-    measurements: Sequence[LinearMeasurement],
-    mechanism: Any,
-    workload: Workload,
-    error: BaseException,
-    out: pathlib.Path,
-) -> pathlib.Path:
-    """Save the noisy answers of a run that failed after measuring, next to its intended release folder.
+def after_interrupt(out: pathlib.Path, *, resumable: bool = False) -> str:
+    """Return a message on what an interrupt left.
 
     Args:
-        measurements: the noisy answers, which are paid for and may be published if the noise is secure.
-        mechanism: the mechanism with its privacy parameters.
-        workload: the requested workload, which determines the queries of the answers.
-        error: the error; only its class name is written.
-        out: intended folder of the release.
-
-    Returns:
-        The new folder, with `measurements.parquet` and `spent.json`.
+        out: where the release was to be.
+        resumable: whether a ledger keeps the run's charge and answers.
     """
-    numbers = {"epsilon": as_text(mechanism.epsilon), "delta": as_text(mechanism.delta)}
-    record = {
-        "format": "pgmjax-failed-release",
-        "mechanism": mechanism.name,
-        **numbers,
-        "relation": mechanism.relation.value,
-        "spent": numbers,
-        "secure": is_secure(mechanism.backend),
-        "seed": mechanism.backend.seed,
-        "error": type(error).__name__,
-        "workload": workload.to_list(),
-    }
-    target = _free(out)
-    with release_folder.reserve(target) as folder:
-        marks: dict[str, Any] = {"secure": record["secure"], "seed": record["seed"]}
-        tables.write_measurements(measurements, folder / "measurements.parquet", **marks)
-        (folder / "spent.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    return target
+    partial = partial_of(out)
+    if (out / "release.json").is_file():
+        return f"interrupted; the release is at {out}"
+    if partial.is_dir():
+        return f"interrupted; the noisy answers are in {partial}. {_RESUME.format(partial)}"
+    return f"interrupted; nothing was written. {AGAIN}" if resumable else "interrupted; nothing was spent"
 
 
-def _free(out: pathlib.Path) -> pathlib.Path:
-    """The first of NAME.failed, NAME.failed-2, ... that does not exist."""
+def after_failure(error: Exception, mechanism: Any, out: pathlib.Path) -> str:
+    """Return a message on what failed after a run had its first noise, and what it left."""
+    cause = error.__cause__ if isinstance(error, FitError) and error.__cause__ else error
+    reason = str(cause).strip().rstrip(".") or type(cause).__name__
+    partial = partial_of(out)
+    measured = (partial / run_folder.MEASUREMENTS).is_file()
+    stage = "fit" if isinstance(error, FitError) else "writing" if measured else "measuring"
+    said = f"The {stage} failed: {reason}. The budget is spent ({price(mechanism)})"
+    kept = f"; the noisy answers are in {partial}. {_RESUME.format(partial)}" if partial.is_dir() else ""
+    return f"{said}{kept}."
+
+
+def partial_of(out: pathlib.Path) -> pathlib.Path:
+    """Return the folder in which a release is made: OUT.partial, of a long name the beginning."""
     name = out.name
-    while len(os.fsencode(name)) > _LONGEST:
-        name = name[:-1]
-    numbered = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
-    paths = (out.with_name(f"{name}.failed{number}") for number in numbered)
-    return next(path for path in paths if not os.path.lexists(path))
+    if len(os.fsencode(name)) > _LONGEST:
+        name = f"{name[:50]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
+    return out.with_name(f"{name}.partial")

@@ -58,7 +58,7 @@ def answer_conditions(
         >>> from pgmjax.privacy.response import KaryResponse
         >>> column = ResponseColumn(("a",), "direct", KaryResponse(4, 0.25), 3, np.array([0, 3, 3, 1]))
         >>> table = PerturbedTable(Domain({"a": 4}), (column,), 4, False, 0)
-        >>> answer_conditions(table, [{"a": [2, 3]}], useless="answer").value.tolist()
+        >>> answer_conditions(table, [{"a": [2, 3]}], useless="answer").value.round(3).tolist()
         [0.5]
     """
     planned = [_planned(responses, each) for each in checks.several("conditions", conditions, "mappings")]

@@ -40,6 +40,7 @@ from pgmjax.privacy.scores import Score
 from pgmjax.queries import Query
 from pgmjax.queries.workload import Workload
 from pgmjax.release.release import Release, Spent
+from pgmjax.release.run_folder import RunFolder
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,8 +120,9 @@ class PrivacyParameters:
         settings: Mapping[str, Any],
         ledger: Ledger | None,
         key: str | None,
+        folder: RunFolder | None = None,
     ) -> PrivateTable:
-        """Return the table under a new budget, with its charge and answers kept in a ledger if one is given.
+        """Return the table under a new budget; a ledger and a folder, if given, keep charge and answers.
 
         Args:
             data: the private table.
@@ -129,9 +131,10 @@ class PrivacyParameters:
                 the name of the mechanism under "mechanism". It identifies the run in the ledger.
             ledger: the ledger with the table's budget.
             key: the run's name in the ledger. Default: derived from the request.
+            folder: the run's folder.
 
         Raises:
-            ValueError: a key without a ledger, or a table that is not in the ledger.
+            ValueError: a key without a ledger, a table that is not in the ledger, or a folder of another run.
             LedgerError: the ledger cannot be read.
         """
         asked = {
@@ -141,9 +144,12 @@ class PrivacyParameters:
             "max_weight": data.max_weight if data.weighted else None,
             "workload": None if workload is None else workload.to_list(),
         }
-        journal = self._journal(data, asked, ledger, key)
-        if journal is not None and isinstance(journal.data, Dataset):
-            data = journal.data
+        kept = self._journal(data, asked, ledger, key)
+        if folder is not None:
+            folder.bind({**asked, **self._parameters()}, data)
+        if kept is not None and isinstance(kept.data, Dataset):
+            data = kept.data
+        journal = kept if folder is None else folder.journal(kept)
         return PrivateTable(data, self.relation, self.budget(), self.backend, journal)
 
     def _journal(
@@ -168,14 +174,17 @@ class PrivacyParameters:
             return None
         if not isinstance(ledger, Ledger):
             raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}: see Ledger.open.")
+        return LedgerJournal.of_table(ledger, data, key, {**asked, **self._parameters()})
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return what a request says of the guarantee and the noise."""
         delta = Fraction(0) if self.budget().unit == "epsilon" else self.delta
-        parameters = {
+        return {
             "epsilon": as_text(self.epsilon),
             "delta": as_text(delta),
             "relation": self.relation.value,
             "seed": None if self.backend is None else self.backend.seed,
         }
-        return LedgerJournal.of_table(ledger, data, key, {**asked, **parameters})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,6 +246,7 @@ class Run:
         plan: the value that `Mechanism.plan` returned.
         table: the private table under its budget.
         show_progress: None shows progress bars in terminals only, False never.
+        folder: where the run's noisy answers are kept, or None.
     """
 
     mechanism: Mechanism
@@ -244,6 +254,7 @@ class Run:
     plan: Any
     table: PrivateTable
     show_progress: bool | None = None
+    folder: RunFolder | None = None
 
     @property
     def budget(self) -> Budget:
@@ -263,7 +274,10 @@ class Run:
             TableReadError: the table could not be read; the cost remains spent.
         """
         given = {f"{self.budget.unit}s": list(costs)}
-        return list(self.table.measure(list(queries), **given, show_progress=self.show_progress))
+        measured = self.table.measure(list(queries), **given, show_progress=self.show_progress)
+        if self.folder is not None:
+            self.folder.record(measured, self.table.secure, self.table.seed)
+        return list(measured)
 
     def select(self, score: Score, cost: Fraction) -> int:
         """Select a candidate, by permute-and-flip for an epsilon or the exponential mechanism for a rho.
@@ -368,6 +382,7 @@ class Mechanism(PrivacyParameters, abc.ABC):
         ledger: Ledger | None = None,
         key: str | None = None,
         show_progress: bool | None = None,
+        folder: RunFolder | None = None,
     ) -> Release:
         """Run the mechanism and return a release.
 
@@ -378,6 +393,8 @@ class Mechanism(PrivacyParameters, abc.ABC):
             key: the run's name in the ledger. Default: derived from the request. Repeating a run under the
                 same name returns the same answers at no cost, also after an interruption.
             show_progress: None shows a progress bar in terminals only, False never.
+            folder: where every noisy answer is on disk before it is used; a run that was interrupted goes on
+                from it at no further cost. Default: answers are kept by the ledger, if any.
 
         Raises:
             TypeError: an argument is not a table, a workload or a ledger.
@@ -387,7 +404,7 @@ class Mechanism(PrivacyParameters, abc.ABC):
             LedgerError: the ledger cannot be used; nothing was spent.
             FitError: the fit failed after budget was spent. The error carries the measurements.
         """
-        return self.execute(self._start(data, workload, ledger, key, show_progress))
+        return self.execute(self._start(data, workload, ledger, key, show_progress, folder))
 
     @abc.abstractmethod
     def plan(self, request: Request) -> Any:
@@ -422,6 +439,7 @@ class Mechanism(PrivacyParameters, abc.ABC):
         ledger: Ledger | None = None,
         key: str | None = None,
         show_progress: bool | None = None,
+        folder: RunFolder | None = None,
     ) -> Run:
         """Check and plan, then open the table. Nothing is spent yet."""
         check_table_and_workload(data, workload)
@@ -431,8 +449,8 @@ class Mechanism(PrivacyParameters, abc.ABC):
         request = Request(data.domain, workload, self.relation, self.budget(), max_weight, estimator)
         plan = self.plan(request)
         settings = {"mechanism": self.name, **self.describe(plan)}
-        table = self._open_table(data, workload, settings, ledger, key)
-        return Run(self, request, plan, table, show_progress)
+        table = self._open_table(data, workload, settings, ledger, key, folder)
+        return Run(self, request, plan, table, show_progress, folder)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -475,9 +493,10 @@ class MeasureOnce(Mechanism):
         ledger: Ledger | None = None,
         key: str | None = None,
         show_progress: bool | None = None,
+        folder: RunFolder | None = None,
     ) -> Measured:
         """Measure like `run`, without the fit; see `release_together`."""
-        return self._measured(self._start(data, workload, ledger, key, show_progress))
+        return self._measured(self._start(data, workload, ledger, key, show_progress, folder))
 
     def execute(self, run: Run) -> Release:
         """Measure, fit and return the release."""

@@ -171,7 +171,7 @@ class PrivateTable(SingleProcess):
         cliques = [query.clique for query in queries]
         check_memory(self.domain, cliques)
         request = {"measure": [each.describe() for each in planned]}
-        self._charge([each.event for each in planned])
+        self._charge([each.event for each in planned], request)
         released = self._kept(request, lambda: np.concatenate(self._answer(planned, show_progress)))
         parts = np.split(released, np.cumsum([each.rows for each in planned])[:-1])
         return tuple(
@@ -242,8 +242,9 @@ class PrivateTable(SingleProcess):
             draws,
         )
         check_memory(self.domain, list(score.cliques))
-        self._charge([planned.event] * planned.draws)
-        return self._kept({"select": planned.describe()}, lambda: self._chosen(planned))
+        request = {"select": planned.describe()}
+        self._charge([planned.event] * planned.draws, request)
+        return self._kept(request, lambda: self._chosen(planned))
 
     def respond(
         self,
@@ -327,14 +328,18 @@ class PrivateTable(SingleProcess):
     def _weight_bound(self) -> int | None:
         return self._data.max_weight if self._data.weighted else None
 
-    def _charge(self, events: Sequence[Event]) -> None:
+    def _charge(self, events: Sequence[Event], request: Mapping[str, Any] | None = None) -> None:
         """Charge for a use of the counts, which comes next.
 
         A table that is not valid costs nothing if nobody has registered it: then whoever asks holds it.
+
+        Args:
+            events: what it costs.
+            request: what is asked for, if one answer says it all: if it is kept, the table is not read.
         """
         self._check_process()
         self._budget.require(events)
-        if not self._data.registered:
+        if not self._data.registered and (request is None or not self._is_kept(request)):
             self._records()
         if self._journal is not None:
             self._journal.begin(self, self._budget, self._relation, self.secure)
@@ -457,8 +462,8 @@ class Journal(Protocol):
         """
         ...
 
-    def receipt(self) -> dict[str, Any]:
-        """Return a record of the run's charge."""
+    def receipt(self) -> dict[str, Any] | None:
+        """Return a record of the run's charge; None if it is not kept in a ledger."""
         ...
 
     def holds(self, request: Mapping[str, Any]) -> bool:

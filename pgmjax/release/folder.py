@@ -39,6 +39,7 @@ from pgmjax.release.trained import TrainedRelease
 FORMAT = "pgmjax-release"
 FORMAT_VERSION = 1
 SYNTHETIC_FORMATS = ("parquet", "csv")
+MOST_ROWS = 10_000_000
 _KEYS = ("mechanism", "epsilon", "delta", "relation", "spent", "secure", "seed", "total", "versions", "fit")
 
 
@@ -57,7 +58,8 @@ def write(
     Args:
         release: the release returned by a mechanism.
         out: the folder to create; it must not exist.
-        synthetic_rows: number of rows to draw from the model. Default: the model's total, rounded.
+        synthetic_rows: number of rows to draw from the model. Default: the model's total, rounded, at most
+            10 million; without a default if records have weights.
         synthetic_format: "parquet" or "csv".
         synthetic_seed: seed for sampling the synthetic rows; it does not affect privacy noise.
         source: public description of the table, shown in the report.
@@ -100,7 +102,7 @@ def fill(
         ValueError: an argument is out of range; nothing is written.
     """
     checks.choice("synthetic_format", synthetic_format, SYNTHETIC_FORMATS)
-    rows = round(release.model.total) if synthetic_rows is None else synthetic_rows
+    rows = default_rows(release) if synthetic_rows is None else synthetic_rows
     rows = checks.integer("synthetic_rows", rows, low=0)
     record = {**describe(release), **({"source": source} if source else {})}
     with Progress("writing", 4, show_progress) as progress:
@@ -122,6 +124,20 @@ def fill(
         progress.advance()
         (folder / "release.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
         progress.advance()
+
+
+def default_rows(release: Release) -> int:
+    """Return the number of synthetic rows that nobody has chosen: the model's total, at most `MOST_ROWS`.
+
+    Raises:
+        ValueError: records have weights, so that the total is no number of rows.
+    """
+    if release.weighted:
+        raise ValueError(
+            "synthetic_rows must be given (--rows): the records have weights, whose total is no number of "
+            "rows, and the number of records is private."
+        )
+    return min(round(release.model.total), MOST_ROWS)
 
 
 def check_packages() -> None:

@@ -13,7 +13,7 @@ import pandas
 import pyarrow.parquet as parquet
 import pytest
 
-from pgmjax.cli import main, spending
+from pgmjax.cli import main
 from pgmjax.cli import release as release_command
 from pgmjax.data.dataset import Dataset
 from pgmjax.estimation.estimator import Estimator
@@ -264,20 +264,31 @@ def test_a_long_name_is_possible(table):
     assert main(arguments(table, out=table / ("n" * 250), quiet=True)) == 0
 
 
+def resumable(table):
+    partial = table / "out.partial"
+    again = f"Run the same command again, or pgmjax release --resume {partial}"
+    return f"the noisy answers are in {partial}. {again}: it goes on from them, at no further cost"
+
+
 def test_interrupt_while_measuring_fitting_or_writing(table, capsys, monkeypatch):
+    """The same command goes on each time; the noisy answers are those of its first turn."""
     cases = [
         (PrivateTable, "measure", "nothing was spent"),
-        (Estimator, "fit", "nothing was written; epsilon = 1 counts as spent"),
-        (release_folder, "render", "nothing was written; epsilon = 1 counts as spent"),
+        (Estimator, "fit", resumable(table)),
+        (release_folder, "render", resumable(table)),
         (release_folder, "read", f"the release is at {table / 'out'}"),
     ]
+    measured = []
     for owner, name, message in cases:
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, failing(KeyboardInterrupt))
             assert main(arguments(table)) == 130
         assert capsys.readouterr().err == f"pgmjax: interrupted; {message}\n"
-        assert sorted(set(os.listdir(table)) - {"out"}) == INPUT
+        assert sorted(set(os.listdir(table)) - {"out", "out.partial"}) == INPUT
         assert (table / "out").exists() == (name == "read")
+        assert (table / "out.partial").exists() == (name in ("fit", "render"))
+        measured += [parquet.read_table(path) for path in table.glob("*/measurements.parquet")]
+    assert len(measured) == 3 and all(each.equals(measured[0]) for each in measured)
 
 
 @pytest.mark.parametrize(("owner", "name"), [(SeededBackend, "laplace"), (Estimator, "fit")])
@@ -292,9 +303,9 @@ def test_a_signal_that_a_library_drops_is_heard(owner, name, table, capsys, monk
 
     monkeypatch.setattr(owner, name, dropping)
     assert main(arguments(table, insecure_seed="1")) == 130
-    spent = "nothing was written; epsilon = 1 counts as spent" if name == "fit" else "nothing was spent"
-    assert capsys.readouterr().err == f"pgmjax: interrupted; {spent}\n"
-    assert sorted(os.listdir(table)) == INPUT
+    left = resumable(table) if name == "fit" else "nothing was spent"
+    assert capsys.readouterr().err == f"pgmjax: interrupted; {left}\n"
+    assert sorted(set(os.listdir(table)) - {"out.partial"}) == INPUT
 
 
 @pytest.mark.parametrize("answer", ["local", "global"])
@@ -315,29 +326,57 @@ def test_a_baseline_answers_the_workload_in_place_of_the_model(answer, table, ca
 
 
 STAGES = [
-    (Estimator, "fit", ValueError("too stiff."), "The fit failed: too stiff.", "ValueError"),
-    (release_folder, "render", OSError("disk is full"), "The writing failed: disk is full.", "OSError"),
+    (Estimator, "fit", ValueError("too stiff."), "The fit failed: too stiff."),
+    (release_folder, "render", OSError("disk is full"), "The writing failed: disk is full."),
 ]
 
 
-@pytest.mark.parametrize(("owner", "name", "error", "message", "kind"), STAGES, ids=["fit", "writing"])
-def test_answers_that_were_paid_for_are_kept(owner, name, error, message, kind, table, capsys, monkeypatch):
+@pytest.mark.parametrize(("owner", "name", "error", "message"), STAGES, ids=["fit", "writing"])
+def test_answers_that_were_paid_for_are_kept(owner, name, error, message, table, capsys, monkeypatch):
     monkeypatch.setattr(owner, name, failing(error))
-    for kept in ("out.failed", "out.failed-2"):
-        assert main(arguments(table, delta="1/1000", insecure_seed="4")) == 1
+    kept = []
+    for _ in range(2):
+        assert main(arguments(table, delta="1/1000")) == 1
         spent = "The budget is spent (epsilon = 1, delta = 0.001)"
-        expected = f"pgmjax: {message} {spent}; the noisy answers are in {table / kept}\n"
-        assert capsys.readouterr().err == expected
-        record = json.loads((table / kept / "spent.json").read_text())
-        assert record["spent"] == {"epsilon": "1", "delta": "0.001"} and record["error"] == kind
-        assert record["relation"] == "add-remove" and record["mechanism"] == "marginals"
-        assert record["secure"] is False and record["seed"] == 4
-        assert record["workload"] == [["age", "sex"], ["region"]]
-    assert sorted(os.listdir(table)) == sorted([*INPUT, "out.failed", "out.failed-2"])
+        assert capsys.readouterr().err == f"pgmjax: {message} {spent}; {resumable(table)}.\n"
+        kept.append(parquet.read_table(table / "out.partial" / "measurements.parquet"))
+    assert sorted(os.listdir(table)) == sorted([*INPUT, "out.partial"])
     monkeypatch.undo()
-    assert main(arguments(table, delta="1/1000", insecure_seed="4", quiet=True)) == 0
-    parts = [parquet.read_table(table / name / "measurements.parquet") for name in ("out.failed", "out")]
-    assert parts[0].equals(parts[1])
+    assert main(["release", "--resume", str(table / "out.partial"), "--rows", "7", "--quiet"]) == 0
+    assert sorted(os.listdir(table)) == sorted([*INPUT, "out"])
+    saved = release_folder.read(table / "out")
+    kept.append(parquet.read_table(table / "out" / "measurements.parquet"))
+    assert all(each.equals(kept[0]) for each in kept) and saved.record["spent"]["epsilon"] == "1"
+    assert parquet.read_metadata(table / "out" / "synthetic.parquet").num_rows == 7
+    names = {path.name for path in (table / "out").iterdir()}
+    assert not names & {".run.json", "answers", ".lock", "command.json"}
+
+
+def test_a_resumed_run_is_the_run_that_was_begun(table, capsys, monkeypatch):
+    monkeypatch.setattr(Estimator, "fit", failing(KeyboardInterrupt))
+    assert main(arguments(table)) == 130
+    monkeypatch.undo()
+    partial = str(table / "out.partial")
+    for words, said in (
+        (arguments(table, epsilon="2"), "keeps the noisy answers of another run"),
+        (["release", "--resume", partial, "--epsilon", "2"], "--epsilon was decided when the run began"),
+        (["release", "--resume", str(table)], "is no folder that an interrupted release left"),
+    ):
+        capsys.readouterr()
+        assert main(words) == 2 and said in capsys.readouterr().err
+    before = (table / "t.csv").read_text()
+    (table / "t.csv").write_text(before + before.splitlines()[-1] + "\n")
+    assert main(["release", "--resume", partial]) == 2
+    assert "was changed: put it back" in capsys.readouterr().err
+    (table / "t.csv").write_text(before)
+    assert main(["release", "--resume", partial]) == 0
+
+
+def test_weights_need_a_number_of_rows(table, capsys):
+    """Two thousand records with weights asked for 10^9 synthetic rows."""
+    words = arguments(table, weights="w", max_weight="5", rows=None)
+    assert main(words) == 2
+    assert "--rows is missing: with --weights" in capsys.readouterr().err
 
 
 def test_a_failure_while_measuring_says_that_the_budget_is_spent(table, capsys, monkeypatch):
@@ -346,13 +385,6 @@ def test_a_failure_while_measuring_says_that_the_budget_is_spent(table, capsys, 
     said = capsys.readouterr().err
     assert "The budget is spent (epsilon = 1)" in said and "Sekret" not in said and said.count("\n") == 1
     assert sorted(os.listdir(table)) == INPUT
-
-
-def test_where_nothing_can_be_saved_that_is_said(table, capsys, monkeypatch):
-    monkeypatch.setattr(release_folder, "render", failing(OSError("disk is full")))
-    monkeypatch.setattr(spending, "keep", failing(OSError("disk is full")))
-    assert main(arguments(table)) == 1
-    assert "could not be saved: disk is full" in capsys.readouterr().err
 
 
 STOPPED = """
@@ -391,8 +423,11 @@ def test_a_signal_ends_a_real_run_without_a_trace(name, stage, table):
     process.send_signal(getattr(signal, name))
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130 and time.monotonic() - started < 20
-    assert said == "pgmjax: interrupted; nothing was written; epsilon = 1 counts as spent\n"
-    assert sorted(os.listdir(table)) == INPUT
+    assert said == f"pgmjax: interrupted; {resumable(table)}\n"
+    assert sorted(os.listdir(table)) == sorted([*INPUT, "out.partial"])
+    measured = parquet.read_table(table / "out.partial" / "measurements.parquet")
+    assert main(arguments(table, quiet=True)) == 0
+    assert parquet.read_table(table / "out" / "measurements.parquet").equals(measured)
 
 
 def test_a_reader_that_leaves_does_not_undo_the_release(table):

@@ -73,7 +73,7 @@ def test_the_cap_holds(folder, capsys):
 def test_a_failed_fit_goes_on_under_its_charge(folder, capsys, monkeypatch):
     monkeypatch.setattr(Estimator, "fit", lambda *given, **more: 1 / 0)
     assert release(folder, "one") == 1
-    assert "Run the same command again: it goes on under the same charge" in capsys.readouterr().err
+    assert "Run the same command again, or pgmjax release --resume" in capsys.readouterr().err
     monkeypatch.undo()
     assert release(folder, "one") == 0
     assert "no further cost" in capsys.readouterr().out
@@ -86,7 +86,11 @@ def test_an_interrupt_says_how_to_go_on(folder, capsys, monkeypatch):
 
     monkeypatch.setattr(Estimator, "fit", interrupted)
     assert release(folder, "one") == 130
-    assert "nothing was written. Run the same command again" in capsys.readouterr().err
+    assert "Run the same command again, or pgmjax release --resume" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert main(["release", "--resume", str(folder / "one.partial")]) == 0
+    assert "charge 1, whose answers were there already" in capsys.readouterr().out
+    assert spent(folder, capsys) == "1"
 
 
 def test_a_changed_table_is_another_table(folder, capsys):
