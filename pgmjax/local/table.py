@@ -155,7 +155,7 @@ class PerturbedTable:
             "pgmjax": __version__,
             "domain": self.domain.to_dict(),
             "rows": self.rows,
-            "row_order": self.row_order,
+            **({} if self.row_order == "table" else {"row_order": self.row_order}),
             "relation": "replace-one",
             "epsilon": as_text(self.epsilon),
             "secure": self.secure,
