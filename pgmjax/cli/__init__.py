@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -25,6 +26,7 @@ _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 def run() -> NoReturn:
     """Run `main` and exit the process with its code."""
+    warnings.showwarning = process.show_warning
     try:
         code = main()
     except KeyboardInterrupt:  # a second one, while the first was being handled

@@ -94,6 +94,13 @@ class RandomizedResponse(Mechanism):
         "public."
     )
     audited_with: ClassVar[dict[str, Any]] = {"useless": "answer"}
+    audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "universe": ("attributes", "joint"),
+        "encoding": (None, *ENCODINGS),
+        "share": (None, {"a": 2}),
+        "useless": ("answer", "refuse"),
+    }
+    audited_large: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
