@@ -64,7 +64,14 @@ def say(message: str) -> None:
             print(f"pgmjax: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
-def show_warning(message: Warning | str, *_: Any) -> None:
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: Any = None,
+) -> None:
     """Write a warning as one line, without the line of code that gave it."""
     say(f"warning: {message}")
 
