@@ -50,6 +50,19 @@ class RunFolder:
     Raises:
         ImportError: pyarrow is not installed.
         ValueError: another process is using the folder.
+
+    Example:
+        >>> import tempfile
+        >>> import pgmjax as pj
+        >>> data = pj.Dataset.from_columns(pj.Domain({"a": 2}), {"a": [0] * 60 + [1] * 40})
+        >>> once = pj.mechanisms.Marginals(epsilon=1, relation=pj.Relation.REPLACE_ONE)
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     folder = RunFolder(place)
+        ...     first = once.run(data, pj.Workload([["a"]]), folder=folder)
+        ...     folder.close()
+        ...     again = once.run(data, pj.Workload([["a"]]), folder=RunFolder(place))
+        >>> (first.measurements[0].values == again.measurements[0].values).all()
+        np.True_
     """
 
     def __init__(self, folder: str | os.PathLike[str]):
@@ -63,8 +76,6 @@ class RunFolder:
                 f"Another process is using {self.folder}: wait for it, or name another folder."
             ) from None
         self._measured: list[LinearMeasurement] = []
-        self._secure: bool | None = None
-        self._seed: int | None = None
 
     @property
     def answers(self) -> int:
