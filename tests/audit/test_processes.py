@@ -1,0 +1,119 @@
+"""Whole commands on neighbouring tables: what is written, said and recorded is the same, and bugs are caught."""
+
+import json
+
+import pytest
+
+from pgmjax.audit import contracts, mutants, process_mutants, processes, tables
+from pgmjax.audit.mechanism import replay_mechanism
+from pgmjax.audit.processes import ProcessCase, audit_processes, replay_process
+from pgmjax.audit.replay import CannotAuditError
+from pgmjax.cli import main
+from pgmjax.mechanisms import Marginals
+from pgmjax.privacy.tape import NonInterferenceError
+
+CASES = {case.name: case for case in processes.CASES}
+QUICK = (
+    "marginals, no ledger, to CSV",
+    "a session",
+    "rows outside are dropped",
+    "the budget is exceeded",
+    "an answer is refused",
+    "bad options",
+    "a domain that the account's does not give",
+    "an attribute that the account lacks",
+)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_neighbours_are_told_apart_by_nothing(name):
+    assert audit_processes(main, [CASES[name]]) == {name: None}
+
+
+@pytest.mark.slow
+def test_no_case_tells_neighbours_apart():
+    found = audit_processes(main)
+    assert not any(found.values()), found
+    assert len(found) >= 19
+
+
+@pytest.mark.parametrize("name", ["mst in a ledger", "a session"])
+def test_the_noise_is_frozen_and_not_left_out(name):
+    """The exact numbers under the equal files do differ."""
+    case = CASES[name]
+    tape = replay_process(main, case)
+    assert tape.calls and all(len(each) for each in tape.releases)
+
+
+@pytest.mark.parametrize("mutant", process_mutants.ALL, ids=lambda mutant: mutant.name)
+def test_a_mutant_is_caught(mutant):
+    assert mutants.caught(mutant, main)
+
+
+@pytest.mark.parametrize("mutant", process_mutants.ALL, ids=lambda mutant: mutant.name)
+def test_a_replay_of_mechanisms_does_not_see_it(mutant):
+    with mutant.apply():
+        assert replay_mechanism(Marginals, "add-remove", pairs=2).pairs == 2
+        contracts.noise_comes_before_counts()
+        contracts.bad_inputs_are_refused()
+        contracts.relations_do_not_mix()
+
+
+@pytest.mark.parametrize("check", tables.CHECKS.values(), ids=tables.CHECKS)
+def test_the_checks_are_silent_without_a_mutant(check):
+    check()
+
+
+def spy(change):
+    """A command that does what `change` says, given the lines of the table."""
+
+    def command(argv):
+        if argv[0] != "peek" or argv[1] == "--help":
+            return 0
+        with open(argv[1]) as file:
+            return change(argv, file.readlines()) or 0
+
+    return command
+
+
+def written(argv, lines):
+    with open(f"{argv[2]}.json", "w") as file:
+        json.dump({"rows": len(lines)}, file)
+
+
+def named(argv, lines):
+    open(f"{argv[2]}-{len(lines)}", "w").close()
+
+
+SPIES = {
+    "the file out.json differs in record['rows']": written,
+    "is there for one of two neighbours only": named,
+    "the exit code of command 1 differs": lambda argv, lines: len(lines) % 2,
+    "the standard output of command 1 differs": lambda argv, lines: print(len(lines)),
+}
+
+
+@pytest.mark.parametrize("said", SPIES)
+def test_the_first_difference_is_named_without_a_value(said):
+    case = ProcessCase("peek", ["peek {table} {out}"], [0])
+    with pytest.raises(NonInterferenceError) as caught:
+        replay_process(spy(SPIES[said]), case)
+    assert said in str(caught.value) and " 9" not in str(caught.value) and " 10" not in str(caught.value)
+
+
+def test_a_case_that_ends_otherwise_than_meant_is_told():
+    case = ProcessCase("usage", ["release {table} --wrong"], [0])
+    with pytest.raises(CannotAuditError, match="ends with 2 instead of 0"):
+        replay_process(main, case)
+
+
+def test_a_command_that_is_not_installed_is_left_out():
+    assert audit_processes(main, [ProcessCase("other", ["foretell {table}"], [0])]) == {}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"neighbours": "far away"}, {"format": "xls"}, {"held": "none"}, {"exits": [0, 0]}]
+)
+def test_a_case_is_checked(wrong):
+    with pytest.raises(ValueError, match=r"must be one of|needs its exit code"):
+        ProcessCase(**{"name": "x", "commands": ["release"], "exits": [0], **wrong})
