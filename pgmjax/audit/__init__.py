@@ -10,9 +10,12 @@ Four layers, from the cheapest to the most expensive:
 - L3, black box: a lower bound on epsilon from many runs, a smoke test (`blackbox`; `smoke` for a whole
   mechanism).
 
-`primitives` and `contracts` check the library as it is installed, `report` says what was found, `specimen` is
-a mechanism to audit and to break. `mutants` are bugs put in on purpose by `mutations`, each of which must be
-caught. Audit on made-up tables: a tape holds exact private numbers. All of it is testing, not proof.
+`processes` replays whole commands, with their files, output, exit codes and ledger; `tables` checks that a
+ledger's table is known whole and read once. `primitives` and `contracts` check the library as it is
+installed, `report` says what was found, `specimen` is a mechanism to audit and to break. `mutants` are bugs
+put in on purpose by `mutations`, each of which must be caught, as are those of whole commands in
+`process_mutants`. Audit on made-up tables: a tape holds exact private numbers. All of it is testing, not
+proof.
 """
 
 from pgmjax._internal.moved import serve_old_names
@@ -32,6 +35,7 @@ from pgmjax.audit.exact import (
 from pgmjax.audit.goodness import Goodness, categorical_fit, draws_needed, goodness_of_fit, two_sample
 from pgmjax.audit.mechanism import AuditCase, replay_mechanism
 from pgmjax.audit.primitives import AuditFailure, Repetition, repeated
+from pgmjax.audit.processes import ProcessCase, audit_processes, replay_process
 from pgmjax.audit.replay import CannotAuditError, Replayed, check_pair, check_pairs, cost
 from pgmjax.audit.report import MechanismAudit, as_table, audit_mechanism, audit_primitives
 from pgmjax.audit.smoke import NoMeasurementsError, lower_bound
@@ -47,6 +51,7 @@ __all__ = [
     "MechanismAudit",
     "NoMeasurementsError",
     "NonInterferenceError",
+    "ProcessCase",
     "Repetition",
     "Replayed",
     "SelectAndMeasure",
@@ -55,6 +60,7 @@ __all__ = [
     "audit_blackbox",
     "audit_mechanism",
     "audit_primitives",
+    "audit_processes",
     "categorical_fit",
     "channel_delta",
     "channel_epsilon",
@@ -75,6 +81,7 @@ __all__ = [
     "noise_epsilon",
     "repeated",
     "replay_mechanism",
+    "replay_process",
     "same_support",
     "selection_epsilon",
     "two_sample",

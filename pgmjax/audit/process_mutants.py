@@ -28,7 +28,7 @@ _PLAIN = next(case for case in CASES if case.name == "marginals")
 _KEPT = next(case for case in CASES if case.name == "marginals in a ledger, asked twice")
 
 
-def _filled(change: Callable[[pathlib.Path, int], None]) -> Any:
+def _filled(change: Callable[[pathlib.Path, int], Any]) -> Any:
     """A folder that is changed after it was written, given the exact number of records."""
     run, fill = Mechanism.run, release_folder.fill
     counts: list[int] = []
@@ -79,7 +79,7 @@ def exact_column() -> Any:
 
 def count_on_stderr() -> Any:
     """A message with the number of records."""
-    return _filled(lambda folder, count: print(f"{count} records were read", file=sys.stderr))
+    return _filled(lambda folder, count: sys.stderr.write(f"{count} records were read\n"))
 
 
 def failure_by_count() -> Any:
@@ -113,7 +113,7 @@ def attempts_by_count() -> Any:
 
 
 def columns_of_the_domain() -> Any:
-    """A table is known by the columns that are asked about."""
+    """A table that is known by the columns that are asked about."""
     return replaced((Dataset, "identity", Dataset.fingerprint))
 
 
@@ -144,7 +144,7 @@ def copied_again() -> Any:
 
 
 def any_stamp() -> Any:
-    """Whether the files changed is not looked at."""
+    """No look at whether the files changed."""
     return replaced((Dataset, "_check_unchanged", lambda self, stamp: None))
 
 

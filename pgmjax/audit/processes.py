@@ -1,4 +1,4 @@
-"""L1 of whole commands: with the noise frozen, nothing that one who asks can see may differ between neighbours.
+"""L1 of whole commands: with frozen noise, neighbours look the same to whoever asks.
 
 Commands such as `pgmjax release` run on a table in files while a tape records what passes the choke point,
 then on a neighbouring table while the recorded releases are played back. Everything must repeat byte for
@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
+import functools
 import io
 import json
 import pathlib
@@ -66,7 +67,7 @@ NEIGHBOURS: dict[str, tuple[tuple[_Record, ...], tuple[_Record, ...]]] = {
 
 EXCEPTIONS = {
     "head": "the head of the ledger's chain seals the account, which has the keyed digest of the table",
-    ".run.json": "the folder of an unfinished run has a keyed digest of the table, and its random key",
+    ".run.json": "the folder of an unfinished run has a digest of the table under a random key",
     "digest": "the ledger knows a table by its keyed digest, which is the holder's",
     "hash": "the rows of the ledger are chained from the keyed digest on",
     "created": "the time of the day",
@@ -114,10 +115,10 @@ class ProcessCase:
     asked: str = "held"
 
     def __post_init__(self) -> None:
-        checks.choice("neighbours", self.neighbours, NEIGHBOURS)
+        checks.choice("neighbours", self.neighbours, tuple(NEIGHBOURS))
         checks.choice("format", self.format, ("csv", "parquet"))
         for domain in (self.held, self.asked):
-            checks.choice("domain", domain, _DOMAINS)
+            checks.choice("domain", domain, tuple(_DOMAINS))
         if len(self.commands) != len(self.exits):
             raise ValueError(
                 f"Each of the {len(self.commands)} commands needs its exit code, got {len(self.exits)}."
@@ -155,58 +156,111 @@ CASES: tuple[ProcessCase, ...] = (
     ProcessCase("marginals", [_release("", ledger=False)], [0], "added first"),
     ProcessCase("marginals, no ledger, to CSV", [_release("--synthetic csv", ledger=False)], [0], "replaced"),
     ProcessCase(
-        "marginals in a ledger, asked twice", [_release(""), _release("--json", True).replace("{out}", "{out}2")],
-        [0, 0], "removed", "parquet", _BUDGET,
+        "marginals in a ledger, asked twice",
+        [_release(""), _release("--json", True).replace("{out}", "{out}2")],
+        [0, 0],
+        "removed",
+        "parquet",
+        _BUDGET,
     ),
     ProcessCase("mst in a ledger", [_release("--mechanism mst --json")], [0], "added last", "csv", _BUDGET),
     ProcessCase("mst", [_release("--mechanism mst", ledger=False)], [0], "replaced", "parquet"),
     ProcessCase("aim in a ledger", [_release("--mechanism aim")], [0], "removed", "csv", _BUDGET),
     ProcessCase("aim", [_release("--mechanism aim", ledger=False)], [0], "added first", "parquet"),
     ProcessCase(
-        "a session", [*_SESSION, _ask("n<10"), "session export {ledger} --out {out}"], [0] * 6,
-        "added first", "csv", _BUDGET,
+        "a session",
+        [*_SESSION, _ask("n<10"), "session export {ledger} --out {out}"],
+        [0] * 6,
+        "added first",
+        "csv",
+        _BUDGET,
     ),
     ProcessCase("a session under replace-one", _SESSION, [0] * 4, "replaced", "parquet", _BUDGET),
     ProcessCase(
-        "rows outside are clipped", [_release(""), *_SESSION], [0] * 5,
-        "a number outside", "csv", f"{_BUDGET} --rows-outside clip", asked="merged",
+        "rows outside are clipped",
+        [_release(""), *_SESSION],
+        [0] * 5,
+        "a number outside",
+        "csv",
+        f"{_BUDGET} --rows-outside clip",
+        asked="merged",
     ),
     ProcessCase(
-        "rows outside are clipped, replace-one", [_release("--quiet"), *_SESSION], [0] * 5,
-        "replaced by one outside", "parquet", f"{_BUDGET} --rows-outside clip",
+        "rows outside are clipped, replace-one",
+        [_release("--quiet"), *_SESSION],
+        [0] * 5,
+        "replaced by one outside",
+        "parquet",
+        f"{_BUDGET} --rows-outside clip",
     ),
     ProcessCase(
-        "rows outside are missing", [_release(""), *_SESSION], [0] * 5,
-        "a label outside", "parquet", f"{_BUDGET} --rows-outside missing", "missing", "missing",
+        "rows outside are missing",
+        [_release(""), *_SESSION],
+        [0] * 5,
+        "a label outside",
+        "parquet",
+        f"{_BUDGET} --rows-outside missing",
+        "missing",
+        "missing",
     ),
     ProcessCase(
-        "rows outside are dropped", [_release(""), *_SESSION], [0] * 5,
-        "all outside", "csv", f"{_BUDGET} --rows-outside drop",
+        "rows outside are dropped",
+        [_release(""), *_SESSION],
+        [0] * 5,
+        "all outside",
+        "csv",
+        f"{_BUDGET} --rows-outside drop",
     ),
     ProcessCase(
-        "the budget is exceeded", [_release("", epsilon="5"), _ask("a=x", cap="5")], [2, 2],
-        "added last", "csv", _BUDGET,
+        "the budget is exceeded",
+        [_release("", epsilon="5"), _ask("a=x", cap="5")],
+        [2, 2],
+        "added last",
+        "csv",
+        _BUDGET,
     ),
     ProcessCase(
-        "the budget is used up", [_ask("a=x", cap="2"), _release("", epsilon="2"), _ask("a=x --name two")], [0, 2, 0],
-        "removed", "csv", _BUDGET,
-    ),
-    ProcessCase("an answer is refused", [_ask("a=x"), _ask("b=1", 1, "1")], [0, 1], "removed", "csv", _BUDGET),
-    ProcessCase(
-        "bad options", [_release("--option rounds=2"), _release("--weights income --max-weight 1"), _release("--nothing")],
-        [2, 2, 2], "removed", "csv", _BUDGET,
-    ),
-    ProcessCase(
-        "a domain that the account's does not give", [_release(""), _ask("a=x")], [2, 2],
-        "a number outside", "csv", f"{_BUDGET} --rows-outside clip", asked="strange",
+        "the budget is used up",
+        [_ask("a=x", cap="2"), _release("", epsilon="2"), _ask("a=x --name two")],
+        [0, 2, 0],
+        "removed",
+        "csv",
+        _BUDGET,
     ),
     ProcessCase(
-        "an attribute that the account lacks", [_release(""), _ask("income=1")], [2, 2],
-        "all outside", "parquet", f"{_BUDGET} --rows-outside drop", asked="other",
+        "an answer is refused", [_ask("a=x"), _ask("b=1", 1, "1")], [0, 1], "removed", "csv", _BUDGET
+    ),
+    ProcessCase(
+        "bad options",
+        [_release("--option rounds=2"), _release("--weights income --max-weight 1"), _release("--nothing")],
+        [2, 2, 2],
+        "removed",
+        "csv",
+        _BUDGET,
+    ),
+    ProcessCase(
+        "a domain that the account's does not give",
+        [_release(""), _ask("a=x")],
+        [2, 2],
+        "a number outside",
+        "csv",
+        f"{_BUDGET} --rows-outside clip",
+        asked="strange",
+    ),
+    ProcessCase(
+        "an attribute that the account lacks",
+        [_release(""), _ask("income=1")],
+        [2, 2],
+        "all outside",
+        "parquet",
+        f"{_BUDGET} --rows-outside drop",
+        asked="other",
     ),
     ProcessCase("perturb", [_PERTURB], [0], "replaced"),
-    ProcessCase("perturb in a ledger", [f"{_PERTURB} --ledger {{ledger}}"], [0], "replaced", "parquet", _BUDGET),
-)  # fmt: skip
+    ProcessCase(
+        "perturb in a ledger", [f"{_PERTURB} --ledger {{ledger}}"], [0], "replaced", "parquet", _BUDGET
+    ),
+)
 """The cases of the library's commands; those of a command that is not installed are left out."""
 
 
@@ -229,18 +283,23 @@ def audit_processes(main: Main, cases: Iterable[ProcessCase] = CASES) -> dict[st
             known[command] = _quietly(main, [command, "--help"])[0] == 0
         if not all(known[line.split()[0]] for line in case.commands):
             continue
-        try:
-            replay_process(main, case)
-            found[case.name] = None
-        except (NonInterferenceError, CannotAuditError) as fault:
-            found[case.name] = str(fault)
-        except Exception as error:  # the other cases still have their say
-            found[case.name] = f"{type(error).__name__}: {error}"
+        found[case.name] = fault_of(functools.partial(replay_process, main, case))
     return found
 
 
+def fault_of(check: Callable[[], Any]) -> str | None:
+    """Return the finding of a check, None if there is none; an error is a finding too."""
+    try:
+        check()
+    except (AssertionError, CannotAuditError) as fault:
+        return str(fault)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
 def replay_process(main: Main, case: ProcessCase) -> Tape:
-    """Run the commands of a case on a table and on its neighbour, and check that only released numbers differ.
+    """Check that with frozen noise the commands of a case do the same on a table and on its neighbour.
 
     Args:
         main: as for `audit_processes`.
@@ -277,8 +336,8 @@ def replay_process(main: Main, case: ProcessCase) -> Tape:
         if ended != expected:
             said = recorded[f"the standard error of command {place + 1}"].decode().strip()
             raise CannotAuditError(
-                f"Command {place + 1} ends with {ended} instead of {expected} on both tables, so that the case "
-                f"is not the one it is meant to be: {said}"
+                f"Command {place + 1} ends with {ended} instead of {expected} on both tables, so that this is "
+                f"not the case that was meant: {said}"
             )
     return tape
 
@@ -332,9 +391,9 @@ def _side(
     if case.account is not None:
         seen |= _ledger_rows(words["ledger"])
     for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder)
-        if name.parts[0] not in given:
-            seen[f"the file {name}"] = _masked(path.name, path.read_bytes()) if path.is_file() else None
+        part = path.relative_to(folder)
+        if part.parts[0] not in given:
+            seen[f"the file {part}"] = _masked(path.name, path.read_bytes()) if path.is_file() else None
     return seen
 
 

@@ -116,7 +116,7 @@ def answers_are_of_one_table() -> None:
             ask()
         exact = [call.exact for call in tape.calls]
         if len(exact) > 1 and not np.array_equal(exact[0], exact[1]):
-            raise AuditFailure("A run read its table again after it was replaced: its answers are of two tables.")
+            raise AuditFailure("A run read its table again after it was replaced: its answers are of two.")
 
 
 def changed_files_are_refused() -> None:

@@ -7,15 +7,22 @@ import importlib
 import json
 import os
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pgmjax import audit, mechanisms
+from pgmjax.audit import process_mutants, processes, tables
 
 _DELTA = "1e-6"
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser's subcommands."""
+def add_parser(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
+    """Add the command to the parser's subcommands.
+
+    Args:
+        commands: the subcommands.
+        main: runs any command, for `--processes`.
+    """
     parser = commands.add_parser(
         "audit",
         help="test that mechanisms keep what they claim",
@@ -44,12 +51,21 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of tables and noise (0)")
     parser.add_argument("--mutants", action="store_true", help="also apply every seeded bug and list them")
+    parser.add_argument(
+        "--processes",
+        action="store_true",
+        help="instead of mechanisms: replay whole commands on neighbouring tables in files, and compare "
+        "files, output, exit codes and the ledger's rows (about a minute)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, main=main)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Audit and print the findings; raises RuntimeError if there are faults."""
+    if arguments.processes:
+        _processes(arguments)
+        return
     if arguments.pairs < 1:
         raise ValueError(f"--pairs must be at least 1, got {arguments.pairs}.")
     if arguments.runs is not None and (arguments.runs < 0 or arguments.runs == 1):
@@ -78,6 +94,26 @@ def run(arguments: argparse.Namespace) -> None:
         print(json.dumps(_record(passed, audits, primitives, seeded)))
     else:
         _print(audits, primitives, seeded)
+    if not passed:
+        raise RuntimeError("The audit found faults.")
+
+
+def _processes(arguments: argparse.Namespace) -> None:
+    """Replay commands and print the findings; raises RuntimeError if there are faults."""
+    checked = {name: processes.fault_of(check) for name, check in tables.CHECKS.items()}
+    found = {**audit.audit_processes(arguments.main), **checked}
+    all_mutants = process_mutants.ALL if arguments.mutants else ()
+    seeded = {each.name: audit.mutants.caught(each, arguments.main) for each in all_mutants}
+    passed = not any(found.values()) and all(seeded.values())
+    if arguments.json:
+        record: dict[str, Any] = {"passed": passed, "processes": _verdicts(found)}
+        if seeded:
+            record["mutants"] = _catches(seeded)
+        print(json.dumps(record))
+    else:
+        width = max(map(len, [*found, *seeded]))
+        _print_verdicts(found, width)
+        _print_catches(seeded, width)
     if not passed:
         raise RuntimeError("The audit found faults.")
 
@@ -112,19 +148,35 @@ def _record(passed: bool, audits: Any, primitives: Any, seeded: Any) -> dict[str
     record = {
         "passed": passed,
         "mechanisms": [each.to_dict() for each in audits],
-        "primitives": {name: {"passed": fault is None, "fault": fault} for name, fault in primitives.items()},
+        "primitives": _verdicts(primitives),
     }
     if seeded:
-        record["mutants"] = {name: {"caught": said is not None, "by": said} for name, said in seeded.items()}
+        record["mutants"] = _catches(seeded)
     return record
+
+
+def _verdicts(found: dict[str, str | None]) -> dict[str, Any]:
+    return {name: {"passed": fault is None, "fault": fault} for name, fault in found.items()}
+
+
+def _catches(seeded: dict[str, str | None]) -> dict[str, Any]:
+    return {name: {"caught": said is not None, "by": said} for name, said in seeded.items()}
 
 
 def _print(audits: Any, primitives: Any, seeded: Any) -> None:
     print(audit.as_table(audits))
     print()
     width = max(map(len, [*primitives, *seeded]), default=0)
-    for name, fault in primitives.items():
+    _print_verdicts(primitives, width)
+    _print_catches(seeded, width)
+
+
+def _print_verdicts(found: dict[str, str | None], width: int) -> None:
+    for name, fault in found.items():
         print(f"{name.ljust(width)}  {'passed' if fault is None else f'FAILED: {fault}'}")
+
+
+def _print_catches(seeded: dict[str, str | None], width: int) -> None:
     if seeded:
         print("\nseeded bugs")
     for name, said in seeded.items():

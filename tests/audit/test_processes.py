@@ -1,7 +1,8 @@
-"""Whole commands on neighbouring tables: what is written, said and recorded is the same, and bugs are caught."""
+"""Whole commands on neighbours: what is written, said and recorded is the same, and bugs are caught."""
 
 import json
 
+import numpy as np
 import pytest
 
 from pgmjax.audit import contracts, mutants, process_mutants, processes, tables
@@ -39,10 +40,9 @@ def test_no_case_tells_neighbours_apart():
 
 @pytest.mark.parametrize("name", ["mst in a ledger", "a session"])
 def test_the_noise_is_frozen_and_not_left_out(name):
-    """The exact numbers under the equal files do differ."""
-    case = CASES[name]
-    tape = replay_process(main, case)
-    assert tape.calls and all(len(each) for each in tape.releases)
+    tape = replay_process(main, CASES[name])
+    noise = [np.any(one != call.exact) for call, one in zip(tape.calls, tape.releases, strict=True)]
+    assert noise and any(noise)
 
 
 @pytest.mark.parametrize("mutant", process_mutants.ALL, ids=lambda mutant: mutant.name)
