@@ -13,6 +13,7 @@ MAY_COUNT = {"pgmjax/data/dataset.py", "pgmjax/privacy/private_table.py"}
 # sweeps are research on tables that may be seen: errors are evaluation, tables are kept as codes
 MAY_COUNT |= {"pgmjax/sweeps/evaluate.py", "pgmjax/sweeps/tables.py"}
 PUBLIC = {"domain", "layout", "weighted", "max_weight", "validate", "registered", "rows_outside", "under"}
+DIGESTS = {"pgmjax/release/run_folder.py": {"identity"}}  # under a key, for the owner of the folder
 NAMES = sorted({str(path.relative_to(ROOT)) for path in (ROOT / "pgmjax").rglob("*.py")} - MAY_COUNT)
 
 
@@ -50,7 +51,10 @@ def reads(source):
 
 
 def test_tables_are_handed_on_and_never_read():
-    found = {name: list(reads((ROOT / name).read_text())) for name in NAMES}
+    found = {
+        name: [read for read in reads((ROOT / name).read_text()) if read[1] not in DIGESTS.get(name, ())]
+        for name in NAMES
+    }
     wrong = {name: lines for name, lines in found.items() if lines}
     assert not wrong, f"a private table is read; go through privacy.private_table.PrivateTable: {wrong}"
 

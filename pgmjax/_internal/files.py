@@ -17,6 +17,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import signal
 import threading
@@ -38,6 +39,7 @@ _PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 # raised by code that uses damaged records or arrays
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)
+_PARTIAL = re.compile(r"\.[0-9a-f]{12}\.partial")
 _UNREADABLE = (*_DAMAGE, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
@@ -73,12 +75,15 @@ def reserve(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
     target = check_target(out)
     made = [parent for parent in target.parents if not parent.exists()]
     folder = target.with_name(f".{uuid.uuid4().hex[:12]}.partial")
+    _sweep(target.parent)
+    lock = None
     try:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.mkdir()  # test whether the name itself is valid here: not too long, ...
             target.rmdir()
             folder.mkdir()
+            lock = try_lock(folder)
         except OSError as error:
             raise ValueError(f"{os.fspath(out)} cannot be made: {error.strerror}.") from error
         yield folder
@@ -91,6 +96,41 @@ def reserve(out: str | os.PathLike[str]) -> Iterator[pathlib.Path]:
                 with contextlib.suppress(OSError):
                     parent.rmdir()
         raise
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _sweep(parent: pathlib.Path) -> None:
+    """Remove the folders in which a process that was killed was making something; `reserve` locks its own."""
+    for folder in parent.glob(".????????????.partial") if parent.is_dir() else ():
+        if _PARTIAL.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
+            with contextlib.suppress(OSError):
+                lock = try_lock(folder)
+                if lock is not None:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    os.close(lock)
+
+
+def try_lock(path: pathlib.Path) -> int | None:
+    """Return an open file or folder that this process has locked, None if the system has no such locks.
+
+    The lock ends with the process, or when the number is closed.
+
+    Raises:
+        BlockingIOError: another process, or another part of this one, holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
 
 
 @contextlib.contextmanager

@@ -6,22 +6,26 @@ Four layers, from the cheapest to the most expensive:
   (`exact`);
 - L1, replay: with the noise frozen, nothing but released numbers may differ between neighbours: of calls in
   `replay`, of a whole mechanism in `mechanism`, by the comparisons in `compare` and the costs in `claims`;
+  in many settings and in refusals (`matrix`, `refusals`), on neighbours found by `search`, for front-ends
+  other than mechanisms (`frontends`); and every released number has one draw of its own (`draws`);
 - L2, goodness of fit: drawn noise follows the claimed distribution (`goodness`);
 - L3, black box: a lower bound on epsilon from many runs, a smoke test (`blackbox`; `smoke` for a whole
   mechanism).
 
 `processes` replays whole commands, with their files, output, exit codes and ledger; `tables` checks that a
 ledger's table is known whole and read once. `primitives` and `contracts` check the library as it is
-installed, `report` says what was found, `specimen` is a mechanism to audit and to break. `mutants` are bugs
-put in on purpose by `mutations`, each of which must be caught, as are those of whole commands in
-`process_mutants`. Audit on made-up tables: a tape holds exact private numbers. All of it is testing, not
-proof.
+installed, `report` says what was found, `coverage` which code was run for it, `specimen` is a mechanism to
+audit and to break. `mutants` are bugs put in on purpose by `mutations`, each of which must be caught, as
+are those of whole commands in `process_mutants`. Audit on made-up tables: a tape holds exact private
+numbers. All of it is testing, not proof.
 """
 
 from pgmjax._internal.moved import serve_old_names
 from pgmjax.audit import mutants
 from pgmjax.audit.blackbox import LowerBound, audit_blackbox, epsilon_lower_bound, mu_lower_bound
 from pgmjax.audit.compare import differences
+from pgmjax.audit.coverage import FileCoverage, LineCoverage
+from pgmjax.audit.draws import CountingBackend, check_draws
 from pgmjax.audit.exact import (
     channel_delta,
     channel_epsilon,
@@ -33,11 +37,21 @@ from pgmjax.audit.exact import (
     selection_epsilon,
 )
 from pgmjax.audit.goodness import Goodness, categorical_fit, draws_needed, goodness_of_fit, two_sample
+from pgmjax.audit.matrix import MatrixAudit, audit_matrix
 from pgmjax.audit.mechanism import AuditCase, replay_mechanism
 from pgmjax.audit.primitives import AuditFailure, Repetition, repeated
 from pgmjax.audit.processes import ProcessCase, audit_processes, replay_process
-from pgmjax.audit.replay import CannotAuditError, Replayed, check_pair, check_pairs, cost
+from pgmjax.audit.replay import (
+    CannotAuditError,
+    Replayed,
+    ReplayedPair,
+    check_outcome,
+    check_pair,
+    check_pairs,
+    cost,
+)
 from pgmjax.audit.report import MechanismAudit, as_table, audit_mechanism, audit_primitives
+from pgmjax.audit.search import LargestLoss, largest_loss
 from pgmjax.audit.smoke import NoMeasurementsError, lower_bound
 from pgmjax.audit.specimen import SelectAndMeasure, neighbours
 from pgmjax.privacy.tape import NonInterferenceError, Tape
@@ -46,18 +60,25 @@ __all__ = [
     "AuditCase",
     "AuditFailure",
     "CannotAuditError",
+    "CountingBackend",
+    "FileCoverage",
     "Goodness",
+    "LargestLoss",
+    "LineCoverage",
     "LowerBound",
+    "MatrixAudit",
     "MechanismAudit",
     "NoMeasurementsError",
     "NonInterferenceError",
     "ProcessCase",
     "Repetition",
     "Replayed",
+    "ReplayedPair",
     "SelectAndMeasure",
     "Tape",
     "as_table",
     "audit_blackbox",
+    "audit_matrix",
     "audit_mechanism",
     "audit_primitives",
     "audit_processes",
@@ -65,6 +86,8 @@ __all__ = [
     "channel_delta",
     "channel_epsilon",
     "channel_renyi",
+    "check_draws",
+    "check_outcome",
     "check_pair",
     "check_pairs",
     "cost",
@@ -72,6 +95,7 @@ __all__ = [
     "draws_needed",
     "epsilon_lower_bound",
     "goodness_of_fit",
+    "largest_loss",
     "lower_bound",
     "metric_epsilon",
     "mu_lower_bound",

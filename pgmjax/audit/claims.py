@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -15,7 +16,7 @@ from pgmjax.privacy.exact import exact_delta, exact_epsilon, exact_rho
 from pgmjax.privacy.response import ResponseDistribution
 from pgmjax.privacy.selection import ExponentialMechanism, ThresholdNoise
 from pgmjax.privacy.sensitivity import RECORDS, shifts_of
-from pgmjax.privacy.tape import Call, NonInterferenceError
+from pgmjax.privacy.tape import Call, NonInterferenceError, Tape
 
 _ROUNDING = 1e-9
 
@@ -86,6 +87,21 @@ def cost(calls: Iterable[Call]) -> tuple[float | None, float]:
         epsilon = None if epsilon is None else epsilon + pure
         rho += pure**2 / (8 if isinstance(call.distribution, ExponentialMechanism) else 2)
     return epsilon, rho
+
+
+def loss(tape: Tape) -> tuple[float | None, float]:
+    """Return what two neighbouring tables cost: as `cost`, by how far they really moved the exact numbers.
+
+    Args:
+        tape: on which one table was recorded and the other replayed.
+
+    Raises:
+        NonInterferenceError: as `cost`.
+    """
+    return cost(
+        dataclasses.replace(call, sensitivity=dataclasses.replace(call.sensitivity, value=moved))
+        for call, moved in zip(tape.calls, tape.distances, strict=False)
+    )
 
 
 def _paid(call: Call) -> bool:

@@ -16,6 +16,7 @@ from pgmjax.audit.primitives import AuditFailure, must_refuse
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
+from pgmjax.measurements.noise import DiscreteLaplace
 from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.backend import NoiseBackend, default_backend
 from pgmjax.privacy.budget import Budget
@@ -25,6 +26,9 @@ from pgmjax.privacy.tape import Tape
 from pgmjax.queries import marginal
 
 _DOMAIN = Domain({"a": 2})
+_MANY = (1 << 18) + (1 << 12) + 7
+_WIDE = 2.0**50  # the widest noise there is
+_BY_CHANCE = 2  # numbers drawn again: more of them have a probability below 1e-15
 _AWKWARD = (Fraction(1, 10), Fraction(1, 3), Fraction(3), Fraction(7, 5), Fraction(2, 7))
 
 
@@ -138,6 +142,44 @@ def insecure_noise_says_so() -> None:
         taped = _table(Relation.ADD_REMOVE, Budget(1))
     if seeded.secure or taped.secure:
         raise AuditFailure("Noise that can be repeated is called secure.")
+
+
+def large_draws_are_fresh(backend: NoiseBackend | None = None) -> None:
+    """A draw of more than 2^18 numbers at once has no zero and no number again, at a scale at which none has.
+
+    Raises:
+        AuditFailure: it has; in noise as it ought to be that is less likely than 1e-9.
+    """
+    source = (default_backend() if backend is None else backend).restart()
+    noise = source.draw(DiscreteLaplace(_WIDE), _MANY)
+    if noise.shape != (_MANY,):
+        raise AuditFailure(f"A draw of {_MANY:,} numbers gave {noise.shape}.")
+    zeros = np.flatnonzero(noise == 0)
+    if zeros.size:
+        raise AuditFailure(
+            f"{zeros.size:,} of {_MANY:,} numbers drawn at once are 0, the first in row {int(zeros[0]):,}."
+        )
+    again = _MANY - np.unique(noise).size
+    if again > _BY_CHANCE:
+        raise AuditFailure(f"{again:,} of {_MANY:,} numbers drawn at once were drawn before.")
+
+
+def heavy_records_are_refused() -> None:
+    """A weight above the public bound is an error, at the latest before anything is spent.
+
+    Raises:
+        AuditFailure: a table with such a weight was measured, or the refusal cost something.
+    """
+    budget = Budget(1)
+
+    def measure() -> None:
+        data = Dataset.from_columns(_DOMAIN, {"a": [0, 1]}, weights=[1, 4], max_weight=3)
+        table = PrivateTable(data, Relation.ADD_REMOVE, budget, SeededBackend(0, insecure=True))
+        table.measure([marginal(["a"])], epsilons=[1], show_progress=False)
+
+    must_refuse(measure, "a weight above the bound on weights", ValueError)
+    if budget.spent:
+        raise AuditFailure("A table with a weight above its bound was refused, but paid for.")
 
 
 def _table(relation: Relation, budget: Budget, backend: NoiseBackend | None = None) -> PrivateTable:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from pgmjax._internal import checks
+from pgmjax.audit.claims import check_claims
 from pgmjax.audit.replay import Replayed, check_pairs
 from pgmjax.audit.specimen import neighbours
 from pgmjax.data.dataset import Dataset
@@ -20,6 +21,7 @@ from pgmjax.data.relation import Relation
 from pgmjax.estimation.estimator import Estimator
 from pgmjax.privacy.exact import exact_delta, exact_epsilon
 from pgmjax.privacy.seeded import SeededBackend
+from pgmjax.privacy.tape import Call
 from pgmjax.queries.workload import Workload
 
 DOMAIN = Domain({"a": 3, "b": 2, "c": 4})
@@ -71,8 +73,7 @@ def replay_mechanism(
         1.0
     """
     case = AuditCase(mechanism, Relation.parse(relation), epsilon, delta, seed, options)
-    tables = neighbours(domain, case.relation, pairs=pairs, max_weight=max_weight, seed=seed)
-    return replay_case(case, tables, workload)
+    return replay_case(case, case.tables(pairs, max_weight, domain), workload)
 
 
 def replay_case(
@@ -131,13 +132,38 @@ class AuditCase:
         options = {**getattr(self.mechanism, "audited_with", {}), **more, **self.options}
         if "estimator" in inspect.signature(self.mechanism).parameters:
             options.setdefault("estimator", short_fit())
-        return self.mechanism(
-            epsilon=self.epsilon,
-            relation=self.relation,
-            delta=self.delta,
-            backend=SeededBackend(self.seed if seed is None else seed, insecure=True),
-            **options,
-        )
+        options.setdefault("backend", SeededBackend(self.seed if seed is None else seed, insecure=True))
+        return self.mechanism(epsilon=self.epsilon, relation=self.relation, delta=self.delta, **options)
+
+    def check(self, calls: Sequence[Call], table: Any) -> None:
+        """Check that calls cost no more than is claimed, by the mechanism's own `check_cost` if it has one.
+
+        Args:
+            calls: of one run.
+            table: it was run on.
+
+        Raises:
+            NonInterferenceError: they cost more.
+        """
+        own = getattr(self.mechanism, "check_cost", None)
+        if own is None:
+            check_claims(calls, table, self.epsilon, delta=self.delta)
+        else:
+            own(calls, table, self.epsilon)
+
+    def tables(
+        self, pairs: int, max_weight: int | None = None, domain: Domain = DOMAIN
+    ) -> Iterable[tuple[Any, Any]]:
+        """Yield pairs of neighbouring tables: the mechanism's own (`neighbours`) if it is of no `Dataset`.
+
+        Args:
+            pairs: how many.
+            max_weight: records have weights up to this bound; None without.
+            domain: of the tables.
+        """
+        if hasattr(self.mechanism, "neighbours"):
+            return self.make().neighbours(pairs, self.seed)
+        return neighbours(domain, self.relation, pairs=pairs, max_weight=max_weight, seed=self.seed)
 
 
 def short_fit() -> Estimator:

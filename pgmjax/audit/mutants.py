@@ -7,15 +7,17 @@ block; `caught` runs the layer of the audit that should notice and returns its m
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from pgmjax import mechanisms, random
-from pgmjax.audit import contracts, mutations, primitives
-from pgmjax.audit.mechanism import replay_mechanism
+from pgmjax.audit import contracts, frontends, matrix, mutations, primitives
+from pgmjax.audit.mechanism import AuditCase, replay_mechanism
 from pgmjax.audit.replay import check_pairs
 from pgmjax.audit.specimen import SelectAndMeasure
 from pgmjax.data.dataset import Dataset
@@ -28,6 +30,7 @@ from pgmjax.privacy.tape import NonInterferenceError
 from pgmjax.queries import DenseMatrix, marginal
 from pgmjax.queries.workload import Workload
 
+_MATRIX = 60
 _PAIRS = 16
 _MANY_PAIRS = 100
 _HEAVY = 2**31 - 1
@@ -140,6 +143,41 @@ class _Alone:
 
     def __call__(self, _: Any) -> None:
         self.check()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Visited:
+    """L1 of a part of the matrix, for the plain mechanism and the calls of a table.
+
+    Attributes:
+        kind: "large", "weights" or "refusal".
+    """
+
+    kind: str
+
+    def __call__(self, _: Any) -> None:
+        for mechanism in (mechanisms.Marginals, frontends.TableCalls):
+            for case in self.cases(mechanism):
+                matrix.visit(case)
+
+    def cases(self, mechanism: Any) -> list[matrix.MatrixCase]:
+        """Return what is visited."""
+        if self.kind != "weights":
+            first = itertools.islice(matrix.cases(mechanism), _MATRIX)
+            return [case for case in first if case.kind.startswith(self.kind)]
+        wide = matrix.DOMAINS[-1]
+        return [
+            matrix.MatrixCase(
+                "weights",
+                AuditCase(mechanism, relation, epsilon=Fraction(3)),
+                wide,
+                matrix.workload_of(kind, wide),
+                max_weight=3,
+                pair=3,  # the record that differs has the largest weight
+            )
+            for relation in Relation
+            for kind in ("marginals", "sums")
+        ]
 
 
 _MECHANISMS = (
@@ -256,7 +294,50 @@ _PROMISES = tuple(
     )
 )
 
-ALL: tuple[Mutant, ...] = (*_MECHANISMS, *_SAMPLERS, *_RESPONSES, *_PROMISES)
+_LARGE, _WEIGHTED, _REFUSED = _Visited("large"), _Visited("weights"), _Visited("refusal")
+_WORLDS = (
+    *(
+        Mutant(name, "L1", apply, "none", _LARGE)
+        for name, apply in (
+            ("no noise beyond row 262,144 of a call", mutations.quiet_tail),
+            ("noise used again after a chunk", mutations.reused_chunks),
+            ("the boundary of a chunk off by one", mutations.chunk_seams),
+        )
+    ),
+    *(
+        Mutant(name, "L1", apply, "none", _WEIGHTED)
+        for name, apply in (
+            (
+                "no noise on empty cells of weighted tables above 64 rows",
+                mutations.quiet_empty_cells_of_weighted_tables,
+            ),
+            ("the bound on weights forgotten in sums", mutations.forgotten_weight_of_sums),
+        )
+    ),
+    *(
+        Mutant(name, "L1", apply, "none", _REFUSED)
+        for name, apply in (
+            ("a row count in the refusal of a budget", mutations.counted_budget_refusal),
+            ("a row count in the refusal of a workload", mutations.counted_workload_refusal),
+            ("attempts that depend on the table", mutations.telling_attempts),
+            ("a failure that carries its cause along", mutations.telling_context),
+        )
+    ),
+    _primitive(
+        "no noise beyond row 262,144 of the sampler",
+        "contract",
+        mutations.quiet_tail_of_the_sampler,
+        contracts.large_draws_are_fresh,
+    ),
+    _primitive(
+        "a weight above its bound accepted",
+        "contract",
+        mutations.any_weight,
+        contracts.heavy_records_are_refused,
+    ),
+)
+
+ALL: tuple[Mutant, ...] = (*_MECHANISMS, *_SAMPLERS, *_RESPONSES, *_PROMISES, *_WORLDS)
 """Every mutant, those of whole mechanisms first."""
 
 

@@ -17,18 +17,21 @@ from unittest import mock
 import numpy as np
 
 from pgmjax.audit.specimen import SelectAndMeasure
+from pgmjax.data import dataset
 from pgmjax.data.dataset import Dataset
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteGaussian
+from pgmjax.mechanisms import base
 from pgmjax.privacy import budget, measuring, opendp, responding, response, scales, scores, seeded, selection
 from pgmjax.privacy.accounting import zcdp
 from pgmjax.privacy.budget import Budget
+from pgmjax.privacy.ledger.journal import LedgerJournal
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.private_table import PrivateTable
 from pgmjax.privacy.responding import Responses
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.privacy.sensitivity import Sensitivity
-from pgmjax.queries import DenseMatrix, columns
+from pgmjax.queries import DenseMatrix, WeightedSum, columns
 
 
 @contextlib.contextmanager
@@ -373,7 +376,7 @@ def float_budget() -> Any:
 
 def free_failure() -> Any:
     """The charge comes after the answer, if there is one."""
-    return replaced((PrivateTable, "_charge", lambda self, events: self._budget.require(events)))
+    return replaced((PrivateTable, "_charge", lambda self, events, *more: self._budget.require(events)))
 
 
 def telling_error() -> Any:
@@ -508,7 +511,7 @@ def honest_records() -> Any:
 
 def answers_again() -> Any:
     """Responses are drawn again when they are read a second time."""
-    return replaced((Responses, "__iter__", lambda self: self._blocks()))
+    return replaced((Responses, "__iter__", lambda self: self._blocks(self._kept)))
 
 
 def any_relation() -> Any:
@@ -523,3 +526,142 @@ def any_relation() -> Any:
         (responding.Response, "only", None),
         (PrivateTable, "public_count", lambda self: self._data.count()),
     )
+
+
+_CHUNK = 1 << 16
+_TAIL = 1 << 18
+
+
+def quiet_tail() -> Any:
+    """No noise beyond row 262,144 of what one call draws."""
+
+    def change(true: Any, planned: Any, backend: Any, show: Any) -> list[np.ndarray]:
+        noise, start = true(planned, backend, show), 0
+        for part in noise:
+            part[max(0, _TAIL - start) :] = 0
+            start += part.size
+        return noise
+
+    return _drawn(change)
+
+
+def reused_chunks() -> Any:
+    """Every chunk of a large draw has the noise of the first."""
+
+    def change(true: Any, planned: Any, backend: Any, show: Any) -> list[np.ndarray]:
+        return [np.resize(part[:_CHUNK], part.size) for part in true(planned, backend, show)]
+
+    return _drawn(change)
+
+
+def chunk_seams() -> Any:
+    """A chunk of a large draw begins one cell late, which leaves that cell without noise."""
+
+    def change(true: Any, planned: Any, backend: Any, show: Any) -> list[np.ndarray]:
+        noise = true(planned, backend, show)
+        for part in noise:
+            part[_CHUNK::_CHUNK] = 0
+        return noise
+
+    return _drawn(change)
+
+
+def quiet_tail_of_the_sampler() -> Any:
+    """The secure backend draws no more than 262,144 numbers, and fills up with zeros."""
+    true = OpenDPBackend.draw
+
+    def draw(self: Any, distribution: Any, size: int) -> np.ndarray:
+        noise = np.zeros(size, dtype=np.int64)
+        noise[:_TAIL] = true(self, distribution, min(size, _TAIL))
+        return noise
+
+    return replaced((OpenDPBackend, "draw", draw))
+
+
+def quiet_empty_cells_of_weighted_tables() -> Any:
+    """Empty cells of a weighted table stay zero in queries of more than 64 rows."""
+    true = PrivateTable._answer
+
+    def answer(self: Any, planned: Any, show: Any) -> Any:
+        def noisy(exact: np.ndarray, noise: np.ndarray) -> np.ndarray:
+            quiet = self.weighted and exact.size > 64
+            return np.where((exact == 0) & quiet, 0, exact + noise)
+
+        with replaced((measuring, "noisy", noisy)):
+            return true(self, planned, show)
+
+    return replaced((PrivateTable, "_answer", answer))
+
+
+def forgotten_weight_of_sums() -> Any:
+    """A record counts once in weighted sums of products, whatever its weight."""
+
+    def change(
+        true: Any, query: Any, domain: Any, relation: Any, norm: str, weight: Any = None
+    ) -> Sensitivity:
+        return true(query, domain, relation, norm, None if isinstance(query, WeightedSum) else weight)
+
+    return _sensitivity(change)
+
+
+def any_weight() -> Any:
+    """Weights above the bound are taken as they are."""
+    true = dataset.weight_coder
+    return replaced(
+        (dataset, "weight_coder", lambda bound, *more: true(2**31, *more)),
+        (Dataset, "validate", lambda self, *given: None),
+    )
+
+
+def counted_budget_refusal() -> Any:
+    """A budget that does not suffice is refused with the exact number of records."""
+    true = PrivateTable._charge
+
+    def charge(self: Any, events: Any, *more: Any) -> None:
+        try:
+            true(self, events, *more)
+        except budget.BudgetExceeded as error:
+            raise budget.BudgetExceeded(f"{error} The table has {self._data.count():,} rows.") from None
+
+    return replaced((PrivateTable, "_charge", charge))
+
+
+def counted_workload_refusal() -> Any:
+    """A workload that does not fit is refused with the exact number of records."""
+    true = base.Mechanism._start
+
+    def start(self: Any, data: Any, *given: Any, **more: Any) -> Any:
+        try:
+            return true(self, data, *given, **more)
+        except ValueError as error:
+            raise ValueError(f"{error} (a table of {data.count():,} records)") from None
+
+    return replaced((base.Mechanism, "_start", start))
+
+
+def telling_attempts() -> Any:
+    """An answer is tried once more where the number of records is odd; the ledger counts attempts."""
+    true = LedgerJournal.answer
+
+    def answer(self: Any, request: Any, compute: Any) -> np.ndarray:
+        def fail() -> bytes:
+            raise ArithmeticError
+
+        if self._run._data.count() % 2:
+            with contextlib.suppress(ArithmeticError):
+                self._charge.answer(self._step, request, fail)
+        return true(self, request, compute)
+
+    return replaced((LedgerJournal, "answer", answer))
+
+
+def telling_context() -> Any:
+    """A failure withholds its details, and carries the error that has them along."""
+
+    def withheld(self: Any, doing: str, act: Any, *given: Any) -> Any:
+        try:
+            return act(*given)
+        except Exception as error:
+            raise measuring.TableReadError(f"{doing} failed. Details are withheld.") from error
+
+    return replaced((PrivateTable, "_withheld", withheld))

@@ -27,10 +27,20 @@ from pgmjax.audit.claims import check_claims, cost
 from pgmjax.audit.compare import differences
 from pgmjax.privacy.tape import NonInterferenceError, Tape
 
-__all__ = ["CannotAuditError", "Replayed", "check_pair", "check_pairs", "cost", "differences"]
+__all__ = [
+    "CannotAuditError",
+    "Replayed",
+    "ReplayedPair",
+    "check_outcome",
+    "check_pair",
+    "check_pairs",
+    "cost",
+    "differences",
+]
 
 _Table = TypeVar("_Table")
 _FROZEN = "With frozen noise "
+_LONGEST_CHAIN = 20
 _NO_CALLS = (
     "Nothing went through privacy.PrivateTable, the one place where a table is read and noise is added: "
     "hand it the table, and read the table through it alone."
@@ -70,8 +80,27 @@ def _watched(run: Callable[[_Table], Any], table: _Table) -> _Run:
     return _Run(result, raised, said)
 
 
-def _fault(run: Callable[[_Table], Any], first: _Table, second: _Table) -> tuple[Tape, str | None]:
-    """Record on one table, play back on the other; return the tape and the differences as text, or None."""
+@dataclasses.dataclass(frozen=True)
+class ReplayedPair:
+    """The outcome of a run on two neighbouring tables, the same on both.
+
+    Attributes:
+        tape: with the calls, and how far apart their exact numbers were.
+        error: what both runs raised; None where both gave a result.
+    """
+
+    tape: Tape
+    error: Exception | None
+
+
+def _compared(
+    run: Callable[[_Table], Any], first: _Table, second: _Table
+) -> tuple[Tape, str | None, Exception | None]:
+    """Record on one table, play back on the other.
+
+    Returns:
+        The tape; what differs, None if nothing; and the error that both raised, if they did.
+    """
     tape = Tape()
     with tape.recording():
         recorded = _watched(run, first)
@@ -83,24 +112,25 @@ def _fault(run: Callable[[_Table], Any], first: _Table, second: _Table) -> tuple
         stopped = str(error)
     raised = recorded.error or (None if replayed is None else replayed.error)
     if raised is None:
-        return tape, stopped or _changes(recorded, replayed, bool(tape.calls))
+        return tape, stopped or _changes(recorded, replayed, bool(tape.calls)), None
+    kind = type(raised).__name__
     if replayed is None:
-        return tape, f"It raises {type(raised).__name__} on one of two neighbours. On the other: {stopped}"
-    if _described(recorded.error) == _described(replayed.error):
-        raise CannotAuditError(
-            f"The mechanism raises {type(raised).__name__} on a table and on its neighbour, so that it "
-            f"cannot be audited: {raised}"
-        ) from raised
+        return tape, f"It raises {kind} on one of two neighbours. On the other: {stopped}", None
+    if _told(recorded.error) == _told(replayed.error):
+        return tape, stopped or _changes(recorded, replayed, True), raised
+    told = f"It raises {kind} on one of two neighbours only: whether it fails depends on the table."
     if recorded.error is not None and replayed.error is not None:
-        return tape, "It raises an error on both neighbours, but not the same: errors show private numbers."
-    return tape, (
-        f"It raises {type(raised).__name__} on one of two neighbours only: whether it fails depends on the "
-        "table."
-    )
+        told = "It raises an error on both neighbours, but not the same: errors show private numbers."
+    return tape, told, None
 
 
-def _described(error: Exception | None) -> tuple[Any, ...] | None:
-    return None if error is None else (type(error), str(error))
+def _told(error: BaseException | None) -> list[tuple[Any, ...]]:
+    """Everything that a traceback shows of an error: type and words, with those of what it came from."""
+    told: list[tuple[Any, ...]] = []
+    while error is not None and len(told) < _LONGEST_CHAIN:
+        told.append((type(error), str(error), tuple(getattr(error, "__notes__", ()))))
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return told
 
 
 def _changes(recorded: _Run, replayed: _Run | None, calls: bool) -> str | None:
@@ -135,7 +165,35 @@ def check_pair(run: Callable[[_Table], Any], first: _Table, second: _Table) -> T
         CannotAuditError: it raises the same error on both tables (a ValueError).
         TypeError: as for `differences`.
     """
-    tape, fault = _fault(run, first, second)
+    outcome = check_outcome(run, first, second)
+    if outcome.error is not None:
+        raise CannotAuditError(
+            f"The mechanism raises {type(outcome.error).__name__} on a table and on its neighbour, so that "
+            f"it cannot be audited: {outcome.error}"
+        ) from outcome.error
+    return outcome.tape
+
+
+def check_outcome(run: Callable[[_Table], Any], first: _Table, second: _Table) -> ReplayedPair:
+    """Check that only released numbers differ between two tables, be it that a run is refused on both.
+
+    Args:
+        run: takes a table and returns the release.
+        first: the table that is recorded.
+        second: its neighbour, on which the recorded releases are played back.
+
+    Raises:
+        NonInterferenceError: as `check_pair`; or the errors of the two runs differ, in class or in any word
+            that a traceback shows.
+        TypeError: as `differences`.
+
+    Example:
+        >>> def refuse(table):
+        ...     raise ValueError("no such query")
+        >>> check_outcome(refuse, [1, 2], [1]).error
+        ValueError('no such query')
+    """
+    tape, fault, error = _compared(run, first, second)
     if fault is not None:
         raise NonInterferenceError(fault)
     for number, (call, released) in enumerate(zip(tape.calls, tape.releases, strict=True), start=1):
@@ -144,7 +202,7 @@ def check_pair(run: Callable[[_Table], Any], first: _Table, second: _Table) -> T
                 f"Call {number} ({call.kind}) released {released.dtype} for {call.exact.dtype}: noise on "
                 "floating-point numbers shows which number it was added to; both must be int64."
             )
-    return tape
+    return ReplayedPair(tape, error)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,10 +288,7 @@ def _check_repeats(run: Callable[[_Table], Any], table: _Table) -> None:
     """Refuse randomness besides the noise, which would be mistaken for a leak."""
     with Tape().recording():
         _watched(run, table)  # what happens in a first run only, such as a warning, is no randomness
-    try:
-        tape, fault = _fault(run, table, table)
-    except CannotAuditError:  # left to the neighbours, some of which may fail alone
-        return
+    tape, fault, _ = _compared(run, table, table)
     if fault is not None:
         raise NonInterferenceError(
             "The mechanism is not deterministic: with frozen noise, two runs on one and the same table "

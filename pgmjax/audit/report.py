@@ -8,10 +8,10 @@ from typing import Any
 
 from pgmjax._internal import checks
 from pgmjax.audit import contracts, primitives
-from pgmjax.audit.mechanism import DOMAIN, AuditCase, replay_case
+from pgmjax.audit.coverage import FileCoverage
+from pgmjax.audit.mechanism import AuditCase, replay_case
 from pgmjax.audit.replay import CannotAuditError
 from pgmjax.audit.smoke import NoMeasurementsError, bound_case, fits_in_every_run
-from pgmjax.audit.specimen import neighbours
 from pgmjax.data.relation import Relation
 from pgmjax.privacy.exact import as_text
 from pgmjax.privacy.tape import NonInterferenceError
@@ -103,13 +103,13 @@ def audit_mechanism(
     """
     case = AuditCase(mechanism, Relation.parse(relation), epsilon, delta, seed, options)
     made = 0 if trials is None else checks.integer("trials", trials, low=0)
-    tables = _Counted(
-        neighbours(DOMAIN, case.relation, pairs=checks.integer("pairs", pairs, low=1), seed=seed)
-    )
+    tables = _Counted(case.tables(checks.integer("pairs", pairs, low=1)))
     calls, bound, fault, note = 0, None, None, None
     try:
         calls = replay_case(case, tables).calls
-        if trials is None and fits_in_every_run(case):
+        if hasattr(mechanism, "neighbours"):
+            made, note = 0, "L3 is not possible: its tables are no Dataset."
+        elif trials is None and fits_in_every_run(case):
             note = _NOT_BY_DEFAULT
         elif trials != 0:
             found = bound_case(case, trials, alpha=alpha, show_progress=show_progress)
@@ -173,6 +173,8 @@ def audit_primitives() -> dict[str, str | None]:
         "decimals are exact": contracts.decimals_are_exact,
         "relations do not mix": contracts.relations_do_not_mix,
         "noise comes before counts": contracts.noise_comes_before_counts,
+        "large draws are fresh": contracts.large_draws_are_fresh,
+        "weights above their bound are refused": contracts.heavy_records_are_refused,
         "bad numbers are refused": primitives.bad_numbers_are_refused,
         "bad inputs are refused": contracts.bad_inputs_are_refused,
         "insecure noise says so": contracts.insecure_noise_says_so,
@@ -196,6 +198,30 @@ def as_table(audits: Sequence[MechanismAudit]) -> str:
     widths = [max(len(row[k]) for row in rows) for k in range(len(_COLUMNS))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def coverage_table(coverage: Sequence[FileCoverage], *, most: int = 20) -> str:
+    """Return what was reached as a text: a line for each file, with functions of which no line was run.
+
+    Args:
+        coverage: from `coverage.LineCoverage.report`.
+        most: how many of a file's functions are named.
+
+    Example:
+        >>> print(coverage_table([FileCoverage("privacy/exact.py", 10, 5, ("split",))]))
+        5 of 10 lines of functions were reached.
+         50%  privacy/exact.py     not reached: split
+    """
+    reached, lines = sum(each.reached for each in coverage), sum(each.lines for each in coverage)
+    width = max((len(each.path) for each in coverage), default=0) + 4
+    said = [f"{reached:,} of {lines:,} lines of functions were reached."]
+    for each in coverage:
+        if each.lines:
+            names = ", ".join(each.unreached[:most])
+            more = f" and {len(each.unreached) - most} more" if len(each.unreached) > most else ""
+            missed = f"not reached: {names}{more}" if each.unreached else ""
+            said.append(f"{each.share:4.0%}  {each.path.ljust(width)} {missed}".rstrip())
+    return "\n".join(said)
 
 
 def _row(audit: MechanismAudit) -> tuple[str, ...]:

@@ -12,12 +12,13 @@ import argparse
 import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
 from pgmjax._internal.moved import serve_old_names
 from pgmjax._version import __version__
-from pgmjax.cli import audit, bench, ledger, process, query, release, session
+from pgmjax.cli import audit, bench, ledger, perturb, process, query, release, session
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
@@ -25,6 +26,7 @@ _FILE_ERRORS = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 
 def run() -> NoReturn:
     """Run `main` and exit the process with its code."""
+    warnings.showwarning = process.show_warning
     try:
         code = main()
     except KeyboardInterrupt:  # a second one, while the first was being handled
@@ -82,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"pgmjax {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     release.add_parser(commands)
+    perturb.add_parser(commands)
     query.add_parser(commands)
     query.add_mechanisms_parser(commands)
     for command in (ledger, session):

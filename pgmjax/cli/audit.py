@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
 import importlib
 import json
 import os
@@ -11,9 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pgmjax import audit, mechanisms
-from pgmjax.audit import process_mutants, processes, tables
+from pgmjax.audit import frontends, process_mutants, processes, report, tables
 
-_DELTA = "1e-6"
+_DELTAS: tuple[Any, ...] = ("0", "1e-6")
+_MATRIX = 2 / 3  # of the time that is given; the rest is for the search
+_LONGEST = 10**6
 
 
 def add_parser(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
@@ -28,8 +32,9 @@ def add_parser(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
         help="test that mechanisms keep what they claim",
         description="Audit mechanisms on small made-up tables: by replay on neighbouring tables with frozen "
         "noise (L1) and by a black-box lower bound of epsilon from many runs (L3), under both neighbouring "
-        "relations, with and without delta; and check the noise as it is installed. This is testing and no "
-        "proof.",
+        "relations, with and without delta; in many settings and in refusals, as far as there is time (the "
+        "matrix); on neighbours found by a search for the largest privacy loss; and check the noise as it is "
+        "installed. This is testing and no proof.",
         epilog="Example: pgmjax audit --mechanism all --json",
     )
     parser.add_argument(
@@ -37,7 +42,7 @@ def add_parser(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
         default="all",
         type=_mechanisms,
         metavar="NAME",
-        help=f"all (the default), {', '.join(mechanisms.names())}, or your own class as module:Class",
+        help=f"all (the default), {', '.join(_known())}, or your own class as module:Class",
     )
     parser.add_argument("--epsilon", default="1", metavar="E", help="what is claimed (1)")
     parser.add_argument(
@@ -49,7 +54,20 @@ def add_parser(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
         metavar="N",
         help="black-box runs a table (2000, none where each fits a model); 0 makes none",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of tables and noise (0)")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=180,
+        metavar="S",
+        help="time for the matrix (two thirds of it) and the search (180); 0 leaves them out",
+    )
+    parser.add_argument(
+        "--no-coverage",
+        dest="coverage",
+        action="store_false",
+        help="do not watch which lines of the library the matrix reaches, which slows it down",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of tables, settings and noise (0)")
     parser.add_argument("--mutants", action="store_true", help="also apply every seeded bug and list them")
     parser.add_argument(
         "--processes",
@@ -61,40 +79,81 @@ def add_parser(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
     parser.set_defaults(run=run, main=main)
 
 
+@dataclasses.dataclass
+class _Findings:
+    """All that an audit found.
+
+    Attributes:
+        audits: a line for each mechanism, relation and delta.
+        primitives: what each check of the installed noise found, None where nothing.
+        matrix: of settings and refusals, None if there was no time for it.
+        searched: the largest privacy losses.
+        coverage: the lines that matrix and primitives reached.
+        seeded: what was said against each seeded bug, None where it was missed.
+    """
+
+    audits: list[audit.MechanismAudit]
+    primitives: dict[str, str | None]
+    matrix: audit.MatrixAudit | None = None
+    searched: Sequence[audit.LargestLoss] = ()
+    coverage: Sequence[audit.FileCoverage] = ()
+    seeded: dict[str, str | None] = dataclasses.field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        parts: list[Any] = [*self.audits, *self.searched, *([] if self.matrix is None else [self.matrix])]
+        return (
+            all(each.passed for each in parts)
+            and not any(self.primitives.values())
+            and all(self.seeded.values())
+        )
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Audit and print the findings; raises RuntimeError if there are faults."""
     if arguments.processes:
         _processes(arguments)
         return
-    if arguments.pairs < 1:
-        raise ValueError(f"--pairs must be at least 1, got {arguments.pairs}.")
-    if arguments.runs is not None and (arguments.runs < 0 or arguments.runs == 1):
-        raise ValueError(f"--runs must be at least 2, or 0 for none, got {arguments.runs}.")
-    if arguments.seed < 0:
-        raise ValueError(f"--seed must be at least 0, got {arguments.seed}.")
-    audits = [
-        audit.audit_mechanism(
-            mechanism,
-            relation,
-            epsilon=arguments.epsilon,
-            delta=delta,
-            pairs=arguments.pairs,
-            trials=arguments.runs,
-            seed=arguments.seed,
-            show_progress=False if sys.stderr is None else None,
-        )
+    _check(arguments)
+    show = False if sys.stderr is None else None
+    cases = [
+        audit.AuditCase(mechanism, relation, arguments.epsilon, delta, arguments.seed)
         for mechanism in arguments.mechanism
         for relation in mechanisms.relations(mechanism)
-        for delta in ("0", _DELTA)
+        for delta in (_DELTAS if getattr(mechanism, "spends_delta", True) else _DELTAS[:1])
     ]
-    primitives = audit.audit_primitives()
-    seeded = {each.name: _caught(each) for each in audit.mutants.ALL if arguments.mutants}
-    passed = all(each.passed for each in audits) and not any(primitives.values()) and all(seeded.values())
+    audits = [
+        audit.audit_mechanism(
+            case.mechanism,
+            case.relation,
+            epsilon=case.epsilon,
+            delta=case.delta,
+            pairs=arguments.pairs,
+            trials=arguments.runs,
+            seed=case.seed,
+            show_progress=show,
+        )
+        for case in cases
+    ]
+    watch = audit.LineCoverage() if arguments.coverage and arguments.seconds else None
+    found = _Findings(audits, {})
+    with contextlib.nullcontext() if watch is None else watch:
+        found.primitives = audit.audit_primitives()
+        if arguments.seconds:
+            seconds = arguments.seconds * _MATRIX
+            found.matrix = audit.audit_matrix(
+                arguments.mechanism, seconds=seconds, seed=arguments.seed, show_progress=show
+            )
+    if arguments.seconds:
+        each = arguments.seconds * (1 - _MATRIX) / len(cases)
+        found.searched = [audit.largest_loss(case, seconds=each) for case in cases]
+    found.coverage = () if watch is None else watch.report()
+    found.seeded = {mutant.name: _caught(mutant) for mutant in audit.mutants.ALL if arguments.mutants}
     if arguments.json:
-        print(json.dumps(_record(passed, audits, primitives, seeded)))
+        print(json.dumps(_record(found)))
     else:
-        _print(audits, primitives, seeded)
-    if not passed:
+        _print(found)
+    if not found.passed:
         raise RuntimeError("The audit found faults.")
 
 
@@ -102,8 +161,8 @@ def _processes(arguments: argparse.Namespace) -> None:
     """Replay commands and print the findings; raises RuntimeError if there are faults."""
     checked = {name: processes.fault_of(check) for name, check in tables.CHECKS.items()}
     found = {**audit.audit_processes(arguments.main), **checked}
-    all_mutants = process_mutants.ALL if arguments.mutants else ()
-    seeded = {each.name: audit.mutants.caught(each, arguments.main) for each in all_mutants}
+    every = process_mutants.ALL if arguments.mutants else ()
+    seeded = {each.name: audit.mutants.caught(each, arguments.main) for each in every}
     passed = not any(found.values()) and all(seeded.values())
     if arguments.json:
         record: dict[str, Any] = {"passed": passed, "processes": _verdicts(found)}
@@ -118,9 +177,25 @@ def _processes(arguments: argparse.Namespace) -> None:
         raise RuntimeError("The audit found faults.")
 
 
+def _check(arguments: argparse.Namespace) -> None:
+    if arguments.pairs < 1:
+        raise ValueError(f"--pairs must be at least 1, got {arguments.pairs}.")
+    if arguments.runs is not None and (arguments.runs < 0 or arguments.runs == 1):
+        raise ValueError(f"--runs must be at least 2, or 0 for none, got {arguments.runs}.")
+    if not 0 <= arguments.seconds <= _LONGEST:
+        raise ValueError(f"--seconds must be at least 0 and at most {_LONGEST}, got {arguments.seconds}.")
+    if arguments.seed < 0:
+        raise ValueError(f"--seed must be at least 0, got {arguments.seed}.")
+
+
+def _known() -> dict[str, type[Any]]:
+    """Mechanisms and other front-ends by their names."""
+    return {**mechanisms.names(), **frontends.names()}
+
+
 def _mechanisms(text: str) -> list[type[Any]]:
     """The mechanism classes named by an argument."""
-    known = mechanisms.names()
+    known = _known()
     if text == "all" or text in known:
         return list(known.values()) if text == "all" else [known[text]]
     module, colon, name = text.partition(":")
@@ -144,14 +219,19 @@ def _caught(mutant: audit.mutants.Mutant) -> str | None:
     return audit.mutants.caught(mutant)
 
 
-def _record(passed: bool, audits: Any, primitives: Any, seeded: Any) -> dict[str, Any]:
-    record = {
-        "passed": passed,
-        "mechanisms": [each.to_dict() for each in audits],
-        "primitives": _verdicts(primitives),
+def _record(found: _Findings) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "passed": found.passed,
+        "mechanisms": [each.to_dict() for each in found.audits],
+        "primitives": _verdicts(found.primitives),
     }
-    if seeded:
-        record["mutants"] = _catches(seeded)
+    if found.matrix is not None:
+        record["matrix"] = found.matrix.to_dict()
+        record["search"] = [each.to_dict() for each in found.searched]
+    if found.coverage:
+        record["coverage"] = [{**dataclasses.asdict(each), "share": each.share} for each in found.coverage]
+    if found.seeded:
+        record["mutants"] = _catches(found.seeded)
     return record
 
 
@@ -163,12 +243,20 @@ def _catches(seeded: dict[str, str | None]) -> dict[str, Any]:
     return {name: {"caught": said is not None, "by": said} for name, said in seeded.items()}
 
 
-def _print(audits: Any, primitives: Any, seeded: Any) -> None:
-    print(audit.as_table(audits))
+def _print(found: _Findings) -> None:
+    print(audit.as_table(found.audits))
     print()
-    width = max(map(len, [*primitives, *seeded]), default=0)
-    _print_verdicts(primitives, width)
-    _print_catches(seeded, width)
+    width = max(map(len, [*found.primitives, *found.seeded]), default=0)
+    _print_verdicts(found.primitives, width)
+    if found.matrix is not None:
+        _print_matrix(found.matrix)
+        print("\nlargest privacy loss found by search")
+        for each in found.searched:
+            print(each)
+    if found.coverage:
+        print("\ncoverage of privacy and mechanisms by primitives and matrix")
+        print(report.coverage_table(found.coverage))
+    _print_catches(found.seeded, width)
 
 
 def _print_verdicts(found: dict[str, str | None], width: int) -> None:
@@ -181,3 +269,13 @@ def _print_catches(seeded: dict[str, str | None], width: int) -> None:
         print("\nseeded bugs")
     for name, said in seeded.items():
         print(f"{name.ljust(width)}  {'MISSED' if said is None else f'caught: {said}'}")
+
+
+def _print_matrix(matrix: audit.MatrixAudit) -> None:
+    print(f"\nmatrix of settings and refusals: {sum(matrix.visited.values()):,} cases visited")
+    for kind, number in matrix.visited.items():
+        print(f"{number:7,}  {kind}")
+    most = ", ".join(f"{name} {number:,}" for name, number in matrix.largest.items())
+    print(f"most numbers of a run, each with a draw of its own: {most}")
+    for case, fault in matrix.faults:
+        print(f"FAILED: {case}: {fault}")

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _heard = False
@@ -61,6 +62,18 @@ def say(message: str) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             print(f"pgmjax: {' '.join(message.split())}", file=sys.stderr, flush=True)
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: Any = None,
+) -> None:
+    """Write a warning as one line, without the line of code that gave it."""
+    say(f"warning: {message}")
 
 
 def flush() -> None:

@@ -1,4 +1,6 @@
-"""`pgmjax query`: query a release. The answers come from its model and cost no privacy.
+"""`pgmjax query`: query a release or a perturbed table, which the folder's record tells apart.
+
+A release answers from its model, a perturbed table by unbiased estimates. Neither costs any privacy.
 
 `pgmjax mechanisms` lists the mechanisms and their options.
 """
@@ -16,22 +18,33 @@ from typing import Any
 import numpy as np
 
 from pgmjax import mechanisms
-from pgmjax.data.cliques import as_clique
+from pgmjax.cli import perturb
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.domain import Domain
+from pgmjax.local.answers import UnbiasedAnswers
+from pgmjax.local.conditions import answer_cells, answer_conditions
+from pgmjax.local.table import PerturbedTable
 from pgmjax.model.base import Model
 from pgmjax.queries import text as query_text
 from pgmjax.release import folder as release_folder
+
+LEVEL = 0.95
 
 
 def add_parser(commands: Any) -> None:
     """Add the command to the parser's subcommands."""
     parser = commands.add_parser(
         "query",
-        help="ask a release: how many rows satisfy a condition, or a marginal",
-        description="Ask a release. Answers come from its model: they cost no privacy, and are estimates.",
+        help="ask a release or a perturbed table: how many rows satisfy a condition, or a marginal",
+        description="Ask a folder. A release answers from its model. A perturbed table answers by unbiased "
+        f"estimates, each with its standard error and an interval that holds for every table with at least "
+        f"{LEVEL:.0%} probability. Answers cost no privacy.",
         epilog="Conditions are joined by commas: NAME=VALUE, !=, <, <=, >, >=, or NAME in {VALUE|VALUE}. A "
         "bound on a binned attribute must be one of its edges. Example: pgmjax query DIR 'sex=Male,age<30'",
     )
-    parser.add_argument("folder", metavar="DIR", help="folder written by `pgmjax release`")
+    parser.add_argument(
+        "folder", metavar="DIR", help="folder written by `pgmjax release` or `pgmjax perturb`"
+    )
     parser.add_argument("condition", nargs="*", metavar="CONDITION", help="such as 'sex=Male,age<30'")
     parser.add_argument("--marginal", metavar="NAMES", help="all cells of attributes, such as age,income")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -44,6 +57,13 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError("Give a condition such as 'sex=Male,age<30', or --marginal with attribute names.")
     if arguments.condition and arguments.marginal:
         raise ValueError("Give conditions or --marginal, not both.")
+    perturbed = perturb.read(arguments.folder)
+    if perturbed is not None:
+        if arguments.marginal:
+            _perturbed_marginal(perturbed, arguments.marginal, arguments.json)
+        else:
+            _perturbed_conditions(perturbed, arguments.condition, arguments.json)
+        return
     model = release_folder.read(arguments.folder).model
     if arguments.marginal:
         _marginal(model, arguments.marginal, arguments.json)
@@ -63,21 +83,81 @@ def _conditions(model: Model, texts: list[str], as_json: bool) -> None:
 
 
 def _marginal(model: Model, text: str, as_json: bool) -> None:
-    clique = as_clique(model.domain, next(csv.reader([text], skipinitialspace=True), []))
+    clique = read_names(text, model.domain)
     table = model.marginal(clique)
     names = [model.domain.attribute(name).code_names() for name in clique]
     if as_json:
         values = dict(zip(clique, names, strict=True))
         print(json.dumps({"total": model.total, "values": values, "estimate": table.tolist()}))
         return
-    for line in _lines(clique, names, table):
+    for line in _lines(clique, names, estimate=table):
         print("\t".join(line))
 
 
-def _lines(clique: tuple[str, ...], names: list[list[str]], table: np.ndarray) -> Iterator[list[str]]:
-    yield [*clique, "estimate"]
-    for cell, count in zip(itertools.product(*names), np.ravel(table), strict=True):
-        yield [*cell, f"{count:.1f}"]
+def read_names(text: str, domain: Domain) -> Clique:
+    """Return the attributes that a text such as `sex,"age, group"` names.
+
+    Raises:
+        ValueError: none is named, one is unknown, or one is named twice.
+    """
+    return as_clique(domain, next(csv.reader([text], skipinitialspace=True), []))
+
+
+def _lines(clique: Clique, names: list[list[str]], **columns: np.ndarray) -> Iterator[list[str]]:
+    yield [*clique, *columns]
+    for cell, *numbers in zip(itertools.product(*names), *map(np.ravel, columns.values()), strict=True):
+        yield [*cell, *(f"{number:.1f}" for number in numbers)]
+
+
+def _perturbed_conditions(table: PerturbedTable, texts: list[str], as_json: bool) -> None:
+    asked = [query_text.selection(text, table.domain) for text in texts]
+    answers = answer_conditions(table, asked, useless="answer").times(table.rows)
+    low, high = _interval(answers)
+    if as_json:
+        listed = [
+            {
+                "query": text,
+                "estimate": float(answers.value[i]),
+                "stddev": float(answers.stddev[i]),
+                "interval": [float(low[i]), float(high[i])],
+                "useless": bool(answers.useless[i]),
+            }
+            for i, text in enumerate(texts)
+        ]
+        print(json.dumps({"total": table.rows, "level": LEVEL, "answers": listed}))
+        return
+    for i, text in enumerate(texts):
+        count = f"{answers.value[i]:,.1f} of {table.rows:,} rows ({answers.value[i] / table.rows:.2%})"
+        error = f"standard error {answers.stddev[i]:,.1f}"
+        interval = f"{LEVEL:.0%} interval {low[i]:,.1f} to {high[i]:,.1f}"
+        warning = " (more noise than the answer has range)" if answers.useless[i] else ""
+        print(f"{text}: {count}, {error}, {interval}{warning}")
+
+
+def _perturbed_marginal(table: PerturbedTable, text: str, as_json: bool) -> None:
+    clique = read_names(text, table.domain)
+    names = [table.domain.attribute(name).code_names() for name in clique]
+    answers = answer_cells(table, clique, useless="answer").times(table.rows)
+    low, high = _interval(answers)
+    if as_json:
+        shape = table.domain.shape_of(clique)
+        found = {
+            "estimate": answers.value.reshape(shape).tolist(),
+            "stddev": answers.stddev.reshape(shape).tolist(),
+            "interval": np.stack([low, high], axis=-1).reshape(*shape, 2).tolist(),
+        }
+        values = dict(zip(clique, names, strict=True))
+        print(json.dumps({"total": table.rows, "level": LEVEL, "values": values, **found}))
+        return
+    for line in _lines(clique, names, estimate=answers.value, stddev=answers.stddev, low=low, high=high):
+        print("\t".join(line))
+
+
+def _interval(answers: UnbiasedAnswers) -> tuple[np.ndarray, np.ndarray]:
+    """Return lower and upper ends, within the range of possible answers."""
+    half = answers.half_width(LEVEL)
+    low, high = (np.clip(answers.value + side * half, answers.low, answers.high) for side in (-1, 1))
+    return low, high
 
 
 def add_mechanisms_parser(commands: Any) -> None:

@@ -59,10 +59,7 @@ def add_parser(commands: Any) -> None:
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("table and questions")
-    group.add_argument("table", nargs="?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, ...")
-    group.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
-    group.add_argument("--domain", metavar="FILE", help="the table's public domain: .json or .yaml")
-    group.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+    add_table_options(group)
     group.add_argument("--weights", metavar="NAME", help="column of record weights (whole numbers)")
     group.add_argument("--max-weight", type=int, metavar="N", help="public bound on a weight")
     group.add_argument(
@@ -81,16 +78,18 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_table_options(group: Any) -> None:
+    """Add what names a table and its domain to a group of options."""
+    group.add_argument("table", nargs="?", metavar="TABLE", help=".csv, .csv.gz, .tsv, .parquet, ...")
+    group.add_argument("--demo", action="store_true", help=f"instead of TABLE: {demo.NAME}, a real table")
+    group.add_argument("--domain", metavar="FILE", help="the table's public domain: .json or .yaml")
+    group.add_argument("--no-header", action="store_true", help="columns are unnamed, in the domain's order")
+
+
 def _add_privacy(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("privacy")
-    # kept as text, so that 0.1 is exactly one tenth
-    group.add_argument("--epsilon", metavar="E", help="privacy budget, such as 1, 0.1 or 1/3")
+    add_epsilon_options(group, required=False)  # not with --resume
     group.add_argument("--delta", default="0", metavar="D", help="0 (default) is pure differential privacy")
-    group.add_argument(
-        "--relation",
-        choices=[relation.value for relation in Relation],
-        help="which tables are neighbours; there is no default",
-    )
     group.add_argument("--mechanism", default="marginals", choices=list(mechanisms.names()))
     group.add_argument(
         "--option",
@@ -99,6 +98,25 @@ def _add_privacy(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="an option of the mechanism, such as rounds=10; may be given again; see pgmjax mechanisms",
     )
+    add_ledger_options(group)
+
+
+def add_epsilon_options(group: Any, *, required: bool) -> None:
+    """Add the budget and the relation to a group of options."""
+    # kept as text, so that 0.1 is exactly one tenth
+    group.add_argument(
+        "--epsilon", required=required, metavar="E", help="privacy budget, such as 1, 0.1 or 1/3"
+    )
+    group.add_argument(
+        "--relation",
+        required=required,
+        choices=[relation.value for relation in Relation],
+        help="which tables are neighbours; there is no default",
+    )
+
+
+def add_ledger_options(group: Any) -> None:
+    """Add the ledger, the run's key in it and the seed of insecure noise to a group of options."""
     group.add_argument(
         "--ledger", metavar="FILE", help="charge the table's budget in this ledger, see pgmjax ledger init"
     )
@@ -149,14 +167,14 @@ def run(arguments: argparse.Namespace) -> None:
     out = files.check_target(arguments.out)
     _check_combination(arguments)
     release_folder.check_packages()
-    domain = demo.domain() if arguments.demo else _domain(arguments.domain)
+    domain = demo.domain() if arguments.demo else read_domain(arguments.domain)
     workload = _workload(arguments, domain)
     mechanism = _mechanism(arguments)
     if arguments.rows is not None and arguments.rows < 0:
         raise ValueError(f"--rows must be >= 0, got {arguments.rows}.")
     try:
-        with _ledger(arguments) as ledger, holder_log(arguments.holder_log):
-            _release(arguments, mechanism, _data(arguments, domain), workload, out, ledger)
+        with open_ledger(arguments) as ledger, holder_log(arguments.holder_log):
+            _release(arguments, mechanism, open_table(arguments, domain), workload, out, ledger)
         record = release_folder.read(out).record
         _tell(arguments, domain, out, record, mechanism.backend.drawn)
     except KeyboardInterrupt:
@@ -164,7 +182,13 @@ def run(arguments: argparse.Namespace) -> None:
         raise process.Interrupted(said) from None
 
 
-def _ledger(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Ledger | None]:
+def open_ledger(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[Ledger | None]:
+    """Open the ledger that the options name.
+
+    Raises:
+        ValueError: there is no such file.
+        LedgerError: it cannot be used.
+    """
     if arguments.ledger is None:
         return contextlib.nullcontext()
     if not pathlib.Path(arguments.ledger).exists():
@@ -181,7 +205,7 @@ def _release(
     ledger: Ledger | None,
 ) -> None:
     """Measure, fit and write; everything that could fail for other reasons was checked before."""
-    show = _show(arguments)
+    show = show_progress(arguments)
     folder = _begun(arguments, out)
     if folder.is_complete:
         _finish(folder, out)
@@ -313,35 +337,49 @@ def _tell(arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, reco
         raise OSError(f"The release is at {out}, but printing this failed: {error.strerror}.") from error
 
 
-def _show(arguments: argparse.Namespace) -> bool | None:
+def show_progress(arguments: argparse.Namespace) -> bool | None:
     """Return whether to show progress: False if quiet or without standard error, else None (automatic)."""
     return False if arguments.quiet or sys.stderr is None else None
 
 
-def _domain(path: str) -> Domain:
+def read_domain(path: str) -> Domain:
+    """Return the domain of a file.
+
+    Raises:
+        ValueError: there is no such file, or no domain in it.
+    """
     if not pathlib.Path(path).exists():
         raise ValueError(f"There is no domain file {path}.")
     return Domain.read(path)
 
 
-def _check_combination(arguments: argparse.Namespace) -> None:
-    """Reject incompatible options before anything is read."""
+def check_table(arguments: argparse.Namespace) -> None:
+    """Reject incompatible options about the table and its ledger before anything is read.
+
+    Raises:
+        ValueError: options that do not go together, or one that is missing.
+    """
     if arguments.demo == (arguments.table is not None):
         raise ValueError("Name a TABLE, or give --demo for the table that comes with the extra 'demo'.")
     if arguments.demo and (arguments.domain or arguments.no_header or arguments.weights):
         raise ValueError("--demo brings its own domain: leave out --domain, --no-header and --weights.")
     if not arguments.demo and arguments.domain is None:
         raise ValueError("--domain is missing: the domain must be public and is never read off the table.")
-    if arguments.workload is not None and arguments.all_kway is not None:
-        raise ValueError("Give --workload or --all-kway, not both.")
-    if arguments.workload is None and arguments.all_kway is None and not arguments.demo:
-        raise ValueError("Say what to measure: --workload FILE, or --all-kway K.")
     if arguments.key is not None and arguments.ledger is None:
         raise ValueError("--key names a run in a ledger: give --ledger FILE too.")
     if arguments.ledger is not None and arguments.rows_outside is not None:
         raise ValueError("--rows-outside is the holder's: with --ledger it was fixed by pgmjax ledger init.")
     if arguments.ledger is None and arguments.holder_log is not None:
         raise ValueError("--holder-log goes with --ledger: without one, you are the table's holder.")
+
+
+def _check_combination(arguments: argparse.Namespace) -> None:
+    """Reject incompatible options before anything is read."""
+    check_table(arguments)
+    if arguments.workload is not None and arguments.all_kway is not None:
+        raise ValueError("Give --workload or --all-kway, not both.")
+    if arguments.workload is None and arguments.all_kway is None and not arguments.demo:
+        raise ValueError("Say what to measure: --workload FILE, or --all-kway K.")
     if arguments.weights is not None and arguments.rows is None:
         raise ValueError(
             "--rows is missing: with --weights the estimated total is no number of rows, and the number of "
@@ -351,13 +389,22 @@ def _check_combination(arguments: argparse.Namespace) -> None:
         raise ValueError("--max-cells goes with --all-kway: a workload file is measured whole.")
 
 
+def read_workload(path: str, domain: Domain) -> Workload:
+    """Return the workload of a file.
+
+    Raises:
+        ValueError: there is no such file, or no workload over the domain in it.
+    """
+    if not pathlib.Path(path).exists():
+        raise ValueError(f"There is no workload file {path}.")
+    workload = Workload.read(path)
+    workload.validate(domain)
+    return workload
+
+
 def _workload(arguments: argparse.Namespace, domain: Domain) -> Workload:
     if arguments.workload is not None:
-        if not pathlib.Path(arguments.workload).exists():
-            raise ValueError(f"There is no workload file {arguments.workload}.")
-        workload = Workload.read(arguments.workload)
-        workload.validate(domain)
-        return workload
+        return read_workload(arguments.workload, domain)
     k, limit = 2 if arguments.all_kway is None else arguments.all_kway, arguments.max_cells
     if k < 1:
         raise ValueError(f"--all-kway must be >= 1, got {k}.")
@@ -377,13 +424,19 @@ def _mechanism(arguments: argparse.Namespace) -> Any:
             max_steps=arguments.steps,
             solver=arguments.solver,
             dtype=arguments.dtype,
-            progress=_show(arguments),
+            progress=show_progress(arguments),
         ),
         backend=spending.WatchedBackend(backend),
     )
 
 
-def _data(arguments: argparse.Namespace, domain: Domain) -> Dataset:
+def open_table(arguments: argparse.Namespace, domain: Domain) -> Dataset:
+    """Return the table that the options name; no record of it is read.
+
+    Raises:
+        ImportError: DuckDB is not installed.
+        ValueError: there is no such file, or an option does not fit it.
+    """
     if arguments.demo:
         return demo.load()
     if not pathlib.Path(arguments.table).exists():

@@ -1,7 +1,7 @@
 """Local differential privacy: perturbed tables, and unbiased estimators on them.
 
 Each record is perturbed on its own by randomised response with a public distribution. A `PerturbedTable` is a
-release: its answers are in the order of the table's rows and may be published. `PerturbedTable.marginals`
+release: its answers, in the order of the table's rows or sorted, may be published. `PerturbedTable.marginals`
 gives unbiased marginals with their covariance, and `PerturbedTable.measurements` gives them as measurements
 for the engine. The other estimates here are unbiased too; each comes with its exact variance, or an unbiased
 estimate of it, and with bounds that hold for every table. All of this is post-processing and costs no
@@ -9,8 +9,9 @@ budget.
 
 - `table`: a perturbed table. `codes`: its codes and their universe. `channel`: the means and variances of
   a response.
-- `marginals`: unbiased counts. `statistical`: any statistical query. `grouped`: one function per group of
-  rows. `continuous`: attributes in the unit cube. `graphs`: cuts of a graph.
+- `marginals`: unbiased counts. `conditions`: shares of the records that satisfy conditions. `statistical`:
+  any statistical query. `grouped`: one function per group of rows. `continuous`: attributes in the unit cube.
+  `graphs`: cuts of a graph.
 - `answers`: answers with their error. `proper`: the nearest achievable value. `bounds`: lower and upper
   bounds on the error.
 """
@@ -20,6 +21,7 @@ from pgmjax.local.answers import UnbiasedAnswers, UselessAnswerError
 from pgmjax.local.bounds import lower_bound, upper_bound
 from pgmjax.local.channel import Channel, predicted_error, predicted_stddev
 from pgmjax.local.codes import Perturbed, PerturbedCodes, Universe
+from pgmjax.local.conditions import answer_cells, answer_conditions
 from pgmjax.local.continuous import ContinuousAnswers, Discretisation, Grid, answer_lipschitz, best_grid
 from pgmjax.local.graphs import PerturbedGraph, VertexPairs
 from pgmjax.local.grouped import GroupHistograms, group_histograms
@@ -47,6 +49,8 @@ __all__ = [
     "Universe",
     "UselessAnswerError",
     "VertexPairs",
+    "answer_cells",
+    "answer_conditions",
     "answer_lipschitz",
     "answer_queries",
     "answer_rows",

@@ -75,6 +75,22 @@ class PerturbedCodes:
             )
         return cls(distribution, codes)
 
+    @classmethod
+    def in_row_order(cls, table: Perturbed) -> PerturbedCodes:
+        """Return the codes as `of` does, for an estimate that applies a function to a row by its place.
+
+        Raises:
+            TypeError: as for `of`.
+            ValueError: as for `of`; or a perturbed table whose rows are sorted.
+        """
+        if getattr(table, "row_order", "table") != "table":
+            raise ValueError(
+                "The rows of this perturbed table are sorted, so that a row's place says nothing of its "
+                "record. Ask one function of all rows, or perturb the table in its own order, which must be "
+                "public (row_order_is_public=True)."
+            )
+        return cls.of(table)
+
     @property
     def channel(self) -> Channel:
         """The channel of the answers."""

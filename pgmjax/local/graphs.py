@@ -48,9 +48,10 @@ class PerturbedGraph:
         """Pack the codes of a perturbed table whose rows are pairs of vertices.
 
         Raises:
-            ValueError: a distribution of more than two categories, or not one row for each pair.
+            ValueError: a distribution of more than two categories, not one row for each pair, or a table
+                whose rows are sorted.
         """
-        pairs, perturbed = VertexPairs(vertices), PerturbedCodes.of(table)
+        pairs, perturbed = VertexPairs(vertices), PerturbedCodes.in_row_order(table)
         distribution = perturbed.distribution
         if distribution.size != 2:
             raise ValueError(f"edges answer with 0 or 1: got {distribution.size} categories.")

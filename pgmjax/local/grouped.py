@@ -160,9 +160,10 @@ def group_histograms(
 
     Raises:
         TypeError: groups that are not integers.
-        ValueError: too many cells, groups outside 0..number-1, or not one group per row.
+        ValueError: too many cells, groups outside 0..number-1, not one group per row, or groups of a table
+            whose rows are sorted.
     """
-    perturbed = PerturbedCodes.of(table)
+    perturbed = (PerturbedCodes.of if groups is None else PerturbedCodes.in_row_order)(table)
     distribution, size = perturbed.distribution, perturbed.distribution.size
     given = groups if groups is None or callable(groups) else np.asarray(groups)
     number = _number(given, number)

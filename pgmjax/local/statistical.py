@@ -148,7 +148,8 @@ def answer_rows(
         useless: "refuse" answers that are too noisy, or "answer" them anyway.
 
     Raises:
-        ValueError: shapes that do not fit the rows and categories, or values that are not finite.
+        ValueError: shapes that do not fit the rows and categories, values that are not finite, or a table
+            whose rows are sorted.
         UselessAnswerError: some answers are too noisy.
 
     References:
@@ -162,7 +163,7 @@ def answer_rows(
         >>> answer_rows(table, functions, useless="answer").value.round(3).tolist()
         [0.667]
     """
-    perturbed = PerturbedCodes.of(table)
+    perturbed = PerturbedCodes.in_row_order(table)
     size = perturbed.distribution.size
     made, queries = _source(functions, queries)
     pieces = SufficientStatistics(perturbed.channel, queries)

@@ -1,7 +1,8 @@
 """A perturbed table: every record's own randomised answer, to be published as it is.
 
-It has one column of answers per group of attributes, in the order of the table's rows. `columns_of` reads a
-stream of answers into memory, or into files that may be larger than memory.
+It has one column of answers per group of attributes, in the order of the table's rows or sorted, record by
+record. `columns_of` reads a stream of answers into memory, or into files that may be larger than memory;
+`sorted_columns_of` keeps nothing of the order of the table.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from pgmjax._internal import checks
 from pgmjax._internal.files import ArrayFolder, reserve
+from pgmjax._internal.memory import available_bytes, readable_bytes
 from pgmjax._internal.moved import renamed
 from pgmjax._version import __version__
 from pgmjax.data.cliques import Clique
@@ -25,7 +27,7 @@ from pgmjax.data.encoding import code_dtype
 from pgmjax.local.marginals import ResponseMarginal, marginals_of
 from pgmjax.measurements.linear import LinearMeasurement
 from pgmjax.privacy.exact import as_text, exact_epsilon
-from pgmjax.privacy.responding import ENCODINGS, PlannedResponse, Responses
+from pgmjax.privacy.responding import ENCODINGS, Block, PlannedResponse, Responses
 from pgmjax.privacy.response import KaryResponse, ResponseDistribution, UnaryResponse
 
 FOLDER = ArrayFolder(
@@ -35,13 +37,16 @@ FOLDER = ArrayFolder(
     missing=ValueError,
     newline=True,
 )
+ROW_ORDERS = ("table", "sorted")
 _BLOCK_ROWS = 1 << 17
+_BLOCK_BITS = 1 << 26
+_MOST_KEPT = 900_000_000  # bytes of one answer in a ledger, whose SQLite files take 10^9
 
 
 @renamed(law="distribution")
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class PerturbedTable:
-    """The answers of all records, in the order of the table; made by `mechanisms.RandomizedResponse.perturb`.
+    """The answers of all records; made by `mechanisms.RandomizedResponse.perturb`.
 
     Attributes:
         domain: the public domain.
@@ -50,10 +55,13 @@ class PerturbedTable:
         secure: True only for noise from a vetted sampler that nobody can reproduce.
         seed: the seed of insecure noise; None for secure noise.
         ledger: receipt of the charge in the ledger; None without a ledger.
+        row_order: "table": row i holds the answers of record i. "sorted": whole rows are sorted by their
+            answers, so that nothing is left of the order of the records.
 
     Guarantees:
         `epsilon`-differential privacy under replace-one, for all columns together, provided that `secure` is
-        True and that neither the domain nor the order of the rows depends on private values.
+        True and that the domain does not depend on private values; nor, if `row_order` is "table", may the
+        order of the records. A row holds the answers of one record: epsilon counts them together.
     """
 
     domain: Domain
@@ -62,6 +70,7 @@ class PerturbedTable:
     secure: bool
     seed: int | None
     ledger: Mapping[str, Any] | None = None
+    row_order: str = "table"
 
     @property
     def epsilon(self) -> Fraction:
@@ -105,9 +114,11 @@ class PerturbedTable:
         return self.column.codes
 
     def blocks(self, rows: int = _BLOCK_ROWS) -> Iterator[tuple[np.ndarray, ...]]:
-        """Yield blocks of answers: for each column categories [rows] or bits [rows, size]."""
-        for start in range(0, self.rows, rows):
-            stop = min(start + rows, self.rows)
+        """Yield blocks of at most `rows` answers: for each column categories [rows] or bits [rows, size]."""
+        bits = sum(column.distribution.size for column in self.columns if column.unary)
+        step = max(1, min(rows, _BLOCK_BITS // max(1, bits)))
+        for start in range(0, self.rows, step):
+            stop = min(start + step, self.rows)
             yield tuple(column.part(start, stop) for column in self.columns)
 
     def marginals(
@@ -144,6 +155,7 @@ class PerturbedTable:
             "pgmjax": __version__,
             "domain": self.domain.to_dict(),
             "rows": self.rows,
+            **({} if self.row_order == "table" else {"row_order": self.row_order}),
             "relation": "replace-one",
             "epsilon": as_text(self.epsilon),
             "secure": self.secure,
@@ -175,7 +187,10 @@ def load(folder: str | os.PathLike[str]) -> PerturbedTable:
         for column in columns:
             if domain.size(column.attributes) != column.distribution.size or len(column.answers) != rows:
                 raise ValueError("its columns do not fit its domain or its number of rows.")
-        return PerturbedTable(domain, columns, rows, record["secure"], record["seed"], record["ledger"])
+        order = checks.choice("row_order", record.get("row_order", "table"), ROW_ORDERS)
+        return PerturbedTable(
+            domain, columns, rows, record["secure"], record["seed"], record["ledger"], order
+        )
 
 
 @renamed(law="distribution")
@@ -205,7 +220,7 @@ class ResponseColumn:
 
     @property
     def codes(self) -> np.ndarray:
-        """The answered categories, unsigned integers [rows], in the order of the table.
+        """The answered categories, unsigned integers [rows], in the `row_order` of the table.
 
         Raises:
             ValueError: the answers are bits (unary encoding), not categories.
@@ -295,6 +310,92 @@ def columns_of(responses: Responses, folder: pathlib.Path | None = None) -> tupl
         for array, part in zip(arrays, block, strict=True):
             array[start:stop] = np.packbits(part, axis=1) if part.dtype == np.bool_ else part
         start = stop
+    return _columns(planned, arrays)
+
+
+def sorted_columns_of(responses: Responses, folder: pathlib.Path | None = None) -> tuple[ResponseColumn, ...]:
+    """Return responses as columns whose rows are sorted, each with the answers of one record.
+
+    The answers of all records are sorted in memory, also where they are written to a folder.
+
+    Args:
+        responses: the stream, which is consumed; a ledger stores only the sorted rows.
+        folder: folder for the files. Default: keep the answers in memory.
+
+    Guarantees:
+        Sorted rows are the same for every order of the table: they are as private as the answers of the
+        records, also where the order of the table depends on private values.
+    """
+    planned, rows = responses.planned, responses.rows
+    words = responses.counted({"rows": "sorted"}, lambda blocks: _sorted(blocks, planned, rows))
+    stored = words.view(np.uint8).reshape(rows, -1)
+    arrays = [_array(each, rows, folder, number) for number, each in enumerate(planned)]
+    for start in range(0, rows, _BLOCK_ROWS):
+        left = stored[start : start + _BLOCK_ROWS]
+        for each, array in zip(planned, arrays, strict=True):
+            own, left = np.split(left, [_row_bytes(each.distribution.size, each.bits)], axis=1)
+            part = np.ascontiguousarray(own).view(array.dtype)
+            array[start : start + len(part)] = part if each.bits else part[:, 0]
+    return _columns(planned, arrays)
+
+
+def check_sortable(sizes: Sequence[int], encodings: Sequence[str], rows: int, *, in_ledger: bool) -> None:
+    """Check that `sorted_columns_of` can hold all answers; call this before any budget is spent.
+
+    Args:
+        sizes: the number of categories of each group.
+        encodings: the encoding of each group.
+        rows: the number of records, public.
+        in_ledger: whether a ledger stores the rows.
+
+    Raises:
+        ValueError: they do not fit in memory or in the ledger.
+    """
+    widths = [_row_bytes(size, name != "direct") for size, name in zip(sizes, encodings, strict=True)]
+    size, free = 8 * rows * _words(widths), available_bytes()
+    advice = 'Give fewer attributes, encoding="direct", or row_order="table" if that order is public'
+    if in_ledger and size > _MOST_KEPT:
+        raise ValueError(
+            f"The sorted answers of {rows:,} records have {readable_bytes(size)}, and a ledger stores at "
+            f"most {readable_bytes(_MOST_KEPT)} at once. {advice}; nothing was spent."
+        )
+    if 4 * size > free:  # the rows, their order, the sorted rows, and what the ledger packs
+        raise ValueError(
+            f"Sorting the answers of {rows:,} records needs {readable_bytes(4 * size)} and "
+            f"{readable_bytes(free)} is available. {advice}; nothing was spent."
+        )
+
+
+def _sorted(blocks: Iterator[Block], planned: Sequence[PlannedResponse], rows: int) -> np.ndarray:
+    """Return the answers of all records, packed and sorted, int64 [rows * words]."""
+    widths = [_row_bytes(each.distribution.size, each.bits) for each in planned]
+    words = np.zeros((rows, _words(widths)), np.int64)
+    packed, start = words.view(np.uint8), 0
+    for block in blocks:
+        stop, place = start + len(block[0]), 0
+        for each, width, part in zip(planned, widths, block, strict=True):
+            own = np.packbits(part, axis=1) if each.bits else part.reshape(-1, 1)
+            end = place + width
+            packed[start:stop, place:end] = np.ascontiguousarray(own).view(np.uint8)
+            place = end
+        start = stop
+    if start != rows:
+        raise ValueError(f"expected the answers of {rows:,} records, got {start:,}.")
+    if words.shape[1] == 1:
+        words.sort(axis=0)
+        return words.reshape(-1)
+    return words[np.lexsort(words.T)].reshape(-1)
+
+
+def _row_bytes(size: int, bits: bool) -> int:
+    return -(-size // 8) if bits else code_dtype(size).itemsize
+
+
+def _words(widths: Sequence[int]) -> int:
+    return -(-sum(widths) // 8)
+
+
+def _columns(planned: Sequence[PlannedResponse], arrays: Sequence[Any]) -> tuple[ResponseColumn, ...]:
     for array in arrays:
         if isinstance(array, np.memmap):
             array.flush()

@@ -373,6 +373,10 @@ class Mechanism(PrivacyParameters, abc.ABC):
     """One line for lists of mechanisms."""
     audited_with: ClassVar[Mapping[str, Any]] = {}
     """Settings used by audits on tiny tables."""
+    audited_values: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """Values of options used by audits, where the option's type does not tell them."""
+    audited_large: ClassVar[Mapping[str, Any] | None] = {}
+    """Settings with which it measures a marginal of more than 2^18 cells; None if it never does."""
 
     def run(
         self,

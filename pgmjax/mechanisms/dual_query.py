@@ -75,6 +75,15 @@ class DualQuery(Mechanism):
 
     name: ClassVar[str] = "dual-query"
     summary: ClassVar[str] = "draw queries that synthetic records answer badly, and fit a model to the draws"
+    audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "accounting": (None, *ACCOUNTS),
+        "step": (None, "1/2"),
+        "samples": (5, 20),
+        "rounds": (None, 2, 3),
+        "estimate": ("engine", "paper"),
+        "seed": (0, 1),
+    }
+    audited_large: ClassVar[None] = None
     relations: ClassVar[tuple[Relation, ...]] = (Relation.REPLACE_ONE,)
     accepts_weights: ClassVar[bool] = False
     restriction: ClassVar[str] = (

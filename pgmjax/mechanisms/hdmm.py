@@ -76,6 +76,14 @@ class HDMM(MeasureOnce):
     summary: ClassVar[str] = (
         "measure what answers the workload with the least expected error (matrix mechanism)"
     )
+    audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "strategy": ("best", *NAMES),
+        "split": SPLITS,
+        "restarts": (1, 2),
+        "restart_seed": (0, 1),
+        "answer": ANSWERS,
+    }
+    audited_large: ClassVar[dict[str, Any]] = {"strategy": "workload", "split": "equal"}
 
     def __post_init__(self) -> None:
         super().__post_init__()

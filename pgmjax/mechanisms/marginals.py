@@ -41,6 +41,7 @@ class Marginals(MeasureOnce):
 
     name: ClassVar[str] = "marginals"
     summary: ClassVar[str] = "measure every query of the workload once, with equal or weighted budget"
+    audited_values: ClassVar[dict[str, tuple[str, ...]]] = {"split": ("equal", "weighted")}
 
     def __post_init__(self) -> None:
         super().__post_init__()

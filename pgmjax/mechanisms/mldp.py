@@ -85,6 +85,17 @@ class MLDP(Mechanism):
 
     name: ClassVar[str] = "mldp"
     summary: ClassVar[str] = "train a regressor on noisy answers to few queries, which then answers any other"
+    audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "training": (*COVERING, *RANDOM),
+        "training_count": (None, 5),
+        "expected_records": (None, 20),
+        "learner": ("linear", "ridge", ("linear", "ridge")),
+        "encoding": ("cells", "factors", "corners"),
+        "universe": UNIVERSES,
+        "validation": ("private",),
+        "training_seed": (0, 1),
+    }
+    audited_large: ClassVar[dict[str, Any]] = {"training": "identity", "encoding": "factors"}
 
     def __post_init__(self) -> None:
         super().__post_init__()

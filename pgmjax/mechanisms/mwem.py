@@ -76,6 +76,15 @@ class MWEM(Mechanism):
 
     name: ClassVar[str] = "mwem"
     summary: ClassVar[str] = "choose what the estimate gets most wrong, measure it, and repeat"
+    audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "select": ("marginals", "queries"),
+        "penalty": PENALTIES,
+        "estimate": ARMS,
+        "max_cells": (2**21, 20, None),
+        "sweeps": (20, 1),
+        "steps": (5, 1),
+    }
+    audited_large: ClassVar[dict[str, Any]] = {"rounds": 1, "steps": 1}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -76,6 +76,17 @@ class PrivBayes(Mechanism):
     summary: ClassVar[str] = (
         "choose a Bayesian network privately, measure its marginals, fit or multiply them"
     )
+    audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "theta": (4, "1/10"),
+        "score": ("R", "I", "F"),
+        "degree": (None, 0, 1),
+        "taxonomies": (None,),
+        "estimate": ("engine", "paper"),
+        "first": (None, "b"),
+        "max_candidates": (2000, 2),
+        "max_cells": (4_000_000, 40),
+    }
+    audited_large: ClassVar[dict[str, Any]] = {"degree": 1}
     relations: ClassVar[tuple[Relation, ...]] = (Relation.REPLACE_ONE,)
     accepts_weights: ClassVar[bool] = False
     restriction: ClassVar[str] = (

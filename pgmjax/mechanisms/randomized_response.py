@@ -21,7 +21,14 @@ from pgmjax.data.domain import Domain
 from pgmjax.data.relation import Relation
 from pgmjax.local.channel import predicted_error
 from pgmjax.local.marginals import factors_of, marginals_of
-from pgmjax.local.table import PerturbedTable, columns_of, load
+from pgmjax.local.table import (
+    ROW_ORDERS,
+    PerturbedTable,
+    check_sortable,
+    columns_of,
+    load,
+    sorted_columns_of,
+)
 from pgmjax.mechanisms.base import Mechanism, Request, Run
 from pgmjax.privacy.budget import Budget
 from pgmjax.privacy.exact import as_text, exact, shortened, split
@@ -45,7 +52,8 @@ class RandomizedResponse(Mechanism):
 
     Args:
         universe: "attributes" randomises each attribute separately under its part of epsilon; "joint"
-            randomises all together, as one category of their product.
+            randomises all together, as one category of their product; disjoint lists of attributes randomise
+            each list together, under equal parts.
         encoding: "direct" (one category), "optimal-unary" or "symmetric-unary" (one bit per category).
             Default: the one with the least variance in `run`, and "direct" in `perturb`.
         share: weights of the attributes' parts of epsilon, by name, 1 for those not named. Default:
@@ -60,7 +68,7 @@ class RandomizedResponse(Mechanism):
         e^(epsilon_i / 2) / (e^(epsilon_i / 2) + 1). Probabilities are rounded so that no answer costs more.
         The number of records is public. The model is post-processing. `run` releases, and stores in a ledger,
         only counts of answers, which do not depend on the order of the table; `perturb` releases and stores
-        answers in the order of the table, which must be public.
+        sorted answers, or answers in the order of the table, which must be public.
 
     References:
         Wang, Ying and Zhang 2016 (the estimators of `local`); Wang, Blocki, Li and Jha 2017 (encodings).
@@ -70,7 +78,7 @@ class RandomizedResponse(Mechanism):
         'attributes'
     """
 
-    universe: str = "attributes"
+    universe: Any = "attributes"
     encoding: str | None = None
     share: Any = None
     useless: str = "refuse"
@@ -86,12 +94,18 @@ class RandomizedResponse(Mechanism):
         "public."
     )
     audited_with: ClassVar[dict[str, Any]] = {"useless": "answer"}
+    audited_values: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "universe": ("attributes", "joint"),
+        "encoding": (None, *ENCODINGS),
+        "share": (None, {"a": 2}),
+        "useless": ("answer", "refuse"),
+    }
+    audited_large: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.choice("universe", self.universe, ("attributes", "joint"))
         check_encoding(self.encoding)
-        self._set(share=read_share(self.share))
+        self._set(universe=read_universe(self.universe), share=read_share(self.share))
         checks.choice("useless", self.useless, USELESS)
 
     def budget(self) -> Budget:
@@ -123,22 +137,28 @@ class RandomizedResponse(Mechanism):
         data: Dataset,
         attributes: Sequence[str] | None = None,
         *,
+        row_order: str = "table",
         row_order_is_public: bool = False,
         out: str | os.PathLike[str] | None = None,
         ledger: Ledger | None = None,
         key: str | None = None,
         show_progress: bool | None = None,
     ) -> PerturbedTable:
-        """Release every record's answer, in the order of the table.
+        """Release every record's answer, in the order of the table or sorted.
 
-        Tables in files are read and written in blocks, so they may be larger than memory. An interruption
-        leaves no file; under a ledger the same call continues where it stopped, at no further cost.
+        Tables in files are read and written in blocks, so they may be larger than memory; only sorted answers
+        have to fit in memory. An interruption leaves no file; under a ledger the same call continues, where
+        it stopped or, if sorted, from the start, at no further cost.
 
         Args:
             data: the private table, without weights.
-            attributes: the attributes to randomise. Default: all attributes of the domain.
-            row_order_is_public: must be True, to confirm that the order of the rows does not depend on
-                private values (in a table sorted by one of them, a record's position reveals its value).
+            attributes: the attributes to randomise. Default: all attributes of the domain, or of the lists
+                in `universe`.
+            row_order: "table", or "sorted": whole rows, each with the answers of one record, are sorted by
+                their answers, whatever the order of the table.
+            row_order_is_public: must be True for "table", to confirm that the order of the rows does not
+                depend on private values (in a table sorted by one of them, a record's position reveals its
+                value).
             out: a folder to create for the answers. Default: they are kept in memory.
             ledger: see `Marginals.run`.
             key: see `Marginals.run`.
@@ -155,24 +175,35 @@ class RandomizedResponse(Mechanism):
         """
         if not isinstance(data, Dataset):
             raise TypeError(f"data must be a pgmjax.Dataset, got {type(data).__name__}.")
-        if row_order_is_public is not True:
+        ordered = checks.choice("row_order", row_order, ROW_ORDERS) == "table"
+        if ordered and row_order_is_public is not True:
             raise ValueError(
                 "A perturbed table is released in the order of its rows, which must not depend on private "
-                "values: say row_order_is_public=True if that is so, shuffle the table if not, or use run, "
-                "which releases counts only."
+                'values: say row_order_is_public=True if that is so; if not, take row_order="sorted", or '
+                "use run, which releases counts only."
             )
-        names = as_clique(data.domain, data.domain.attributes if attributes is None else attributes)
+        names = as_clique(data.domain, self._all(data.domain) if attributes is None else attributes)
         self._check_weights(data)
         plan = self._universes(data.domain, names, self.encoding or "direct")
         if out is not None:
             check_target(out)
         settings = {"mechanism": f"{self.name}-rows", **plan.describe()}
+        settings.update({} if ordered else {"row_order": row_order})  # as 0.1.0 asked, in the table's order
         table = self._open_table(data, Workload([list(names)]), settings, ledger, key)
         with contextlib.nullcontext() if out is None else reserve(out) as folder:
-            responses = self._respond(table, plan, list(plan.groups), show_progress, row_order_is_public)
-            columns = columns_of(responses, folder)
+            if not ordered:
+                sizes = [data.domain.size(group) for group in plan.groups]
+                check_sortable(sizes, plan.encodings, table.public_count(), in_ledger=ledger is not None)
+            responses = self._respond(table, plan, list(plan.groups), show_progress, ordered)
+            columns = (columns_of if ordered else sorted_columns_of)(responses, folder)
             made = PerturbedTable(
-                table.domain, columns, responses.rows, table.secure, table.seed, table.receipt()
+                table.domain,
+                columns,
+                responses.rows,
+                table.secure,
+                table.seed,
+                table.receipt(),
+                row_order,
             )
             if folder is not None:
                 made.write_record(folder)
@@ -202,6 +233,12 @@ class RandomizedResponse(Mechanism):
 
     def _universes(self, domain: Domain, attributes: Sequence[str], encoding: str | None) -> Universes:
         return universes(domain, attributes, self.universe, encoding, self.share, self.epsilon)
+
+    def _all(self, domain: Domain) -> Sequence[str]:
+        """Return the attributes of the lists in `universe`, or all."""
+        if isinstance(self.universe, str):
+            return domain.attributes
+        return [name for group in self.universe for name in group]
 
     def _respond(
         self,
@@ -262,7 +299,7 @@ class Universes:
 def universes(
     domain: Domain,
     attributes: Sequence[str],
-    universe: str,
+    universe: str | Sequence[Clique],
     encoding: str | None,
     share: Mapping[str, Any] | None,
     epsilon: Fraction,
@@ -272,25 +309,30 @@ def universes(
     Args:
         domain: the domain.
         attributes: the attributes to randomise.
-        universe: "joint" or "attributes".
+        universe: "joint", "attributes", or disjoint lists of attributes; of these, those with one that is
+            asked about are randomised, each list as a whole.
         encoding: one of `ENCODINGS`. Default: the one with the least variance.
         share: weights of the attributes' parts of the budget, 1 for those not named. Default: 1 for all.
         epsilon: the whole budget.
 
     Raises:
-        ValueError: weights are given for unknown attributes or a joint universe, all attributes have one
-            category, or a universe is too large.
+        ValueError: weights are given for unknown attributes, a joint universe or lists, all attributes have
+            one category, an attribute is in no list, or a universe is too large.
     """
     named = tuple(name for name in domain if name in attributes)
     weights = _weights(share, named, universe)
-    whole = universe == "joint"
     told = [name for name in named if domain[name] > 1]
     if not told:
         raise ValueError("Every attribute asked about has one category: there is nothing to answer for.")
-    # an attribute of one category has nothing to hide: it goes with another one, as it would alone
-    groups: list[Clique] = [named] if whole else [(name,) for name in told]
-    groups[0] = tuple(name for name in named if name in groups[0] or domain[name] == 1)
-    parts = split(epsilon, [1] if whole else [weights[name] for name in told])
+    if isinstance(universe, str):
+        groups: list[Clique] = [named] if universe == "joint" else [(name,) for name in told]
+        # an attribute of one category has nothing to hide: it goes with another one, as it would alone
+        groups[0] = tuple(name for name in named if name in groups[0] or domain[name] == 1)
+    else:
+        groups = _listed(domain, named, universe)
+    parts = split(
+        epsilon, [weights[name] for name in told] if universe == "attributes" else [1] * len(groups)
+    )
     encodings = [
         encoding or least_variance(domain.size(group), part)
         for group, part in zip(groups, parts, strict=True)
@@ -333,9 +375,41 @@ def check_useful(predicted: Mapping[Clique, float], rows: int, epsilon: Fraction
         )
 
 
-def _weights(share: Mapping[str, Any] | None, named: Clique, universe: str) -> dict[str, Any]:
-    if share is not None and universe == "joint":
-        raise ValueError('share divides the budget among attributes: leave it out for universe="joint".')
+def read_universe(universe: Any) -> str | tuple[Clique, ...]:
+    """Return how attributes are grouped: "attributes", "joint" or disjoint lists of names.
+
+    Raises:
+        TypeError: something else than a word or lists of names.
+        ValueError: another word, no list, an empty one, or an attribute in two.
+    """
+    if isinstance(universe, str):
+        return checks.choice("universe", universe, ("attributes", "joint"))
+    several = checks.several("universe", universe, "lists of names")
+    groups = tuple(tuple(checks.several("a list of universe", group, "names")) for group in several)
+    names = [name for group in groups for name in group]
+    if not groups or not all(groups):
+        raise ValueError("universe must hold lists of at least one attribute each.")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"universe lists {twice!r} twice: a record answers about each attribute once.")
+    return groups
+
+
+def _listed(domain: Domain, named: Clique, universe: Sequence[Clique]) -> list[Clique]:
+    groups = [as_clique(domain, group) for group in universe]
+    for name in named:
+        if not any(name in group for group in groups):
+            raise ValueError(f"{name!r} is asked about and in none of the lists of universe: add it to one.")
+    return [group for group in groups if any(name in named for name in group)]
+
+
+def _weights(share: Mapping[str, Any] | None, named: Clique, universe: Any) -> dict[str, Any]:
+    if share is not None and universe != "attributes":
+        raise ValueError(
+            f'share divides the budget among attributes: leave it out for universe="{universe}".'
+            if isinstance(universe, str)
+            else "share divides the budget among attributes: leave it out where universe lists groups."
+        )
     for name in share or ():
         if name not in named:
             raise ValueError(f"share names {name!r}, which is not asked about.")

@@ -121,20 +121,59 @@ def costs(
 def draw(
     planned: Sequence[PlannedMeasurement], backend: NoiseBackend, show_progress: bool | None
 ) -> list[np.ndarray]:
-    """Draw the noise of every query, int64 [rows] each; queries with equal distributions share one draw."""
+    """Draw the noise of every query, int64 [rows] each; queries with equal distributions share one draw.
+
+    Raises:
+        RuntimeError: as `fresh`.
+    """
     noise = [np.empty(each.rows, dtype=np.int64) for each in planned]
     with Progress("measuring", sum(each.rows for each in planned), show_progress) as progress:
         for distribution in dict.fromkeys(each.distribution for each in planned):
             places = [i for i, each in enumerate(planned) if each.distribution == distribution]
             drawn = np.empty(sum(planned[i].rows for i in places), dtype=np.int64)
-            for start in range(0, drawn.size, _CHUNK):
-                part = drawn[start : start + _CHUNK]
-                part[:] = backend.draw(distribution, part.size)
+            filled = 0
+            while filled < drawn.size:  # counted by what was handed out, so that no cell is left without
+                part = fresh(backend, distribution, min(_CHUNK, drawn.size - filled))
+                drawn[filled : filled + part.size] = part
+                filled += part.size
                 progress.advance(part.size)
             ends = np.cumsum([planned[i].rows for i in places])
             for i, part in zip(places, np.split(drawn, ends[:-1]), strict=True):
                 noise[i] = part
     return noise
+
+
+def fresh(backend: NoiseBackend, distribution: DiscreteNoise, size: int) -> np.ndarray:
+    """Return draws of a backend, int64 [size], counted.
+
+    Raises:
+        RuntimeError: it hands out another number of draws, or something else; nothing was shown.
+    """
+    part = backend.draw(distribution, size)
+    if not isinstance(part, np.ndarray) or part.dtype != np.int64 or part.shape != (size,):
+        found = f"{part.dtype} {part.shape}" if isinstance(part, np.ndarray) else type(part).__name__
+        raise RuntimeError(
+            f"The noise backend {backend.name!r} must hand out int64 draws of shape ({size},), one for each "
+            f"released number, got {found}: repair it. Nothing was shown."
+        )
+    return part
+
+
+def check_one_draw_each(planned: Sequence[PlannedMeasurement], noise: Sequence[np.ndarray]) -> None:
+    """Check that there is one draw for every number that is going to be released, and no array twice.
+
+    Raises:
+        RuntimeError: there are more or fewer, or two queries would share them; nothing was shown.
+    """
+    shapes = [(part.dtype, part.shape) for part in noise]
+    if shapes != [(np.dtype(np.int64), (each.rows,)) for each in planned]:
+        rows = [each.rows for each in planned]
+        raise RuntimeError(
+            f"Each of {rows} released numbers needs a draw of noise of its own, int64, but {shapes} were "
+            "drawn. Nothing was shown."
+        )
+    if len({part.__array_interface__["data"][0] for part in noise}) != len(noise):
+        raise RuntimeError("Two queries would share one array of noise. Nothing was shown.")
 
 
 def exact_answers(planned: PlannedMeasurement, domain: Domain, table: np.ndarray) -> np.ndarray:

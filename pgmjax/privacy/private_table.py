@@ -356,6 +356,8 @@ class PrivateTable(SingleProcess):
         """Draw all noise before reading the table, so that drawing time does not depend on the counts."""
         replays = self._tape is not None and self._tape.replays
         noise = None if replays else measuring.draw(planned, self._backend, show_progress)
+        if noise is not None:
+            measuring.check_one_draw_each(planned, noise)
         tables = self._marginals([each.query.clique for each in planned])
         released = []
         for place, each in enumerate(planned):

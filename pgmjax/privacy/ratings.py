@@ -18,11 +18,14 @@ from pgmjax._internal.moved import renamed
 from pgmjax.data.ratings import Ratings, check_pairs
 from pgmjax.data.relation import Relation
 from pgmjax.measurements.noise import DiscreteNoise
+from pgmjax.privacy import measuring
+from pgmjax.privacy import tape as tapes
 from pgmjax.privacy.accounting.events import LaplaceEvent
 from pgmjax.privacy.backend import NoiseBackend, default_backend, is_secure
 from pgmjax.privacy.budget import Budget, SingleProcess
 from pgmjax.privacy.exact import exact_epsilon
 from pgmjax.privacy.private_table import Journal
+from pgmjax.privacy.sensitivity import Sensitivity
 
 GRID = 2.0**-20
 """Similarities are rounded to multiples of this before noise, also a multiple of it, is added."""
@@ -88,6 +91,7 @@ class PrivateRatings(SingleProcess):
                 "protect records, or keep no ledger."
             )
         self._journal = journal
+        self._tape = tapes.active()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -106,8 +110,8 @@ class PrivateRatings(SingleProcess):
 
     @property
     def secure(self) -> bool:
-        """True if what comes from here may be published: its noise is secure."""
-        return is_secure(self._backend)
+        """True if what comes from here may be published: secure noise, and no tape running."""
+        return is_secure(self._backend) and self._tape is None
 
     def similarities(self, pairs: Any, measure: str, *, epsilon: Any) -> NoisySimilarities:
         """Answer similarities of pairs of records, with discrete Laplace noise.
@@ -138,9 +142,16 @@ class PrivateRatings(SingleProcess):
 
         def compute() -> np.ndarray:
             low, high = value_range(measure, self._ratings.scale, self._ratings.shape[1])
-            noise = self._backend.draw(distribution, len(pairs))
-            exact = np.clip(self._ratings.similarities(pairs, measure), low, high)
-            return np.rint(exact / GRID).astype(np.int64) + noise
+            replays = self._tape is not None and self._tape.replays
+            noise = 0 if replays else measuring.fresh(self._backend, distribution, len(pairs))
+            similarities = np.clip(self._ratings.similarities(pairs, measure), low, high)
+            exact = np.rint(similarities / GRID).astype(np.int64)
+            if self._tape is None:
+                return exact + noise
+            moved = Sensitivity(sensitivity, "l1", Relation.REPLACE_ONE)
+            public = (measure, self._protect, pairs.tobytes())
+            call = tapes.Call(distribution.noise, public, distribution, moved, exact)
+            return self._tape.passage(call, lambda: exact + noise)
 
         asked = {"similarities": {"pairs": pairs.tolist(), "measure": measure, "scale": distribution.scale}}
         values = compute() if self._journal is None else self._journal.answer(asked, compute)

@@ -84,6 +84,7 @@ class Tape:
         self._calls: list[tuple[Call, np.ndarray]] = []
         self._position = 0
         self._replays = False
+        self._distances: list[int] = []
 
     @property
     def replays(self) -> bool:
@@ -99,6 +100,11 @@ class Tape:
     def releases(self) -> tuple[np.ndarray, ...]:
         """The released values of each call."""
         return tuple(released for _, released in self._calls)
+
+    @property
+    def distances(self) -> tuple[int, ...]:
+        """The distance of each replayed call's exact numbers from the recorded ones, in its own norm."""
+        return tuple(self._distances)
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[Tape]:
@@ -118,7 +124,7 @@ class Tape:
             NonInterferenceError: a call, its parameters, its shape, the number of calls or the
                 distance of its exact numbers is not as recorded and declared.
         """
-        self._position, self._replays = 0, True
+        self._position, self._replays, self._distances = 0, True, []
         token = _ACTIVE.set(self)
         try:
             yield self
@@ -169,6 +175,7 @@ class Tape:
                 f"{place}: neighbouring tables are {moved} apart in {_NORMS[declared.norm]} distance, "
                 f"declared sensitivity is {declared.value}."
             )
+        self._distances.append(moved)
         return released.copy()
 
 

@@ -143,7 +143,7 @@ class ThresholdTest(SingleProcess):
         return table._pass(call, lambda: (distance + noise >= limit).astype(np.int64))
 
     def _drawn(self, distribution: DiscreteNoise) -> int:
-        return 0 if self._replays() else int(self._table._backend.draw(distribution, 1)[0])
+        return 0 if self._replays() else int(measuring.fresh(self._table._backend, distribution, 1)[0])
 
     def _planned(self, query: Any) -> measuring.PlannedMeasurement:
         domain, relation = self._table.domain, self._table.relation

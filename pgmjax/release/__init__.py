@@ -1,10 +1,14 @@
 """Releases: the output of a mechanism, its files and its report.
 
 `release` defines the release object with its model and noisy answers, `trained` a release that answers with a
-trained model. `folder` writes a release to disk and reads it back, including the Parquet files of `tables`;
-`load` reads models of any kind. `report` builds the HTML page from `figures` and the sentences of `text`.
+trained model. `run_folder` keeps a run's noisy answers until they are a release. `folder` writes a release to
+disk and reads it back, including the Parquet files of `tables`; `load` reads models of any kind. `report`
+builds the HTML page from `figures` and the sentences of `text`.
 """
 
 from pgmjax._internal.moved import serve_old_names
+from pgmjax.release.run_folder import RunFolder
+
+__all__ = ["RunFolder"]
 
 serve_old_names(__name__)

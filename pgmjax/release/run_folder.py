@@ -29,8 +29,8 @@ from pgmjax.release import tables
 
 FORMAT, FORMAT_VERSION = "pgmjax-run", 1
 MEASUREMENTS = "measurements.parquet"
-_RUN, _ANSWERS, _LOCK = ".run.json", "answers", ".lock"
-EMPTY = (_ANSWERS, _LOCK)
+_RUN, _ANSWERS = ".run.json", "answers"
+EMPTY = (_ANSWERS,)
 KEPT = (*EMPTY, MEASUREMENTS, _RUN)
 """The names of what stays in the folder of a run that goes on, without and with answers."""
 
@@ -50,16 +50,32 @@ class RunFolder:
     Raises:
         ImportError: pyarrow is not installed.
         ValueError: another process is using the folder.
+
+    Example:
+        >>> import tempfile
+        >>> import pgmjax as pj
+        >>> data = pj.Dataset.from_columns(pj.Domain({"a": 2}), {"a": [0] * 60 + [1] * 40})
+        >>> once = pj.mechanisms.Marginals(epsilon=1, relation=pj.Relation.REPLACE_ONE)
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     folder = RunFolder(place)
+        ...     first = once.run(data, pj.Workload([["a"]]), folder=folder)
+        ...     folder.close()
+        ...     again = once.run(data, pj.Workload([["a"]]), folder=RunFolder(place))
+        >>> (first.measurements[0].values == again.measurements[0].values).all()
+        np.True_
     """
 
     def __init__(self, folder: str | os.PathLike[str]):
         checks.optional("pyarrow.parquet", extra="tables")
         self.folder = pathlib.Path(folder).absolute()
         (self.folder / _ANSWERS).mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(self.folder / _LOCK)
+        try:
+            self._lock = files.try_lock(self.folder)
+        except BlockingIOError:
+            raise ValueError(
+                f"Another process is using {self.folder}: wait for it, or name another folder."
+            ) from None
         self._measured: list[LinearMeasurement] = []
-        self._secure: bool | None = None
-        self._seed: int | None = None
 
     @property
     def answers(self) -> int:
@@ -138,7 +154,6 @@ class RunFolder:
         (self.folder / _RUN).unlink(missing_ok=True)
         shutil.rmtree(self.folder / _ANSWERS, ignore_errors=True)
         self.close()
-        (self.folder / _LOCK).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let other processes use the folder."""
@@ -206,20 +221,3 @@ def _write(path: pathlib.Path, write: Callable[[Any], Any]) -> None:
         os.fsync(file.fileno())
     os.replace(partial, path)
     files.sync(path.parent)
-
-
-def _locked(path: pathlib.Path) -> int | None:
-    """Return an open file that this process has locked, None where the system has no such locks."""
-    try:
-        import fcntl
-    except ImportError:
-        return None
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise ValueError(
-            f"Another process is using {path.parent}: wait for it, or name another folder."
-        ) from None
-    return handle

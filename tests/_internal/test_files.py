@@ -5,6 +5,9 @@ Files of the library's own formats: what is read back, and what is refused with 
 
 import json
 import os
+import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -155,3 +158,25 @@ def test_what_a_reader_finds_wrong_is_told_as_damage(tmp_path):
             read(found)
     with pytest.raises(KeyboardInterrupt), THING.reading(tmp_path):
         raise KeyboardInterrupt
+
+
+def test_what_a_killed_process_was_making_is_swept(tmp_path):
+    """A folder that another process is still making is left alone."""
+    code = "import os, sys; from pgmjax._internal import files\nwith files.reserve(sys.argv[1]) as f: {}"
+    kill = "print(f, flush=True); os.kill(os.getpid(), 9)"
+    wait = "print(f, flush=True); sys.stdin.read()"
+    dead, alive = (
+        subprocess.Popen(
+            [sys.executable, "-c", code.format(act), str(tmp_path / name)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for act, name in ((kill, "one"), (wait, "two"))
+    )
+    left, kept = (pathlib.Path(process.stdout.readline().strip()) for process in (dead, alive))
+    dead.wait(timeout=60)
+    with files.reserve(tmp_path / "three") as folder:
+        assert not left.exists() and kept.is_dir() and folder.is_dir()
+    alive.communicate("")
+    assert (tmp_path / "two").is_dir() and (tmp_path / "three").is_dir()

@@ -5,14 +5,14 @@ import json
 import pytest
 
 from pgmjax import audit, mechanisms
-from pgmjax.audit import mutations
+from pgmjax.audit import frontends, mutations
 from pgmjax.cli import main
 from pgmjax.data.relation import Relation
 
 # three audits (that pass) of the secure noise with fresh entropy, 24 statistics each, at 2e-8 at most
 FALSE_ALARMS = 3 * 24 * 2e-8
 
-FAST = ["audit", "--pairs", "4", "--runs", "20"]
+FAST = ["audit", "--pairs", "4", "--runs", "20", "--seconds", "0"]
 
 
 @pytest.fixture
@@ -23,11 +23,16 @@ def without_primitives(monkeypatch):
 
 @pytest.mark.slow
 def test_all_mechanisms_in_a_table(capsys):
-    assert main(["audit", "--pairs", "2", "--runs", "2", "--mechanism", "all"]) == 0
+    words = ["audit", "--pairs", "2", "--runs", "2", "--mechanism", "all", "--seconds", "30", "--no-coverage"]
+    assert main(words) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split("  ")[0] == "mechanism" and "L3 lower bound" in lines[0] and "L1 pairs" in lines[0]
-    audited = [line for line in lines[1:] if line.split(" ")[0] in mechanisms.names()]
+    table = lines[1 : lines.index("")]
+    audited = [line for line in table if line.split(" ")[0] in mechanisms.names()]
     assert len(audited) == 2 * sum(len(mechanisms.relations(each)) for each in mechanisms.names().values())
+    assert {line.split(" ")[0] for line in table} == {*mechanisms.names(), *frontends.names()}
+    text = "\n".join(lines)
+    assert "cases visited" in text and "largest privacy loss found by search" in text
     assert all(line.endswith("passed") for line in audited)
     assert all(any(relation.value in line for line in audited) for relation in Relation)
 
@@ -48,6 +53,30 @@ def test_json_is_one_object(capsys, fewer_draws):
     assert all(each["passed"] for each in record["primitives"].values())
 
 
+def test_matrix_search_and_coverage_are_in_the_record_and_in_the_text(capsys, without_primitives):
+    words = ["audit", "--pairs", "1", "--runs", "0", "--mechanism", "table-calls", "--seconds", "1"]
+    assert main([*words, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["matrix"]["passed"] and sum(record["matrix"]["visited"].values()) >= 1
+    assert record["matrix"]["largest"]["table-calls"] > 2**18
+    assert len(record["search"]) == len(record["mechanisms"]) == 4
+    assert all(each["loss"] <= each["claimed"] * (1 + 1e-9) and each["pairs"] for each in record["search"])
+    files = {each["path"]: each for each in record["coverage"]}
+    assert files["privacy/private_table.py"]["share"] > 0.3 and files["mechanisms/aim.py"]["share"] == 0
+    assert "AIM.plan" in files["mechanisms/aim.py"]["unreached"]
+    assert main([*words, "--no-coverage"]) == 0
+    text = capsys.readouterr().out
+    assert "cases visited" in text and "  large" in text and "not reached" not in text
+
+
+def test_a_fault_of_the_matrix_is_told_and_fails(capsys, without_primitives):
+    words = ["audit", "--pairs", "1", "--runs", "0", "--mechanism", "table-calls", "--seconds", "1"]
+    with mutations.quiet_tail():
+        assert main([*words, "--no-coverage"]) == 1
+    said = capsys.readouterr().out
+    assert "FAILED: table-calls (large;" in said and "the first in row 262,144" in said
+
+
 def test_a_fault_is_told_and_fails(capsys, without_primitives):
     with mutations.true_total():
         assert main([*FAST, "--mechanism", "marginals"]) == 1
@@ -58,7 +87,7 @@ def test_a_fault_is_told_and_fails(capsys, without_primitives):
 
 def test_a_fault_of_the_noise_is_told(capsys, fewer_draws):
     with mutations.half_scale():
-        assert main(["audit", "--pairs", "1", "--runs", "0", "--mechanism", "marginals"]) == 1
+        assert main(["audit", "--pairs", "1", *FAST[3:], "--runs", "0", "--mechanism", "marginals"]) == 1
     said = capsys.readouterr().out
     assert "not run" in said and "does not follow its laplace distribution" in said
 
@@ -84,6 +113,8 @@ def test_unknown_mechanism(capsys):
         (["--runs", "1"], "--runs must be at least 2, or 0 for none, got 1"),
         (["--pairs", "0"], "--pairs must be at least 1, got 0"),
         (["--pairs", "-3"], "--pairs must be at least 1, got -3"),
+        (["--seconds", "-1"], "--seconds must be at least 0 and at most 1000000, got -1.0"),
+        (["--seconds", "nan"], "--seconds must be at least 0 and at most 1000000, got nan"),
     ],
 )
 def test_numbers_out_of_range(capsys, words, said):
@@ -132,7 +163,7 @@ def test_a_seed_is_handed_on(capsys, monkeypatch, without_primitives):
     true = audit.audit_mechanism
     monkeypatch.setattr(audit, "audit_mechanism", lambda *g, **m: seeds.append(m["seed"]) or true(*g, **m))
     for words in ([], ["--seed", "7"]):
-        assert main(["audit", "--pairs", "1", "--runs", "0", "--mechanism", "marginals", *words]) == 0
+        assert main([*FAST, "--pairs", "1", "--runs", "0", "--mechanism", "marginals", *words]) == 0
     assert seeds == 4 * [0] + 4 * [7]
     assert main(["audit", "--seed", "-1"]) == 2
     assert "--seed must be at least 0, got -1" in capsys.readouterr().err

@@ -215,7 +215,7 @@ def test_bad_files_are_named_and_show_no_value(name, text, message, table, small
 
 def test_existing_folder_is_refused_before_the_table_is_read(table, capsys, monkeypatch):
     (table / "out").mkdir()
-    monkeypatch.setattr(release_command, "_data", lambda *a: pytest.fail("the table was opened"))
+    monkeypatch.setattr(release_command, "open_table", lambda *a: pytest.fail("the table was opened"))
     assert main(arguments(table)) == 2
     assert "exists already" in capsys.readouterr().err
     assert os.listdir(table / "out") == []

@@ -4,10 +4,13 @@ How far similarities move, against searches for the worst neighbours.
 """
 
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pytest
 
+from pgmjax.audit import frontends
+from pgmjax.audit.mechanism import AuditCase, replay_case
 from pgmjax.data.ratings import Ratings
 from pgmjax.data.relation import Relation
 from pgmjax.mechanisms import SimilarityMLDP
@@ -16,6 +19,7 @@ from pgmjax.privacy.ledger import Ledger
 from pgmjax.privacy.opendp import OpenDPBackend
 from pgmjax.privacy.ratings import GRID, PrivateRatings, joint_sensitivity, pair_sensitivity, value_range
 from pgmjax.privacy.seeded import SeededBackend
+from pgmjax.privacy.tape import NonInterferenceError, Tape
 
 REPLACE = Relation.REPLACE_ONE
 PAIRS = np.array([(0, 1), (1, 2), (3, 4), (0, 5), (0, 2)])
@@ -250,3 +254,25 @@ def test_a_ledger_charges_once_and_gives_the_same_similarities(tmp_path):
         with pytest.raises(ValueError, match="give the ledger too"):
             mechanism.run(table, key="run 1")
         assert ledger.account("ratings").charges == 1
+
+
+def test_similarities_pass_a_tape_and_their_sensitivity_is_checked():
+    """The exact similarities of neighbours, played back, are no farther apart than what is stated."""
+    for protect, measure in (("record", "cosine"), ("rating", "cosine"), ("rating", "inner_product")):
+        case = AuditCase(
+            frontends.RatingsCalls, "replace-one", options={"protect": protect, "measure": measure}
+        )
+        seen = replay_case(case, case.tables(12))
+        assert seen.pairs == 12 and seen.calls == 2 and seen.epsilon == pytest.approx(1)
+    with (
+        mock.patch.object(PrivateRatings, "_sensitivity", lambda self, pairs, measure: 1),
+        pytest.raises(NonInterferenceError, match="declared sensitivity is 1"),
+    ):
+        replay_case(case, case.tables(12))
+
+
+def test_what_is_made_under_a_tape_is_not_secure():
+    ratings = next(frontends.neighbouring_ratings("record", 1))[0]
+    with Tape().recording():
+        table = PrivateRatings(ratings, Relation.REPLACE_ONE, Budget(1), protect="record")
+    assert table.backend.secure and not table.secure

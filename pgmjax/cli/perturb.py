@@ -1,0 +1,373 @@
+"""`pgmjax perturb`: every record of a table answers for itself, and the answers become a folder.
+
+The folder has `release.json` with the guarantee, `table/` as `local.load` reads it and, for answers in the
+direct encoding, a plain file of the rows. Rows are sorted, so that nothing is left of the table's order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import json
+import pathlib
+import shlex
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pgmjax._internal import checks, files
+from pgmjax.cli import process, release, spending
+from pgmjax.data import demo
+from pgmjax.data.cliques import Clique, as_clique
+from pgmjax.data.dataset import Dataset
+from pgmjax.data.domain import Domain
+from pgmjax.data.relation import Relation
+from pgmjax.local.table import PerturbedTable, load
+from pgmjax.mechanisms.randomized_response import USELESS, RandomizedResponse
+from pgmjax.model import row_file
+from pgmjax.privacy.backend import default_backend
+from pgmjax.privacy.exact import as_text
+from pgmjax.privacy.ledger import Ledger
+from pgmjax.privacy.private_table import holder_log
+from pgmjax.privacy.responding import ENCODINGS
+from pgmjax.privacy.seeded import SeededBackend
+from pgmjax.release import folder as release_folder
+from pgmjax.release import text as report_text
+
+FORMAT = "pgmjax-perturbed"
+FORMAT_VERSION = 1
+RESPONSES = ("parquet", "csv", "none")
+
+_MOST_VALUES = 50_000_000  # of a plain file
+_OPTIONS = {  # what messages of the library call by its names in Python
+    'useless="answer"': "--useless answer",
+    'encoding="direct"': "--encoding direct",
+    ', or row_order="table" if that order is public': "",
+    "none of the lists of universe": "none of the --groups",
+    "universe lists": "--groups name",
+}
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command to the parser's subcommands."""
+    parser = commands.add_parser(
+        "perturb",
+        help="have every record answer for itself by randomised response, write a folder",
+        description="Local differential privacy: every record answers for itself by randomised response, and "
+        "the answers, one row a record, may be published. Writes a folder: release.json with the guarantee, "
+        "table/ (pgmjax.local.load reads it) and responses.parquet, with the rows sorted. pgmjax query asks "
+        "it. For marginals alone, pgmjax release has far less noise.",
+        epilog="Example: pgmjax perturb --demo --epsilon 2 --relation replace-one --out demo-perturbed, or "
+        "with a table of your own: pgmjax perturb people.csv.gz --domain people.yaml --groups age,sex "
+        "--groups region --epsilon 2 --relation replace-one --out people-perturbed",
+    )
+    _add_table(parser)
+    group = parser.add_argument_group("privacy")
+    release.add_epsilon_options(group, required=True)
+    release.add_ledger_options(group)
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--responses", default="parquet", choices=RESPONSES, help="plain file of the rows, if not too large"
+    )
+    group.add_argument("--out", required=True, metavar="DIR", help="folder to make; it must not exist")
+    group.add_argument("--json", action="store_true", help="print one JSON object")
+    group.add_argument("--quiet", action="store_true", help="print nothing and show no progress")
+    parser.set_defaults(run=run, max_weight=None)
+
+
+def _add_table(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("table and answers")
+    release.add_table_options(group)
+    group.add_argument("--weights", help=argparse.SUPPRESS)  # refused with the reason
+    group.add_argument(
+        "--rows-outside",
+        choices=("clip", "missing"),
+        help="without --ledger, if records lie outside the domain: they answer as in the end bins (clip), or "
+        "with their values missing (missing)",
+    )
+    group.add_argument(
+        "--groups",
+        action="append",
+        default=[],
+        metavar="NAMES",
+        help="attributes to answer about together, such as age,sex; may be given again, for equal parts of "
+        "epsilon",
+    )
+    group.add_argument("--each", action="store_true", help="instead: each attribute of the domain by itself")
+    group.add_argument("--workload", metavar="FILE", help="instead: each attribute of a workload by itself")
+    group.add_argument(
+        "--encoding",
+        default="direct",
+        choices=ENCODINGS,
+        help="direct (default): one category; the others: one bit per category, better for many categories",
+    )
+    group.add_argument(
+        "--useless",
+        default="refuse",
+        choices=USELESS,
+        help="where the noise would exceed what is estimated: refuse (default), or answer all the same",
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Perturb the table and print where it is and the budget spent."""
+    out = files.check_target(arguments.out)
+    _check_combination(arguments)
+    for module in ("pyarrow", "pyarrow.csv", "pyarrow.parquet"):
+        checks.optional(module, extra="tables")
+    domain = demo.domain() if arguments.demo else release.read_domain(arguments.domain)
+    groups = [_group(domain, text) for text in arguments.groups]
+    attributes = _attributes(arguments, domain)
+    with _named_as_options():
+        mechanism = _mechanism(arguments, groups)
+    try:
+        opened = release.open_ledger(arguments)
+        with _named_as_options(), opened as ledger, holder_log(arguments.holder_log):
+            data = release.open_table(arguments, domain)
+            record = _perturb(arguments, mechanism, data, attributes, out, ledger)
+        _tell(arguments, domain, out, record, mechanism)
+    except KeyboardInterrupt:
+        raise process.Interrupted(_after_interrupt(arguments, mechanism, out)) from None
+
+
+def _after_interrupt(arguments: argparse.Namespace, mechanism: Any, out: pathlib.Path) -> str:
+    """Return a message on what an interrupt left: the folder is there in full or not at all."""
+    if (out / "release.json").is_file():
+        return f"interrupted; the perturbed table is at {out}"
+    if arguments.ledger is not None:
+        return f"interrupted; nothing was written. {spending.AGAIN}"
+    if mechanism.backend.drawn:
+        return f"interrupted; nothing was written; {spending.price(mechanism)} counts as spent"
+    return "interrupted; nothing was spent"
+
+
+def _check_combination(arguments: argparse.Namespace) -> None:
+    """Reject incompatible options before anything is read."""
+    if arguments.weights is not None:
+        raise ValueError("Randomised response takes no weights: every record answers once. Leave them out.")
+    release.check_table(arguments)
+    given = [bool(arguments.groups), arguments.each, arguments.workload is not None]
+    if sum(given) > 1:
+        raise ValueError("Give one of --groups, --each and --workload.")
+    if not any(given) and not arguments.demo:
+        raise ValueError("Say what records answer about: --groups NAMES, --each, or --workload FILE.")
+
+
+def _group(domain: Domain, text: str) -> Clique:
+    return as_clique(domain, next(csv.reader([text], skipinitialspace=True), []))
+
+
+def _attributes(arguments: argparse.Namespace, domain: Domain) -> list[str] | None:
+    """Return the attributes that a workload asks about, in the domain's order; None for all."""
+    if arguments.workload is None:
+        return None
+    entries = release.read_workload(arguments.workload, domain).entries
+    asked = {name for entry in entries for name in entry.clique}
+    return [name for name in domain.attributes if name in asked]
+
+
+def _mechanism(arguments: argparse.Namespace, groups: list[Clique]) -> Any:
+    seed = arguments.insecure_seed
+    backend = default_backend() if seed is None else SeededBackend(seed, insecure=True)
+    return RandomizedResponse(
+        epsilon=arguments.epsilon,
+        relation=Relation.parse(arguments.relation),
+        universe=groups or "attributes",
+        encoding=arguments.encoding,
+        useless=arguments.useless,
+        backend=spending.WatchedBackend(backend),
+    )
+
+
+@contextlib.contextmanager
+def _named_as_options() -> Iterator[None]:
+    """Name the command's options in messages of the library."""
+    try:
+        yield
+    except ValueError as error:
+        said = str(error)
+        for name, option in _OPTIONS.items():
+            said = said.replace(name, option)
+        if said == str(error):
+            raise
+        raise ValueError(said) from error
+
+
+def _perturb(
+    arguments: argparse.Namespace,
+    mechanism: Any,
+    data: Dataset,
+    attributes: list[str] | None,
+    out: pathlib.Path,
+    ledger: Ledger | None,
+) -> dict[str, Any]:
+    """Perturb and write, and return the record; what could fail beforehand has been checked."""
+    show = release.show_progress(arguments)
+    try:
+        with files.reserve(out) as folder:
+            process.check()
+            table = mechanism.perturb(
+                data,
+                attributes,
+                row_order="sorted",
+                out=folder / "table",
+                ledger=ledger,
+                key=arguments.key,
+                show_progress=show,
+            )
+            process.check()
+            plain = _write_responses(table, folder, arguments.responses, show)
+            source = {"source": demo.TERMS} if arguments.demo else {}
+            record = {**describe(table), "responses": plain, **source}
+            text = json.dumps(record, indent=2)
+            (folder / "release.json").write_text(text + "\n", encoding="utf-8")
+            process.check()
+        return record
+    except Exception as error:
+        process.check()  # a library may have turned an interrupt into another error
+        if not mechanism.backend.drawn:
+            raise
+        reason = str(error).strip().rstrip(".") or type(error).__name__
+        said = (
+            f"The answers could not be written: {reason}. The budget is spent ({spending.price(mechanism)})."
+        )
+        if ledger is not None:
+            said += f" {spending.AGAIN}"
+        raise RuntimeError(said) from error
+
+
+def _write_responses(
+    table: PerturbedTable, folder: pathlib.Path, kind: str, show_progress: bool | None
+) -> str | None:
+    """Write the rows as a plain file and return its name, unless they are bits or too many."""
+    names = [name for group in table.groups for name in group]
+    if kind == "none" or any(column.unary for column in table.columns):
+        return None
+    if table.rows * len(names) > _MOST_VALUES:
+        return None
+    path = folder / f"responses.{kind}"
+    domain = table.domain.project(tuple(names))
+    row_file.write(path, domain, _codes(table), table.rows, decode=True, show_progress=show_progress)
+    return path.name
+
+
+def _codes(table: PerturbedTable) -> Iterator[list[np.ndarray]]:
+    """Yield blocks of answers as codes [rows] of each attribute, group by group."""
+    shapes = [table.domain.shape_of(group) for group in table.groups]
+    for block in table.blocks():
+        parts = zip(block, shapes, strict=True)
+        yield [codes for part, shape in parts for codes in np.unravel_index(part.astype(np.intp), shape)]
+
+
+def describe(table: PerturbedTable) -> dict[str, Any]:
+    """Return the content of `release.json`; budget numbers are exact strings."""
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "mechanism": RandomizedResponse.name,
+        "epsilon": as_text(table.epsilon),
+        "delta": "0",
+        "relation": Relation.REPLACE_ONE.value,
+        "spent": {"epsilon": as_text(table.epsilon), "delta": "0"},
+        "secure": table.secure,
+        "seed": table.seed,
+        "total": table.rows,
+        "row_order": table.row_order,
+        "groups": [list(group) for group in table.groups],
+        "encodings": [column.encoding for column in table.columns],
+        "epsilons": [as_text(column.epsilon) for column in table.columns],
+        "ledger": None if table.ledger is None else dict(table.ledger),
+        "statement": statement(table),
+        "versions": release_folder.versions(),
+    }
+
+
+def statement(table: PerturbedTable) -> str:
+    """Return the guarantee in plain sentences, for the person responsible for the data.
+
+    Guarantees:
+        Local epsilon-DP under replace-one; the unit of protection is one record.
+    """
+    epsilon = as_text(table.epsilon)
+    promise = (
+        f"Every record answered for itself by randomised response, about {len(table.groups):,} group(s) of "
+        f"attributes; its answers together are differentially private with epsilon = {epsilon} (local "
+        "differential privacy): if its values are changed, the probability of any answers changes at most by "
+        f"a factor of exp({epsilon}). The number of records is public. The rows are sorted by their answers, "
+        "so that their order says nothing of the order of the table. "
+    )
+    if table.secure:
+        return promise + "The noise came from a vetted sampler and cannot be repeated."
+    return (
+        "NOT FOR PUBLICATION: the noise of this run can be repeated, so that it protects nothing. With "
+        "secure noise the following would hold. " + promise.rstrip()
+    )
+
+
+def read(folder: str) -> PerturbedTable | None:
+    """Open the table of a folder that `pgmjax perturb` wrote; None for any other folder.
+
+    Raises:
+        ValueError: the folder is damaged, or of a newer format.
+    """
+    path = pathlib.Path(folder) / "release.json"
+    try:
+        record = files.parse_json(files.read_text(path))
+    except (ValueError, OSError):
+        return None  # whoever reads it as a release says what is wrong
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        return None
+    files.read(path, "a perturbed table of pgmjax", FORMAT, FORMAT_VERSION)
+    return load(path.parent / "table")
+
+
+def _tell(
+    arguments: argparse.Namespace,
+    domain: Domain,
+    out: pathlib.Path,
+    record: dict[str, Any],
+    mechanism: Any,
+) -> None:
+    """Print the outcome; a failure to print does not affect the folder."""
+    if sys.stdout is None or (arguments.quiet and not arguments.json):
+        return
+    try:
+        if arguments.json:
+            print(json.dumps({"out": str(out), **record}))
+        else:
+            _print(arguments, domain, out, record, mechanism.backend.drawn)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        process.discard()
+    except OSError as error:
+        raise OSError(f"The table is at {out}, but printing this failed: {error.strerror}.") from error
+
+
+def _print(
+    arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: dict[str, Any], drawn: bool
+) -> None:
+    first = domain.attribute(record["groups"][0][0])
+    asked = shlex.quote(f"{first.name}={first.code_names()[0]}")
+    print(f"Perturbed table written to {out}")
+    print(f"  ask it   pgmjax query {shlex.quote(arguments.out)} {asked}")
+    for group, encoding, epsilon in zip(
+        record["groups"], record["encodings"], record["epsilons"], strict=True
+    ):
+        print(f"  group    {', '.join(group)}: {encoding}, epsilon {epsilon}")
+    if record["responses"] is None and arguments.responses != "none":
+        print("  rows     in table/ only: a plain file is for the direct encoding, and not too many rows")
+    elif record["responses"] is not None:
+        print(f"  rows     {out / record['responses']}, sorted")
+    kept = record["ledger"]
+    if kept:
+        free = "" if drawn else ", whose answers were there already: no further cost"
+        print(f"  ledger   {kept['account']}, charge {kept['charge']}{free}")
+        print(f"  key      {kept['key']}\n  head     {kept['head']}")
+    if arguments.demo:
+        print(f"  table    {demo.TERMS}")
+    if not kept:
+        print("  holder   you: without --ledger, whoever runs this holds the table and may see its errors")
+    print(report_text.cost(record))

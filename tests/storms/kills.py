@@ -1,0 +1,134 @@
+"""`kill -9` at random moments of releases: what was paid for is there afterwards, and is paid for once.
+
+    python tests/storms/kills.py [KILLS]
+
+Each trial runs `pgmjax release` in a process of its own and kills it after a random time, until one run of
+the command ends by itself. Then every noisy answer that was on disk after a kill must be in the
+release to the bit, a ledger must have one charge for the command, and nothing but the release may be left.
+It prints how many kills hit which stage and exits with 1 if an answer was lost or charged twice.
+"""
+
+import collections
+import contextlib
+import os
+import pathlib
+import random
+import signal
+import sys
+import tempfile
+import time
+
+import numpy as np
+import pyarrow.parquet as parquet
+
+import pgmjax as pj
+from pgmjax.cli import main
+from pgmjax.release import folder as release_folder
+
+DOMAIN = pj.Domain({"a": {"labels": ["x", "y", "z"]}, "b": 3, "c": 2})
+LONGEST = 6.0
+
+
+def table(path):
+    rng = np.random.default_rng(0)
+    rows = zip(
+        rng.choice(list("xyz"), 300), rng.integers(3, size=300), rng.integers(2, size=300), strict=True
+    )
+    path.write_text("a,b,c\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    return path
+
+
+def in_a_process(words):
+    """Run a command in a forked process and return its number."""
+    child = os.fork()
+    if child == 0:
+        sink = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(sink, 1)
+        os.dup2(sink, 2)
+        os._exit(main([str(word) for word in words]))
+    return child
+
+
+def killed(words, seconds):
+    """Kill the command after some seconds; its exit code if it ended before, None if it was killed."""
+    child, until = in_a_process(words), time.monotonic() + seconds
+    while time.monotonic() < until:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return None if os.WIFSIGNALED(status) else os.waitstatus_to_exitcode(status)
+
+
+def answers(folder):
+    """The stored answers by the names of their files, and the measured values."""
+    stored = {path.name: np.load(path) for path in folder.glob("answers/[0-9]*.npy")}
+    path = folder / "measurements.parquet"
+    measured = parquet.read_table(path)["value"].to_pylist() if path.is_file() else []
+    return stored, measured
+
+
+def trial(place, mechanism, in_a_ledger, dice):
+    """One command, killed until it ends; return where the kills hit and what is wrong."""
+    words = ["release", table(place / "t.csv"), "--domain", place / "d.json", "--all-kway", "2"]
+    words += ["--epsilon", "1", "--relation", "add-remove", "--mechanism", mechanism, "--steps", "30"]
+    words += ["--rows", "50", "--out", place / "out", "--quiet"]
+    DOMAIN.write(place / "d.json")
+    if in_a_ledger:
+        init = ["ledger", "init", place / "b.ledger", place / "t.csv", "--domain", place / "d.json"]
+        init += ["--name", "t", "--epsilon", "3", "--relation", "add-remove", "--json"]
+        assert os.waitstatus_to_exitcode(os.waitpid(in_a_process(init), 0)[1]) == 0
+        words += ["--ledger", place / "b.ledger"]
+    partial, stages, wrong, seen, longest = place / "out.partial", [], [], {}, LONGEST
+    while True:
+        code = killed(words, dice.uniform(0, longest) if len(stages) < 8 else 60)
+        if code is not None:
+            break
+        stored, measured = answers(partial)
+        stages.append("answered" if measured else "choosing" if stored else "before the first answer")
+        if (partial / "release.json").is_file():
+            stages[-1] = "writing"
+        for name, values in seen.items():
+            if name in stored and not np.array_equal(stored[name], values):
+                wrong.append(f"{name} was drawn again")
+            if name not in stored and not (partial / "release.json").is_file():
+                wrong.append(f"{name} was lost")
+        seen |= stored
+    if code != 0:
+        wrong.append(f"the command ended with {code}")
+        return stages, wrong
+    released = release_folder.read(place / "out").measurements()["value"].to_pylist()
+    if mechanism == "marginals" and seen and released != np.concatenate([*seen.values()]).tolist():
+        wrong.append("the release has other answers than those that were stored")
+    if mechanism != "marginals" and not {v for a in seen.values() if a.size > 1 for v in a} <= set(released):
+        wrong.append("the release lacks answers that were stored")
+    left = sorted(path.name for path in place.iterdir() if not path.name.startswith("b.ledger"))
+    if left != ["d.json", "out", "t.csv"]:
+        wrong.append(f"left behind: {left}")
+    if in_a_ledger:
+        with pj.privacy.Ledger.open(place / "b.ledger") as ledger:
+            if [str(charge.cost) for charge in ledger.charges("t")] != ["1"]:
+                wrong.append("not one charge of 1")
+            ledger.verify().raise_if_bad()
+    return stages, wrong
+
+
+def storm(kills):
+    """Kill until so many processes have died; return the number of faults."""
+    dice, counts, faults = random.Random(7), collections.Counter(), []
+    while sum(counts.values()) < kills:
+        mechanism, in_a_ledger = dice.choice(["marginals", "aim", "mst"]), dice.random() < 0.5
+        with tempfile.TemporaryDirectory() as folder:
+            stages, wrong = trial(pathlib.Path(folder), mechanism, in_a_ledger, dice)
+        counts.update(stages)
+        faults += [f"{mechanism}{' in a ledger' * in_a_ledger}: {each}" for each in wrong]
+        print(f"{sum(counts.values())} kills, {dict(counts)}, faults {len(faults)}", flush=True)
+    print("\n".join(faults))
+    return len(faults)
+
+
+if __name__ == "__main__":
+    sys.exit(bool(storm(int(sys.argv[1]) if len(sys.argv) > 1 else 100)))
