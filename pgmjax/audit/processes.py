@@ -336,8 +336,8 @@ def replay_process(main: Main, case: ProcessCase) -> Tape:
         if ended != expected:
             said = recorded[f"the standard error of command {place + 1}"].decode().strip()
             raise CannotAuditError(
-                f"Command {place + 1} ends with {ended} instead of {expected} on both tables, so that this is "
-                f"not the case that was meant: {said}"
+                f"Command {place + 1} ends with {ended} instead of {expected} on both tables, so that this "
+                f"is not the case that was meant: {said}"
             )
     return tape
 

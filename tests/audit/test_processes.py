@@ -1,10 +1,12 @@
 """Whole commands on neighbours: what is written, said and recorded is the same, and bugs are caught."""
 
+import functools
 import json
 
 import numpy as np
 import pytest
 
+from pgmjax import audit
 from pgmjax.audit import contracts, mutants, process_mutants, processes, tables
 from pgmjax.audit.mechanism import replay_mechanism
 from pgmjax.audit.processes import ProcessCase, audit_processes, replay_process
@@ -23,6 +25,7 @@ QUICK = (
     "bad options",
     "a domain that the account's does not give",
     "an attribute that the account lacks",
+    "perturb in a ledger",
 )
 
 
@@ -35,10 +38,10 @@ def test_neighbours_are_told_apart_by_nothing(name):
 def test_no_case_tells_neighbours_apart():
     found = audit_processes(main)
     assert not any(found.values()), found
-    assert len(found) >= 19
+    assert set(found) == set(CASES)
 
 
-@pytest.mark.parametrize("name", ["mst in a ledger", "a session"])
+@pytest.mark.parametrize("name", ["mst in a ledger", "a session", "perturb", "perturb in a ledger"])
 def test_the_noise_is_frozen_and_not_left_out(name):
     tape = replay_process(main, CASES[name])
     noise = [np.any(one != call.exact) for call, one in zip(tape.calls, tape.releases, strict=True)]
@@ -117,3 +120,17 @@ def test_a_command_that_is_not_installed_is_left_out():
 def test_a_case_is_checked(wrong):
     with pytest.raises(ValueError, match=r"must be one of|needs its exit code"):
         ProcessCase(**{"name": "x", "commands": ["release"], "exits": [0], **wrong})
+
+
+def test_the_command_prints_the_cases_and_fails_on_a_difference(monkeypatch, capsys):
+    cases = [CASES["marginals"], CASES["bad options"]]
+    monkeypatch.setattr(audit, "audit_processes", functools.partial(audit_processes, cases=cases))
+    assert main(["audit", "--processes", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    names = [each.name for each in cases] + list(tables.CHECKS)
+    assert record["passed"] is True and list(record["processes"]) == names
+    with process_mutants.count_in_record():
+        assert main(["audit", "--processes"]) == 1
+    said = capsys.readouterr()
+    assert "FAILED: With frozen noise the file out/release.json differs in record['records']" in said.out
+    assert "bad options" in said.out and "The audit found faults" in said.err
