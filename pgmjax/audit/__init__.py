@@ -12,9 +12,11 @@ Four layers, from the cheapest to the most expensive:
 - L3, black box: a lower bound on epsilon from many runs, a smoke test (`blackbox`; `smoke` for a whole
   mechanism).
 
-`primitives` and `contracts` check the library as it is installed, `report` says what was found, `coverage`
-which code was run for it, `specimen` is a mechanism to audit and to break. `mutants` are bugs put in on
-purpose by `mutations`, each of which must be caught. Audit on made-up tables: a tape holds exact private
+`processes` replays whole commands, with their files, output, exit codes and ledger; `tables` checks that a
+ledger's table is known whole and read once. `primitives` and `contracts` check the library as it is
+installed, `report` says what was found, `coverage` which code was run for it, `specimen` is a mechanism to
+audit and to break. `mutants` are bugs put in on purpose by `mutations`, each of which must be caught, as
+are those of whole commands in `process_mutants`. Audit on made-up tables: a tape holds exact private
 numbers. All of it is testing, not proof.
 """
 
@@ -38,6 +40,7 @@ from pgmjax.audit.goodness import Goodness, categorical_fit, draws_needed, goodn
 from pgmjax.audit.matrix import MatrixAudit, audit_matrix
 from pgmjax.audit.mechanism import AuditCase, replay_mechanism
 from pgmjax.audit.primitives import AuditFailure, Repetition, repeated
+from pgmjax.audit.processes import ProcessCase, audit_processes, replay_process
 from pgmjax.audit.replay import (
     CannotAuditError,
     Replayed,
@@ -67,6 +70,7 @@ __all__ = [
     "MechanismAudit",
     "NoMeasurementsError",
     "NonInterferenceError",
+    "ProcessCase",
     "Repetition",
     "Replayed",
     "ReplayedPair",
@@ -77,6 +81,7 @@ __all__ = [
     "audit_matrix",
     "audit_mechanism",
     "audit_primitives",
+    "audit_processes",
     "categorical_fit",
     "channel_delta",
     "channel_epsilon",
@@ -100,6 +105,7 @@ __all__ = [
     "noise_epsilon",
     "repeated",
     "replay_mechanism",
+    "replay_process",
     "same_support",
     "selection_epsilon",
     "two_sample",

@@ -87,8 +87,10 @@ def _parser() -> argparse.ArgumentParser:
     perturb.add_parser(commands)
     query.add_parser(commands)
     query.add_mechanisms_parser(commands)
-    for command in (ledger, session, audit, bench):
+    for command in (ledger, session):
         command.add_parser(commands)
+    audit.add_parser(commands, main)
+    bench.add_parser(commands)
     return parser
 
 

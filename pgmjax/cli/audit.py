@@ -9,19 +9,24 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pgmjax import audit, mechanisms
-from pgmjax.audit import frontends, report
+from pgmjax.audit import frontends, process_mutants, processes, report, tables
 
 _DELTAS: tuple[Any, ...] = ("0", "1e-6")
 _MATRIX = 2 / 3  # of the time that is given; the rest is for the search
 _LONGEST = 10**6
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser's subcommands."""
+def add_parser(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
+    """Add the command to the parser's subcommands.
+
+    Args:
+        commands: the subcommands.
+        main: runs any command, for `--processes`.
+    """
     parser = commands.add_parser(
         "audit",
         help="test that mechanisms keep what they claim",
@@ -64,8 +69,14 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of tables, settings and noise (0)")
     parser.add_argument("--mutants", action="store_true", help="also apply every seeded bug and list them")
+    parser.add_argument(
+        "--processes",
+        action="store_true",
+        help="instead of mechanisms: replay whole commands on neighbouring tables in files, and compare "
+        "files, output, exit codes and the ledger's rows (about a minute)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, main=main)
 
 
 @dataclasses.dataclass
@@ -100,6 +111,9 @@ class _Findings:
 
 def run(arguments: argparse.Namespace) -> None:
     """Audit and print the findings; raises RuntimeError if there are faults."""
+    if arguments.processes:
+        _processes(arguments)
+        return
     _check(arguments)
     show = False if sys.stderr is None else None
     cases = [
@@ -140,6 +154,26 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         _print(found)
     if not found.passed:
+        raise RuntimeError("The audit found faults.")
+
+
+def _processes(arguments: argparse.Namespace) -> None:
+    """Replay commands and print the findings; raises RuntimeError if there are faults."""
+    checked = {name: processes.fault_of(check) for name, check in tables.CHECKS.items()}
+    found = {**audit.audit_processes(arguments.main), **checked}
+    every = process_mutants.ALL if arguments.mutants else ()
+    seeded = {each.name: audit.mutants.caught(each, arguments.main) for each in every}
+    passed = not any(found.values()) and all(seeded.values())
+    if arguments.json:
+        record: dict[str, Any] = {"passed": passed, "processes": _verdicts(found)}
+        if seeded:
+            record["mutants"] = _catches(seeded)
+        print(json.dumps(record))
+    else:
+        width = max(map(len, [*found, *seeded]))
+        _print_verdicts(found, width)
+        _print_catches(seeded, width)
+    if not passed:
         raise RuntimeError("The audit found faults.")
 
 
@@ -186,11 +220,10 @@ def _caught(mutant: audit.mutants.Mutant) -> str | None:
 
 
 def _record(found: _Findings) -> dict[str, Any]:
-    primitives = {name: {"passed": fault is None, "fault": fault} for name, fault in found.primitives.items()}
     record: dict[str, Any] = {
         "passed": found.passed,
         "mechanisms": [each.to_dict() for each in found.audits],
-        "primitives": primitives,
+        "primitives": _verdicts(found.primitives),
     }
     if found.matrix is not None:
         record["matrix"] = found.matrix.to_dict()
@@ -198,18 +231,23 @@ def _record(found: _Findings) -> dict[str, Any]:
     if found.coverage:
         record["coverage"] = [{**dataclasses.asdict(each), "share": each.share} for each in found.coverage]
     if found.seeded:
-        record["mutants"] = {
-            name: {"caught": said is not None, "by": said} for name, said in found.seeded.items()
-        }
+        record["mutants"] = _catches(found.seeded)
     return record
+
+
+def _verdicts(found: dict[str, str | None]) -> dict[str, Any]:
+    return {name: {"passed": fault is None, "fault": fault} for name, fault in found.items()}
+
+
+def _catches(seeded: dict[str, str | None]) -> dict[str, Any]:
+    return {name: {"caught": said is not None, "by": said} for name, said in seeded.items()}
 
 
 def _print(found: _Findings) -> None:
     print(audit.as_table(found.audits))
     print()
     width = max(map(len, [*found.primitives, *found.seeded]), default=0)
-    for name, fault in found.primitives.items():
-        print(f"{name.ljust(width)}  {'passed' if fault is None else f'FAILED: {fault}'}")
+    _print_verdicts(found.primitives, width)
     if found.matrix is not None:
         _print_matrix(found.matrix)
         print("\nlargest privacy loss found by search")
@@ -218,9 +256,18 @@ def _print(found: _Findings) -> None:
     if found.coverage:
         print("\ncoverage of privacy and mechanisms by primitives and matrix")
         print(report.coverage_table(found.coverage))
-    if found.seeded:
+    _print_catches(found.seeded, width)
+
+
+def _print_verdicts(found: dict[str, str | None], width: int) -> None:
+    for name, fault in found.items():
+        print(f"{name.ljust(width)}  {'passed' if fault is None else f'FAILED: {fault}'}")
+
+
+def _print_catches(seeded: dict[str, str | None], width: int) -> None:
+    if seeded:
         print("\nseeded bugs")
-    for name, said in found.seeded.items():
+    for name, said in seeded.items():
         print(f"{name.ljust(width)}  {'MISSED' if said is None else f'caught: {said}'}")
 
 
