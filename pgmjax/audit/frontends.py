@@ -174,20 +174,20 @@ class SessionQueries(PrivacyParameters):
             return [*told, books, ledger.account("t").remaining]
 
     @staticmethod
-    def check_cost(calls: Sequence[Call], table: Dataset, epsilon: Any) -> None:
+    def check_cost(calls: Sequence[Call], data: Dataset, epsilon: Any) -> None:
         """Check what calls cost together, cell by cell, from their matrices and scales alone.
 
         Raises:
             NonInterferenceError: some record's (or replacement's) loss is above epsilon.
         """
-        cells = np.indices(table.domain.shape).reshape(len(table.domain), -1)
+        cells = np.indices(data.domain.shape).reshape(len(data.domain), -1)
         rows = [np.zeros((0, cells.shape[1]))]
         for call in calls:
             query: Query = call.parameters[0]
-            places = [table.domain.attributes.index(name) for name in query.clique]
-            shape = table.domain.shape_of(query.clique)
+            places = [data.domain.attributes.index(name) for name in query.clique]
+            shape = data.domain.shape_of(query.clique)
             columns = np.ravel_multi_index(tuple(cells[place] for place in places), shape)
-            matrix = np.asarray(query.matrix(table.domain)).reshape(-1, int(np.prod(shape)))
+            matrix = np.asarray(query.matrix(data.domain)).reshape(-1, int(np.prod(shape)))
             distribution: Any = call.distribution
             rows.append(matrix[:, columns] / distribution.scale)
         weighed = np.concatenate(rows)

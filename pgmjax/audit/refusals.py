@@ -104,7 +104,7 @@ def _short(case: AuditCase, workload: Any, share: str, data: Any) -> Any:
 def _unreadable_tables() -> Iterator[None]:
     """Have every reading of a table's counts fail, in words that have the number of records in them."""
 
-    def fail(self: Dataset, *given: Any) -> Any:
+    def fail(self: Any, *given: Any) -> Any:
         raise ValueError(f"{self.count()} rows")
 
     with mock.patch.object(Dataset, "marginals", fail), mock.patch.object(Dataset, "records", fail):

@@ -43,6 +43,7 @@ from pgmjax.mechanisms.mwem import MWEM
 from pgmjax.mechanisms.online_weights import OnlineWeights
 from pgmjax.mechanisms.privbayes import PrivBayes
 from pgmjax.mechanisms.randomized_response import RandomizedResponse
+from pgmjax.release.run_folder import RunFolder
 
 __all__ = [
     "AIM",
@@ -62,6 +63,7 @@ __all__ = [
     "RandomizedResponse",
     "Request",
     "Run",
+    "RunFolder",
     "SimilarityMLDP",
     "options",
     "release_together",

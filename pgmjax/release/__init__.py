@@ -7,8 +7,5 @@ builds the HTML page from `figures` and the sentences of `text`.
 """
 
 from pgmjax._internal.moved import serve_old_names
-from pgmjax.release.run_folder import RunFolder
-
-__all__ = ["RunFolder"]
 
 serve_old_names(__name__)

@@ -7,9 +7,9 @@ import pyarrow.parquet as parquet
 import pytest
 
 import pgmjax as pj
+from pgmjax.mechanisms import RunFolder
 from pgmjax.privacy import IdempotencyConflict, Ledger, PrivateTable
 from pgmjax.privacy.opendp import OpenDPBackend
-from pgmjax.release import RunFolder
 
 ADD = pj.Relation.ADD_REMOVE
 RNG = np.random.default_rng(3)
