@@ -18,6 +18,13 @@ from pgmjax.audit import frontends, process_mutants, processes, report, tables
 _DELTAS: tuple[Any, ...] = ("0", "1e-6")
 _MATRIX = 2 / 3  # of the time that is given; the rest is for the search
 _LONGEST = 10**6
+_DESCRIPTION = (
+    "Audit mechanisms on small made-up tables: by replay on neighbouring tables with frozen "
+    "noise (L1) and by a black-box lower bound of epsilon from many runs (L3), under both neighbouring "
+    "relations, with and without delta; in many settings and in refusals, as far as there is time (the "
+    "matrix); on neighbours found by a search for the largest privacy loss; and check the noise as it is "
+    "installed. This is testing and no proof."
+)
 
 
 def add_parser(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
@@ -30,11 +37,7 @@ def add_parser(commands: Any, main: Callable[[Sequence[str]], int]) -> None:
     parser = commands.add_parser(
         "audit",
         help="test that mechanisms keep what they claim",
-        description="Audit mechanisms on small made-up tables: by replay on neighbouring tables with frozen "
-        "noise (L1) and by a black-box lower bound of epsilon from many runs (L3), under both neighbouring "
-        "relations, with and without delta; in many settings and in refusals, as far as there is time (the "
-        "matrix); on neighbours found by a search for the largest privacy loss; and check the noise as it is "
-        "installed. This is testing and no proof.",
+        description=_DESCRIPTION,
         epilog="Example: pgmjax audit --mechanism all --json",
     )
     parser.add_argument(
