@@ -7,11 +7,14 @@ read again for each answer, and must not change). Prints the seconds of both, th
 digest of the file.
 """
 
+import json
 import os
 import pathlib
 import statistics
 import sys
 import time
+
+import harness
 
 import pgmjax as pj
 from pgmjax.data import dataset
@@ -36,21 +39,32 @@ def seconds(path, domain, workload, room):
 
 
 def main(trials):
-    """Run both in turn and print the times."""
+    """Run both in turn, print and keep a line."""
+    load = harness.load_average()
     folder = pathlib.Path(os.environ["PGMJAX_DATA"]) / "adult"
     path, domain = folder / "adult.csv.gz", pj.Domain.read(folder / "adult-domain.json")
     workload = pj.Workload.all_kway(domain, 2, 100_000)
     began = time.perf_counter()
     pj.Dataset.read(path, domain).identity(b"a key of sixteen bytes")
-    print(f"digest of {path.stat().st_size:,} bytes: {time.perf_counter() - began:.4f} s")
+    digest = time.perf_counter() - began
     rooms = {"copy": dataset.available_bytes, "read again": lambda: 0}
     found = {name: [] for name in rooms}
     for _ in range(trials):
         for name, room in rooms.items():
             found[name].append(seconds(path, domain, workload, room))
     middle = {name: statistics.median(times) for name, times in found.items()}
-    print({name: [round(one, 2) for one in times] for name, times in found.items()})
-    print(f"ratio {middle['copy'] / middle['read again']:.3f}")
+    line = {
+        "bench": "snapshot",
+        "bytes": path.stat().st_size,
+        "digest_s": round(digest, 5),
+        "seconds": {name: [round(one, 3) for one in times] for name, times in found.items()},
+        "ratio": round(middle["copy"] / middle["read again"], 3),
+        "load_before": load,
+        **harness.provenance(),
+        "command": " ".join(["python", *sys.argv]),
+    }
+    harness.append(harness.RESULTS / "snapshot.jsonl", line)
+    print(json.dumps(line))
 
 
 if __name__ == "__main__":
