@@ -12,7 +12,7 @@ Four layers, from the cheapest to the most expensive:
 - L3, black box: a lower bound on epsilon from many runs, a smoke test (`blackbox`; `smoke` for a whole
   mechanism).
 
-`processes` replays whole commands, with their files, output, exit codes and ledger; `tables` checks that a
+`processes` replays whole commands, with their files, output, exit codes and ledger; `identity` checks that a
 ledger's table is known whole and read once. `primitives` and `contracts` check the library as it is
 installed, `report` says what was found, `coverage` which code was run for it, `specimen` is a mechanism to
 audit and to break. `mutants` are bugs put in on purpose by `mutations`, each of which must be caught, as

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pgmjax._internal import checks
-from pgmjax.audit import tables
+from pgmjax.audit import identity
 from pgmjax.audit.mutants import Mutant
 from pgmjax.audit.mutations import replaced
 from pgmjax.audit.processes import CASES, replay_process
@@ -177,15 +177,19 @@ PROCESSES: tuple[Mutant, ...] = (
 )
 IDENTITY: tuple[Mutant, ...] = (
     _mutant(
-        "a table known by the domain's columns", columns_of_the_domain, _check(tables.tables_are_known_whole)
+        "a table known by the domain's columns",
+        columns_of_the_domain,
+        _check(identity.tables_are_known_whole),
     ),
-    _mutant("a second digest without add-version", any_digest, _check(tables.other_tables_are_refused)),
-    _mutant("a domain narrower than the account's", any_domain, _check(tables.narrower_domains_are_refused)),
+    _mutant("a second digest without add-version", any_digest, _check(identity.other_tables_are_refused)),
+    _mutant(
+        "a domain narrower than the account's", any_domain, _check(identity.narrower_domains_are_refused)
+    ),
 )
 SNAPSHOT: tuple[Mutant, ...] = (
-    _mutant("the table read again for each answer", read_again, _check(tables.answers_are_of_one_table)),
-    _mutant("a copy for each answer", copied_again, _check(tables.answers_are_of_one_table)),
-    _mutant("changed files that go unnoticed", any_stamp, _check(tables.changed_files_are_refused)),
+    _mutant("the table read again for each answer", read_again, _check(identity.answers_are_of_one_table)),
+    _mutant("a copy for each answer", copied_again, _check(identity.answers_are_of_one_table)),
+    _mutant("changed files that go unnoticed", any_stamp, _check(identity.changed_files_are_refused)),
 )
 ALL: tuple[Mutant, ...] = (*FILES, *PROCESSES, *IDENTITY, *SNAPSHOT)
 """Every mutant here; `mutants.caught(mutant, main)` tells by what it is caught."""

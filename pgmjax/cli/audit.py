@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pgmjax import audit, mechanisms
-from pgmjax.audit import frontends, process_mutants, processes, report, tables
+from pgmjax.audit import frontends, identity, process_mutants, processes, report
 
 _DELTAS: tuple[Any, ...] = ("0", "1e-6")
 _MATRIX = 2 / 3  # of the time that is given; the rest is for the search
@@ -162,7 +162,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _processes(arguments: argparse.Namespace) -> None:
     """Replay commands and print the findings; raises RuntimeError if there are faults."""
-    checked = {name: processes.fault_of(check) for name, check in tables.CHECKS.items()}
+    checked = {name: processes.fault_of(check) for name, check in identity.CHECKS.items()}
     found = {**audit.audit_processes(arguments.main), **checked}
     every = process_mutants.ALL if arguments.mutants else ()
     seeded = {each.name: audit.mutants.caught(each, arguments.main) for each in every}

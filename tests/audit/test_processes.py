@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pgmjax import audit
-from pgmjax.audit import contracts, mutants, process_mutants, processes, tables
+from pgmjax.audit import contracts, identity, mutants, process_mutants, processes
 from pgmjax.audit.mechanism import replay_mechanism
 from pgmjax.audit.processes import ProcessCase, audit_processes, replay_process
 from pgmjax.audit.replay import CannotAuditError
@@ -62,7 +62,7 @@ def test_a_replay_of_mechanisms_does_not_see_it(mutant):
         contracts.relations_do_not_mix()
 
 
-@pytest.mark.parametrize("check", tables.CHECKS.values(), ids=tables.CHECKS)
+@pytest.mark.parametrize("check", identity.CHECKS.values(), ids=identity.CHECKS)
 def test_the_checks_are_silent_without_a_mutant(check):
     check()
 
@@ -127,7 +127,7 @@ def test_the_command_prints_the_cases_and_fails_on_a_difference(monkeypatch, cap
     monkeypatch.setattr(audit, "audit_processes", functools.partial(audit_processes, cases=cases))
     assert main(["audit", "--processes", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    names = [each.name for each in cases] + list(tables.CHECKS)
+    names = [each.name for each in cases] + list(identity.CHECKS)
     assert record["passed"] is True and list(record["processes"]) == names
     with process_mutants.count_in_record():
         assert main(["audit", "--processes"]) == 1

@@ -141,8 +141,8 @@ INFERENCE = (
     Fault(
         "the fused kernel reads flat indices with the first axis fastest",
         "kernels",
-        ("    for axis in reversed(axes):\n        # none is negative"),
-        ("    for axis in axes:\n        # none is negative"),
+        ("    for axis in reversed(axes):\n        # operands are"),
+        ("    for axis in axes:\n        # operands are"),
     ),
     Fault(
         "calibration keeps the shift of one message only",
@@ -285,8 +285,8 @@ PRIVACY = (
     Fault(
         "a table that is not valid is charged for",
         "privacy",
-        ("        self._budget.require(events)\n        self._data.validate()\n"),
-        ("        self._budget.require(events)\n"),
+        ("        if not self._data.registered and (request is None or not self._is_kept(request)):\n"),
+        ("        if False:\n"),
     ),
     Fault(
         "the weight of a weighted table is public",
