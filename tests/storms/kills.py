@@ -1,11 +1,12 @@
-"""`kill -9` at random moments of releases: what was paid for is there afterwards, and is paid for once.
+"""`kill -9` at random moments: what was paid for is there afterwards, and is paid for once.
 
     python tests/storms/kills.py [KILLS]
 
-Each trial runs `pgmjax release` in a process of its own and kills it after a random time, until one run of
-the command ends by itself. Then every noisy answer that was on disk after a kill must be in the
-release to the bit, a ledger must have one charge for the command, and nothing but the release may be left.
-It prints how many kills hit which stage and exits with 1 if an answer was lost or charged twice.
+Each trial runs a command in a process of its own, `pgmjax release`, `session ask` or `perturb`, and kills it
+after a random time, until one run of it ends by itself. Then every noisy answer that was on disk after a kill
+must be in the result to the bit, a ledger must have one charge for the command and verify, and only the result
+may be left. It prints how many kills hit which stage, and exits with 1 if an answer was lost or charged
+twice.
 """
 
 import collections
@@ -82,15 +83,15 @@ def trial(place, mechanism, in_a_ledger, dice):
         init += ["--name", "t", "--epsilon", "3", "--relation", "add-remove", "--json"]
         assert os.waitstatus_to_exitcode(os.waitpid(in_a_process(init), 0)[1]) == 0
         words += ["--ledger", place / "b.ledger"]
-    partial, stages, wrong, seen, longest = place / "out.partial", [], [], {}, LONGEST
+    partial, stages, wrong, seen = place / "out.partial", [], [], {}
     while True:
-        code = killed(words, dice.uniform(0, longest) if len(stages) < 8 else 60)
+        code = killed(words, dice.uniform(0, LONGEST) if len(stages) < 8 else 60)
         if code is not None:
             break
         stored, measured = answers(partial)
-        stages.append("answered" if measured else "choosing" if stored else "before the first answer")
+        stages.append("release, " + ("answered" if stored or measured else "before the first answer"))
         if (partial / "release.json").is_file():
-            stages[-1] = "writing"
+            stages[-1] = "release, writing"
         for name, values in seen.items():
             if name in stored and not np.array_equal(stored[name], values):
                 wrong.append(f"{name} was drawn again")
@@ -116,15 +117,76 @@ def trial(place, mechanism, in_a_ledger, dice):
     return stages, wrong
 
 
+def until_it_ends(words, dice, look):
+    """Kill a command until it ends; return its exit code and what `look` returned after each kill."""
+    seen = []
+    while True:
+        code = killed(words, dice.uniform(0, LONGEST) if len(seen) < 8 else 60)
+        if code is not None:
+            return code, seen
+        seen.append(look())
+
+
+def kept(place):
+    """The answers that a ledger holds: charge, step and contents."""
+    with pj.privacy.Ledger.open(place / "b.ledger") as ledger:
+        charges = [ledger.charge("t", charge.key) for charge in ledger.charges("t")]
+        return {(charge.key, step): payload for charge in charges for step, payload in charge.stored()}
+
+
+def in_the_ledger(place, command, dice):
+    """One `session ask` or `perturb` on an account; return where the kills hit and what is wrong."""
+    DOMAIN.write(place / "d.json")
+    init = [
+        "ledger",
+        "init",
+        place / "b.ledger",
+        table(place / "t.csv"),
+        "--domain",
+        place / "d.json",
+        "--name",
+        "t",
+    ]
+    init += ["--epsilon", "3", "--relation", "replace-one", "--json"]
+    assert os.waitstatus_to_exitcode(os.waitpid(in_a_process(init), 0)[1]) == 0
+    shared = ["--domain", place / "d.json", "--relation", "replace-one", "--json"]
+    if command == "perturb":
+        words = ["perturb", place / "t.csv", *shared, "--each", "--epsilon", "1", "--out", place / "out"]
+        words += ["--useless", "answer", "--ledger", place / "b.ledger"]
+    else:
+        words = ["session", "ask", place / "b.ledger", "a=x,c=1", "--half-width", "30", "--cap", "1"]
+        words += ["--table", place / "t.csv", *shared]
+    code, seen = until_it_ends(words, dice, lambda: kept(place))
+    wrong, last = [] if code == 0 else [f"the command ended with {code}"], kept(place)
+    for answers_then in seen:
+        if any(last.get(step) != payload for step, payload in answers_then.items()):
+            wrong.append("an answer was lost or drawn again")
+    with pj.privacy.Ledger.open(place / "b.ledger") as ledger:
+        if [str(charge.cost) for charge in ledger.charges("t")] != ["1"]:
+            wrong.append("not one charge of 1")
+        ledger.verify().raise_if_bad()
+    left = {path.name for path in place.iterdir() if not path.name.startswith("b.ledger")}
+    if left - {"out"} != {"d.json", "t.csv"}:
+        wrong.append(f"left behind: {sorted(left)}")
+    return [f"{command}, {'answered' if then else 'before the first answer'}" for then in seen], wrong
+
+
 def storm(kills):
     """Kill until so many processes have died; return the number of faults."""
     dice, counts, faults = random.Random(7), collections.Counter(), []
     while sum(counts.values()) < kills:
-        mechanism, in_a_ledger = dice.choice(["marginals", "aim", "mst"]), dice.random() < 0.5
+        command, is_charged = (
+            dice.choice(["marginals", "aim", "mst", "session", "perturb"]),
+            dice.random() < 0.5,
+        )
         with tempfile.TemporaryDirectory() as folder:
-            stages, wrong = trial(pathlib.Path(folder), mechanism, in_a_ledger, dice)
+            place = pathlib.Path(folder)
+            if command in ("session", "perturb"):
+                stages, wrong = in_the_ledger(place, command, dice)
+            else:
+                stages, wrong = trial(place, command, is_charged, dice)
         counts.update(stages)
-        faults += [f"{mechanism}{' in a ledger' * in_a_ledger}: {each}" for each in wrong]
+        faults += [f"{command}{' in a ledger' * is_charged}: {each}" for each in wrong]
         print(f"{sum(counts.values())} kills, {dict(counts)}, faults {len(faults)}", flush=True)
     print("\n".join(faults))
     return len(faults)
