@@ -2,7 +2,7 @@
 
     python tests/storms/kills.py [KILLS]
 
-Each trial runs `pgmjax release`, `session ask` or `perturb` in a process of its own and kills it after a random
+Each trial runs `pgmjax release`, `session ask` or `perturb` in a process and kills it after a random
 time, until one run of it ends by itself. Then every noisy answer that was on disk after a kill must be in the
 result to the bit, a ledger must have one charge for the command, and only the result may be left. It prints
 how many kills hit which stage, and exits with 1 if an answer was lost or charged twice.
