@@ -35,7 +35,6 @@ from pgmjax.privacy.private_table import holder_log
 from pgmjax.privacy.responding import ENCODINGS
 from pgmjax.privacy.seeded import SeededBackend
 from pgmjax.release import folder as release_folder
-from pgmjax.release import text as report_text
 
 FORMAT = "pgmjax-perturbed"
 FORMAT_VERSION = 1
@@ -361,13 +360,4 @@ def _print(
         print("  rows     in table/ only: a plain file is for the direct encoding, and not too many rows")
     elif record["responses"] is not None:
         print(f"  rows     {out / record['responses']}, sorted")
-    kept = record["ledger"]
-    if kept:
-        free = "" if drawn else ", whose answers were there already: no further cost"
-        print(f"  ledger   {kept['account']}, charge {kept['charge']}{free}")
-        print(f"  key      {kept['key']}\n  head     {kept['head']}")
-    if arguments.demo:
-        print(f"  table    {demo.TERMS}")
-    if not kept:
-        print("  holder   you: without --ledger, whoever runs this holds the table and may see its errors")
-    print(report_text.cost(record))
+    release.print_cost(record, drawn, demo.TERMS if arguments.demo else None)

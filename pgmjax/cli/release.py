@@ -485,6 +485,26 @@ def _example(domain: Domain) -> str:
     return f"{first.name}={first.code_names()[0]}"
 
 
+def print_cost(record: Any, drawn: bool, source: str | None) -> None:
+    """Print where a run's charge is, whose table it was, and what it cost.
+
+    Args:
+        record: what `release.json` holds.
+        drawn: whether noise was drawn now, and not played back.
+        source: a public word on which table it was, or None.
+    """
+    kept = record["ledger"]
+    if kept:
+        free = "" if drawn else ", whose answers were there already: no further cost"
+        print(f"  ledger   {kept['account']}, charge {kept['charge']}{free}")
+        print(f"  key      {kept['key']}\n  head     {kept['head']}")
+    if source is not None:
+        print(f"  table    {source}")
+    if not kept:
+        print("  holder   you: without --ledger, whoever runs this holds the table and may see its errors")
+    print(report_text.cost(record))
+
+
 def _print(
     arguments: argparse.Namespace, domain: Domain, out: pathlib.Path, record: Any, drawn: bool
 ) -> None:
@@ -498,16 +518,7 @@ def _print(
         print("  answers  by the trained model in predictor/, not by the engine's")
     elif record["answered_by"] != "engine":
         print(f"  answers  by {record['answered_by']} least squares, not by the model")
-    kept = record["ledger"]
-    if kept:
-        free = "" if drawn else ", whose answers were there already: no further cost"
-        print(f"  ledger   {kept['account']}, charge {kept['charge']}{free}")
-        print(f"  key      {kept['key']}\n  head     {kept['head']}")
-    if arguments.demo:
-        print(f"  table    {demo.TERMS}")
-    if not kept:
-        print("  holder   you: without --ledger, whoever runs this holds the table and may see its errors")
-    print(report_text.cost(record))
+    print_cost(record, drawn, demo.TERMS if arguments.demo else None)
 
 
 def read_options(mechanism: type[Any], words: Sequence[str]) -> dict[str, Any]:

@@ -99,19 +99,16 @@ class TableDefinition:
                 )
         return {name: _merged(self.domain.attribute(name), domain.attribute(name)) for name in domain}
 
-    def check_weights(self, weighted: bool, name: str | None, max_weight: int) -> None:
+    def check_weights(self, name: str | None, max_weight: int) -> None:
         """Refuse weights that are not the holder's.
 
         Args:
-            weighted: whether the one who asks uses weights.
             name: the column they are read from; None if it has no name.
             max_weight: their bound.
 
         Raises:
             ValueError: another column or another bound; counts without weights may always be asked for.
         """
-        if not weighted:
-            return
         if self.weights is None:
             raise ValueError("This table was registered without weights: leave them out.")
         if (name is not None and name != self.weights) or max_weight != self.max_weight:

@@ -125,7 +125,7 @@ class FileSource:
         """
         tables = definition.tables(self.domain)
         if self.weight_bound is not None:
-            definition.check_weights(True, *self.weight_bound)
+            definition.check_weights(*self.weight_bound)
         bound = None if definition.weights is None else (definition.weights, definition.max_weight or 1)
         held = open_files(self.path, definition.domain, self.header, bound, definition.rows_outside)
         return RecodedSource(held, tables, weighted=self.weight_bound is not None)

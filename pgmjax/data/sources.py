@@ -148,7 +148,7 @@ class ColumnSource:
             )
         definition.tables(self._domain)
         if self._weight_bound is not None:
-            definition.check_weights(True, *self._weight_bound)
+            definition.check_weights(*self._weight_bound)
         return self
 
 
