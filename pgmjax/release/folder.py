@@ -107,6 +107,8 @@ def fill(
     record = {**describe(release), **({"source": source} if source else {})}
     with Progress("writing", 4, show_progress) as progress:
         release.model.save(folder / "model")
+        if release.discovery is not None:
+            release.domain.write(folder / "domain.json")
         marks: dict[str, Any] = {"secure": release.secure, "seed": release.seed}
         tables.write_measurements(release.measurements, folder / "measurements.parquet", **marks)
         tables.write_answers(release, folder / "answers.parquet")
@@ -174,6 +176,7 @@ def describe(release: Release) -> dict[str, Any]:
             "gap": _finite(fit.gap),
         },
         "statement": release.statement(),
+        **({} if release.discovery is None else {"discovery": dict(release.discovery)}),
         "workload": release.workload.to_list(),
         "answered_by": release.answered_by,
         "versions": versions(),
