@@ -261,7 +261,8 @@ class _Search:
         for column in columns:
             sketch, cells = self._sketches[column.name], fine[column.name]
             edges = choose_bins(sketch, cells.is_point, Workbench(self._records, stddev))
-            column.attribute = _ordered_attribute(column, cells.edges(edges))
+            pieces = list(zip(cells.edges(sketch.edges[:-1]), sketch.counts.round().tolist(), strict=True))
+            column.attribute = _ordered_attribute(column, cells.edges(edges), pieces)
 
     def keys(self) -> None:
         """Find the labels of each column of text."""
@@ -351,7 +352,8 @@ def _interpret(column: _Column, counts: np.ndarray, stddev: float) -> None:
         fractions = counts[probes.WHOLE + 1 : probes.THOUSANDS].sum()
         if sums.get("comma", 0.0) > max(2 * significant, fractions):  # whole numbers have no comma
             best = "comma"
-        column.reading = Reading("," if best == "comma" else ".")
+        grouped = counts[probes.THOUSANDS] > significant
+        column.reading = Reading(",", ".") if best == "comma" else Reading(".", "," if grouped else "")
         column.step = _step(counts, best, significant)
         return
     form = best
@@ -359,7 +361,7 @@ def _interpret(column: _Column, counts: np.ndarray, stddev: float) -> None:
         first, second = counts[probes.DAY_FIRST], counts[probes.MONTH_FIRST]
         form = "day/month/year" if first >= second else "month/day/year"
     time = "second" if best == "iso" and counts[probes.TIME] > significant else "day"
-    column.reading, column.step, column.format = Reading(".", time, form), 1, probes.FORMATS[form]
+    column.reading, column.step, column.format = Reading(time=time, form=form), 1, probes.FORMATS[form]
 
 
 def _step(counts: np.ndarray, style: str, significant: float) -> float | None:
@@ -375,10 +377,14 @@ def _step(counts: np.ndarray, style: str, significant: float) -> float | None:
     return None
 
 
-def _ordered_attribute(column: _Column, edges: list[float]) -> Attribute:
+def _ordered_attribute(
+    column: _Column, edges: list[float], pieces: list[tuple[float, float]]
+) -> Attribute:
     reading = column.reading
     assert reading is not None
     spec: dict[str, Any] = {"clip": True}
+    if sum(share for _, share in pieces) > 0:
+        spec["within"] = pieces
     if column.missing:
         spec["missing"] = [text for text in probes.MISSING_TEXTS if text]
     if reading.time is not None:
@@ -391,8 +397,10 @@ def _ordered_attribute(column: _Column, edges: list[float]) -> Attribute:
         spec["bins"] = edges
         if column.step is not None:
             spec["grid"] = column.step
-        if reading.decimal == ",":
-            spec["decimal"], spec["thousands"] = ",", "."
+        if reading.decimal != ".":
+            spec["decimal"] = reading.decimal
+        if reading.thousands:
+            spec["thousands"] = reading.thousands
         on = "real numbers" if column.step is None else f"numbers on a grid of {column.step:g}"
         column.note = f"{on}, {len(edges) - 1} bins"
     return Attribute.from_spec(column.name, spec)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from pgmjax.data import arrow as source_arrow
 from pgmjax.data import files
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.dataset import Dataset
-from pgmjax.data.domain import Domain, read_file
+from pgmjax.data.domain import Domain, read_file, with_label_files
 from pgmjax.discovery.probes import MISSING_TEXTS, Probe
 from pgmjax.privacy.partition import KeyCoder
 
@@ -63,7 +64,7 @@ class Draft:
         Raises:
             ValueError: as `Domain.read`.
         """
-        content = read_file(path)
+        content = with_label_files(read_file(path), pathlib.Path(path).parent)
         try:
             return cls(content)
         except (TypeError, ValueError) as error:

@@ -6,6 +6,7 @@ Every encoding is total: any value has a code, whatever it is, so that no record
 from __future__ import annotations
 
 import datetime
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pgmjax.data.attribute import Attribute
-from pgmjax.data.encoding import Coder, Encoded
+from pgmjax.data.encoding import Coder, Encoded, Notation
 
 MISSING_TEXTS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?")
 """Texts that are read as missing values in a column that nobody described."""
@@ -91,6 +92,7 @@ class ProbeCoder(Coder):
         one: code of a value that is no number: text, a date, a bool, None.
         numbers: codes [n] of float64 numbers [n]; NaN is a missing value.
         missing: code of null.
+        times: codes [n] of datetime64 [n]; NaT is a missing value.
     """
 
     def __init__(
@@ -99,9 +101,10 @@ class ProbeCoder(Coder):
         one: Callable[[Any], int],
         numbers: Callable[[np.ndarray], np.ndarray],
         missing: int,
+        times: Callable[[np.ndarray], np.ndarray],
     ):
         super().__init__(size)
-        self._one, self._numbers, self._null = one, numbers, missing
+        self._one, self._numbers, self._null, self._times = one, numbers, missing, times
 
     def raw_code(self, value: Any) -> int:
         """Return the code of one value."""
@@ -126,6 +129,10 @@ class ProbeCoder(Coder):
         raw = self._numbers(np.asarray(values, dtype=np.float64))
         return self.finish(raw if null is None else np.where(null, self._null, raw))
 
+    def encode_times(self, values: np.ndarray) -> Encoded:
+        """Encode dates or times, datetime64 [rows]."""
+        return self.finish(self._times(values))
+
 
 def _float(value: Any) -> float:
     try:
@@ -136,7 +143,7 @@ def _float(value: Any) -> float:
 
 def kind_probe(name: str) -> Probe:
     """Return an attribute whose codes are the `KINDS` of values."""
-    coder = ProbeCoder(len(KINDS), kind_of, _kinds_of_numbers, MISSING)
+    coder = ProbeCoder(len(KINDS), kind_of, _kinds_of_numbers, MISSING, _kinds_of_times)
     return Probe(name, len(KINDS), rule=coder)
 
 
@@ -191,17 +198,24 @@ def _kinds_of_numbers(values: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(values), MISSING, kinds)
 
 
+def _kinds_of_times(values: np.ndarray) -> np.ndarray:
+    kinds = np.where(values == values.astype("M8[D]"), DATE, TIME)
+    return np.where(np.isnat(values), MISSING, kinds)
+
+
 @dataclass(frozen=True)
 class Reading:
     """How the values of an ordered column are read as numbers.
 
     Attributes:
         decimal: the decimal separator of numbers in text.
+        thousands: the separator of groups of three digits in text; "" for none.
         time: "day" or "second" if the values are dates, counted in these since 1970-01-01; None for numbers.
         form: the form of dates in text, one of `FORMATS`.
     """
 
     decimal: str = "."
+    thousands: str = ""
     time: str | None = None
     form: str = "iso"
 
@@ -209,20 +223,18 @@ class Reading:
         """Return a value that is no number as one; NaN if it is none.
 
         Example:
-            >>> Reading(decimal=",").number("1.234,5"), Reading(time="day").number("1970-01-03")
+            >>> Reading(decimal=",", thousands=".").number("1.234,5"), Reading(time="day").number("1970-01-03")
             (1234.5, 2.0)
         """
-        if self.time is not None:
-            days = _days(value, FORMATS[self.form])
-            return math.nan if days is None else days * 86400 if self.time == "second" else math.floor(days)
-        if isinstance(value, (bool, datetime.date)):
-            return math.nan
-        text = str(value).strip()
-        if self.decimal == ",":
-            text = re.sub("[. '\u00a0\u202f]", "", text).replace(",", ".")
-        elif "," in text:
-            text = text.replace(",", "")
-        return float(text) if _DOT.fullmatch(text) and text not in ("", ".", "+", "-") else math.nan
+        if isinstance(value, datetime.date):
+            return self.notation.moment(value) if self.time is not None else math.nan
+        found = None if isinstance(value, bool) else self.notation.number(str(value).strip())
+        return math.nan if found is None else found
+
+    @functools.cached_property
+    def notation(self) -> Notation:
+        """The same for an attribute."""
+        return Notation(1 if self.time else None, self.time, FORMATS[self.form], self.decimal, self.thousands)
 
     def coder(self, size: int, place: Callable[[np.ndarray], np.ndarray]) -> ProbeCoder:
         """Return an encoder of numbers by `place`; the last of `size` codes is that of all other values."""
@@ -231,7 +243,13 @@ class Reading:
             other = np.isnan(values)
             return np.where(other, size - 1, place(np.where(other, 0.0, values))).astype(np.int64)
 
-        return ProbeCoder(size, lambda value: int(placed(np.array([self.number(value)]))[0]), placed, size - 1)
+        def of_times(values: np.ndarray) -> np.ndarray:
+            return placed(self.notation.moments(values) if self.time else np.full(len(values), np.nan))
+
+        def one(value: Any) -> int:
+            return int(placed(np.array([self.number(value)]))[0])
+
+        return ProbeCoder(size, one, placed, size - 1, of_times)
 
 
 def _days(value: Any, form: str | None) -> float | None:

@@ -172,6 +172,11 @@ class KeyCoder(Coder):
         raw = self.raw_codes(distinct.tolist())[index]
         return self.finish(raw if null is None else np.where(null, MISSING, raw))
 
+    def encode_times(self, values: np.ndarray) -> Any:
+        """Encode dates or times, datetime64 [rows], as their ISO texts."""
+        texts = [None if text == "NaT" else text for text in np.datetime_as_string(values).tolist()]
+        return self.encode_objects(texts)
+
 
 def find_keys(
     table: PrivateTable, name: str, coder: KeyCoder, *, rho: Any, delta: Any
