@@ -285,7 +285,7 @@ class _Search:
         kept = sorted(keys, key=lambda key: -keys[key])[:MOST_LABELS]
         labels = sorted(kept[: _worth([keys[key] for key in kept], self._records, stddev)])
         rest = self._records - sum(keys[label] for label in labels) - max(missing, 0)
-        significant = least / 4
+        significant = least / 2
         spec: dict[str, Any] = {"labels": labels}
         if self._keeps_all or rest > significant or len(labels) < len(keys) or other > significant:
             spec["other"] = True
