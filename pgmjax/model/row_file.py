@@ -132,9 +132,11 @@ def check_decode(decode: bool | str) -> None:
         raise ValueError(f"decode must be False, True or {VALUES!r}, got {decode!r}.")
 
 
-def arrow_column(attribute: Attribute, codes: np.ndarray, decode: bool) -> Any:
-    """Return the codes [rows] of an attribute, or its decoded values, as an Arrow array."""
-    return _Column(attribute, decode, ".parquet").array(codes)
+def arrow_column(
+    attribute: Attribute, codes: np.ndarray, decode: bool | str, generator: np.random.Generator
+) -> Any:
+    """Return the codes [rows] of an attribute as an Arrow array: as codes, names or values; see `write`."""
+    return _Column(attribute, decode, ".parquet", generator).array(codes)
 
 
 class _Column:
@@ -145,7 +147,7 @@ class _Column:
         attribute: Attribute,
         decode: bool | str,
         suffix: str,
-        generator: np.random.Generator | None = None,
+        generator: np.random.Generator,
     ):
         self.name = attribute.name
         self._attribute = attribute

@@ -13,6 +13,7 @@ import pytest
 from pyarrow import parquet
 
 import pgmjax as pj
+from pgmjax.adapters import arrow
 from pgmjax.model import row_file, sampling
 
 MIXED = {"labels": [1, "one"]}
@@ -96,6 +97,14 @@ def test_values_are_read_back_to_the_same_codes(raw_model, tmp_path, ending):
     read = [*pj.Dataset.read(path, domain).records(domain.attributes)]
     for name in domain:
         assert (np.concatenate([batch[name] for batch in read]) == codes[name]).all(), name
+
+
+def test_values_in_memory_are_those_of_the_file(raw_model, tmp_path):
+    path = raw_model.sample_to(tmp_path / "rows.parquet", seed=3, decode="values")
+    columns = raw_model.sample(seed=3)
+    columns = {name: columns[name] for name in reversed(columns)}
+    table = arrow.rows_to_arrow(columns, raw_model.domain, decode="values", seed=3)
+    assert table.select(raw_model.domain.attributes).equals(parquet.read_table(path))
 
 
 def test_values_have_types_of_their_own(raw_model, tmp_path):
