@@ -37,7 +37,7 @@ from pgmjax.release import run_folder
 from pgmjax.release import text as report_text
 
 _COMMAND = "command.json"
-_OUTPUT = ("steps", "solver", "dtype", "rows", "synthetic", "out", "json", "quiet", "resume")
+_OUTPUT = ("steps", "solver", "dtype", "rows", "synthetic", "codes", "out", "json", "quiet", "resume")
 _DEFAULTS: dict[str, Any] = {}
 
 
@@ -154,6 +154,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "--rows", type=int, metavar="N", help="synthetic rows (the estimated total, at most 10 million)"
     )
     group.add_argument("--synthetic", default="parquet", choices=release_folder.SYNTHETIC_FORMATS)
+    group.add_argument(
+        "--codes", action="store_true", help="synthetic rows as codes of the domain instead of values"
+    )
     group.add_argument("--out", metavar="DIR", help="folder to make; it must not exist")
     group.add_argument(
         "--resume",
@@ -236,6 +239,7 @@ def _release(
             release,
             synthetic_rows=arguments.rows,
             synthetic_format=arguments.synthetic,
+            codes=arguments.codes,
             source=demo.TERMS if arguments.demo else None,
             show_progress=show,
         )
@@ -342,7 +346,8 @@ def _resumed(arguments: argparse.Namespace) -> argparse.Namespace:
             f"--{other[0].replace('_', '-')} was decided when the run began: with --resume give options of "
             "fit and output only."
         )
-    return argparse.Namespace(**{**stored, **given, "resume": None})
+    # an option that a version before did not have is not in its file
+    return argparse.Namespace(**{**vars(arguments), **stored, **given, "resume": None})
 
 
 def _command(partial: pathlib.Path) -> dict[str, Any] | None:
