@@ -397,7 +397,7 @@ def drawn(attribute: Attribute, codes: np.ndarray, rng: np.random.Generator | No
     low, high = starts[piece], ends[piece]
     grid = attribute.grid
     if grid is None:
-        values = low + _uniform(rng, attribute, len(codes)) * (high - low)
+        values = np.minimum(low + _uniform(rng, attribute, len(codes)) * (high - low), np.nextafter(high, low))
     else:
         first, last = np.rint(low / grid).astype(np.int64), np.rint(high / grid).astype(np.int64)
         several = bool((last - first > 1).any())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import uuid
@@ -18,6 +19,7 @@ from pgmjax._internal.worker import WorkerThread
 from pgmjax.data.attribute import Attribute
 from pgmjax.data.domain import Domain
 from pgmjax.data.encoding import text_of
+from pgmjax.data.entry import places_of
 
 SUFFIXES = (".parquet", ".csv")
 VALUES = "values"
@@ -150,7 +152,8 @@ class _Column:
         generator: np.random.Generator,
     ):
         self.name = attribute.name
-        self._attribute = attribute
+        self._regular = _without_missing(attribute)
+        self._text = suffix == ".csv"
         self._generator: np.random.Generator | None = None  # of a draw in the cell of each row
         self._dictionary: Any = None  # without either, codes are stored
         self._missing = attribute.size - 1 if decode and attribute.missing else None
@@ -159,10 +162,10 @@ class _Column:
         if decode == VALUES and attribute.bins is not None:
             self._generator = generator
         elif decode == VALUES:
-            self._dictionary = _of_one_type(_values(attribute, np.arange(regular)).tolist())
+            self._dictionary = _of_one_type(self._regular.values(np.arange(regular)).tolist())
         elif decode and (attribute.labels is not None or attribute.bins is not None):
             arrow = checks.optional("pyarrow", extra="tables")
-            values: Sequence[Any] = attribute.labels or ()
+            values: Sequence[Any] = () if attribute.other else attribute.labels or ()
             if len({type(value) for value in values}) != 1:
                 values = attribute.code_names()[:regular]
             self._dictionary = arrow.array(list(values))
@@ -174,7 +177,8 @@ class _Column:
         mask = None if self._missing is None else codes == self._missing
         if self._generator is not None:
             known = codes if mask is None else np.where(mask, 0, codes)  # a draw a row, whatever is missing
-            return arrow.array(_values(self._attribute, known, self._generator), mask=mask)
+            values = self._regular.values(known, self._generator)
+            return arrow.array(_texts(self._regular, values) if self._text else values, mask=mask)
         index = arrow.array(codes.astype(np.int32), mask=mask)
         if self._dictionary is None:
             return index
@@ -194,10 +198,20 @@ def _of_one_type(values: list[Any]) -> Any:
     return arrow.array(values)
 
 
-def _values(attribute: Attribute, codes: np.ndarray, generator: Any = None) -> np.ndarray:
-    """Raw values [rows] of codes: labels as given, numbers drawn uniformly within their bin."""
-    if attribute.bins is None:
-        return codes if attribute.labels is None else np.array([*attribute.labels, None], object)[codes]
-    edges = np.asarray(attribute.bins)
-    low, high = edges[codes], edges[codes + 1]
-    return np.minimum(low + (high - low) * generator.random(len(codes)), np.nextafter(high, low))
+def _without_missing(attribute: Attribute) -> Attribute:
+    """The same attribute without a code for missing values."""
+    if not attribute.missing:
+        return attribute
+    return dataclasses.replace(attribute, size=attribute.size - 1, missing=False, missing_markers=())
+
+
+def _texts(attribute: Attribute, values: np.ndarray) -> list[str] | np.ndarray:
+    """Values [rows] as a text file of the same domain has them, where that is not the usual way."""
+    if attribute.format is not None:
+        return [value.strftime(attribute.format) for value in values.astype("M8[s]").tolist()]
+    if attribute.decimal == ".":
+        return values
+    grid = attribute.grid
+    places = None if grid is None else places_of(grid)
+    texts = [repr(value) if places is None else f"{value:.{places}f}" for value in values.tolist()]
+    return [text.replace(".", attribute.decimal) for text in texts]
